@@ -1,0 +1,1 @@
+"""The pairing session: turns, steering, decisions and writes, without a screen."""

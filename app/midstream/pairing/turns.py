@@ -1,0 +1,74 @@
+"""The state of a session and the record of one turn.
+
+A turn is one instruction and the stream that answers it.  A redirect starts a new turn which goes
+on in the same region with the text kept so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class SessionState(StrEnum):
+    """What the session is doing, as the state light shows it."""
+
+    STARTING = "starting"
+    """The model server is being started or reached; instructions wait for it."""
+    READY = "ready"
+    WAITING = "waiting"
+    """An instruction was sent, no token has come yet."""
+    STREAMING = "streaming"
+    STOPPING = "stopping"
+    """The view is frozen, the server's last word is awaited."""
+    OFFLINE = "offline"
+    """No model server; the next instruction tries again."""
+
+
+class TurnStatus(StrEnum):
+    """How far a turn has come."""
+
+    STREAMING = "streaming"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One instruction and what became of it.
+
+    Attributes:
+        id: The generation id; text of an older generation is dropped.
+        instruction: What the person asked for.
+        path: The file, relative to the root.
+        start: First line of the region, 0-based, in the base text the turn began with.
+        stop: End of the region, exclusive.
+        symbol: Dotted name of the function or class the region is, or ``""``.
+        why: How the region was found, in words for the person.
+        status: How far it has come.
+        tokens: Tokens received so far; a server that does not count them sends one per delta.
+        ttft_s: Seconds from sending to the first text, or ``None`` before it.
+        elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
+        error: The sentence to show when the status is ``failed``.
+        redirected_from: The id of the turn this one goes on from, or ``None``.
+    """
+
+    id: int
+    instruction: str
+    path: str
+    start: int
+    stop: int
+    symbol: str = ""
+    why: str = ""
+    status: TurnStatus = TurnStatus.STREAMING
+    tokens: int = 0
+    ttft_s: float | None = None
+    elapsed_s: float | None = None
+    error: str = ""
+    redirected_from: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether text may still come."""
+        return self.status is TurnStatus.STREAMING

@@ -1,0 +1,244 @@
+"""What a person can configure, and where it is read from.
+
+A TOML file in the user's configuration folder (``midstream/config.toml``), then a table for the
+folder that is opened inside that same file, then ``MIDSTREAM_*`` environment variables; the later
+one wins.  Nothing is read from the opened folder itself: a repository must not choose where a token
+is sent.  No other module reads configuration.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from midstream.errors import UsageError
+
+LAYOUTS = ("auto", "unified", "split")
+KEY_PRESETS = ("default", "git", "vim", "emacs")
+PROVIDERS = ("cpu", "wafer")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, with its default.
+
+    Attributes:
+        theme: Name of a theme in ``themes/``; ``None`` is the program's own choice.
+        layout: ``auto``, ``unified`` or ``split`` diff.
+        keys: Key preset: ``default``, ``git``, ``vim`` or ``emacs``.
+        ascii: Draw with ASCII characters only.
+        journal: Keep a journal, so that ``midstream --resume`` can take a session up again.
+        endpoint_url: A Responses endpoint (``ws://``, ``wss://``, ``http://`` or ``https://``)
+            to use instead of the built-in server.
+        endpoint_model: Model name to ask that endpoint for.
+        endpoint_token_env: Name of the environment variable that holds its token.
+        model: Model folder for the built-in server; ``None`` is the shipped model.
+        threads: Threads for the built-in server; ``None`` lets it choose.
+        provider: Execution provider of the built-in server: ``cpu`` or ``wafer``.
+        state: Folder for journals; ``None`` is the user's state folder.
+    """
+
+    theme: str | None = None
+    layout: str = "auto"
+    keys: str = "default"
+    ascii: bool = False
+    journal: bool = True
+    endpoint_url: str | None = None
+    endpoint_model: str = ""
+    endpoint_token_env: str | None = None
+    model: Path | None = None
+    threads: int | None = None
+    provider: str = "cpu"
+    state: Path | None = None
+
+    def state_dir(self) -> Path:
+        """The folder journals live in; it need not exist yet."""
+        if self.state is not None:
+            return self.state
+        import platformdirs
+
+        return platformdirs.user_state_path("midstream")
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The configuration file: ``MIDSTREAM_CONFIG``, or the user's configuration folder."""
+    chosen = environ.get("MIDSTREAM_CONFIG")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path("midstream") / "config.toml"
+
+
+def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings that hold for a folder.
+
+    Args:
+        root: The folder that is opened; a table ``[projects."<folder>"]`` of the configuration
+            file holds for it and everything below it.
+        environ: The environment.
+
+    Raises:
+        UsageError: The file cannot be read or parsed, or a key or value is not known.
+    """
+    path = config_path(environ)
+    document = _read(path)
+    projects = document.pop("projects", {})
+    settings = _apply(Settings(), document, str(path))
+    if not isinstance(projects, dict):
+        raise UsageError(f'{path}: "projects" must be a table of folders.')
+    if root is not None:
+        for folder, table in _covering(cast("dict[str, Any]", projects), root):
+            if not isinstance(table, dict):
+                raise UsageError(f'{path}: projects."{folder}" must be a table of settings.')
+            where = f'{path}: projects."{folder}"'
+            settings = _apply(settings, cast("dict[str, Any]", table), where)
+    return _apply_environment(settings, environ)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _covering(projects: Mapping[str, Any], root: Path) -> Iterator[tuple[str, Any]]:
+    """The project tables whose folder is ``root`` or above it, outermost first."""
+    resolved = root.resolve()
+    folders = [(Path(name).expanduser().resolve(), name) for name in projects]
+    for folder, name in sorted(folders, key=lambda item: len(item[0].parts)):
+        if resolved == folder or folder in resolved.parents:
+            yield name, projects[name]
+
+
+_TABLES: Mapping[str, Mapping[str, str]] = {
+    "endpoint": {
+        "url": "endpoint_url",
+        "model": "endpoint_model",
+        "token_env": "endpoint_token_env",
+    },
+    "model": {"folder": "model", "threads": "threads", "provider": "provider"},
+}
+_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal", "state")
+
+
+def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in _TABLES:
+            if not isinstance(value, dict):
+                raise UsageError(f'{where}: "{key}" must be a table, as in [{key}].')
+            inner = _TABLES[key]
+            for name, item in cast("dict[str, Any]", value).items():
+                if name not in inner:
+                    _unknown(f"{key}.{name}", [f"{key}.{known}" for known in inner], where)
+                changes[inner[name]] = _checked(inner[name], item, f"{where}: {key}.{name}")
+        elif key in _TOP_LEVEL:
+            changes[key] = _checked(key, value, f"{where}: {key}")
+        else:
+            known = [*_TOP_LEVEL, *_TABLES, "projects"]
+            known += [f"{name}.{item}" for name, inner in _TABLES.items() for item in inner]
+            _unknown(key, known, where)
+    return replace(settings, **changes)
+
+
+def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    changes: dict[str, Any] = {}
+    for field in fields(Settings):
+        variable = f"MIDSTREAM_{field.name.upper()}"
+        text = environ.get(variable)
+        if text is None:
+            continue
+        value: object = text
+        if field.name in ("ascii", "journal"):
+            value = _BOOLEANS.get(text.strip().lower(), text)
+        elif field.name == "threads" and text.strip().isdigit():
+            value = int(text)
+        changes[field.name] = _checked(field.name, value, variable)
+    return replace(settings, **changes)
+
+
+_BOOLEANS = {
+    "1": True, "true": True, "yes": True, "on": True,
+    "0": False, "false": False, "no": False, "off": False, "": False,
+}  # fmt: skip
+
+
+def _unknown(key: str, known: list[str], where: str) -> None:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    last_parts = {name.rpartition(".")[2]: name for name in known if "." in name}
+    near = near or [last_parts[key]] if key in last_parts else near
+    hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}."
+    raise UsageError(f'{where}: there is no setting "{key}"; {hint}')
+
+
+def _checked(name: str, value: object, where: str) -> object:
+    return _CHECKS[name](value, where)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{where} must be a non-empty text, not {value!r}.")
+    return value
+
+
+def _boolean(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} must be true or false, not {value!r}.")
+    return value
+
+
+def _folder(value: object, where: str) -> Path:
+    return Path(_text(value, where)).expanduser()
+
+
+def _count(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:
+        raise UsageError(f"{where} must be a whole number from 1 to 1024, not {value!r}.")
+    return value
+
+
+def _url(value: object, where: str) -> str:
+    text = _text(value, where)
+    if not text.startswith(("ws://", "wss://", "http://", "https://")):
+        raise UsageError(f"{where} must start with wss://, ws://, https:// or http://: {text!r}.")
+    return text
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[object, str], str]:
+    def check(value: object, where: str) -> str:
+        if value in names:
+            return cast("str", value)
+        near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+        hint = f'did you mean "{near[0]}"?' if near else f"choose one of {', '.join(names)}."
+        raise UsageError(f"{where} does not know {value!r}; {hint}")
+
+    return check
+
+
+_CHECKS: Mapping[str, Callable[[object, str], object]] = {
+    "theme": _text,
+    "layout": _one_of(LAYOUTS),
+    "keys": _one_of(KEY_PRESETS),
+    "ascii": _boolean,
+    "journal": _boolean,
+    "endpoint_url": _url,
+    "endpoint_model": _text,
+    "endpoint_token_env": _text,
+    "model": _folder,
+    "threads": _count,
+    "provider": _one_of(PROVIDERS),
+    "state": _folder,
+}
