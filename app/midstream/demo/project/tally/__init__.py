@@ -1,0 +1,1 @@
+"""Invoices from logged hours."""
