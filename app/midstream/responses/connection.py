@@ -1,0 +1,163 @@
+"""One WebSocket to one endpoint: dialling, frames out, events in, the end.
+
+Nothing is retried here and no response is known here; `midstream.responses.client` does both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidProxy,
+    InvalidStatus,
+    InvalidURI,
+)
+
+from midstream.errors import UnavailableError
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import ServerEvent, decode_event
+
+_PING_SECONDS = 20.0
+
+NO_WEBSOCKET_STATUS = frozenset({400, 404, 405, 426, 501})
+"""Upgrade answers which mean that the server speaks HTTP only (Codex treats 426 alike)."""
+
+
+class UpgradeRefusedError(UnavailableError):
+    """The server answered the upgrade with an HTTP status instead.
+
+    Attributes:
+        status: That HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Connection:
+    """An open socket. ``on_event`` runs for every frame and must not block; ``on_lost`` runs once
+    at the end.
+    """
+
+    def __init__(
+        self,
+        socket: ClientConnection,
+        on_event: Callable[[ServerEvent], None],
+        on_lost: Callable[[Connection, str], None],
+    ) -> None:
+        self.opened = time.monotonic()
+        self.alive = True
+        self._socket = socket
+        self._on_event = on_event
+        self._on_lost = on_lost
+        self._encoder = msgspec.json.Encoder()
+        self._reader = asyncio.create_task(self._read(), name="responses-reader")
+
+    @classmethod
+    async def open(
+        cls,
+        endpoint: Endpoint,
+        on_event: Callable[[ServerEvent], None],
+        on_lost: Callable[[Connection, str], None],
+        *,
+        open_timeout: float = 10.0,
+    ) -> Connection:
+        """Dial the endpoint.
+
+        Raises:
+            UpgradeRefusedError: The server answered with an HTTP status.
+            UnavailableError: It cannot be reached.
+        """
+        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else None
+        where = f"{endpoint.host} ({endpoint.url})"
+        try:
+            socket = await connect(
+                endpoint.websocket_url,
+                additional_headers=headers,
+                # A delta is 13 bytes deflated against 176, which pays on a network and costs on
+                # loopback.
+                compression=None if endpoint.loopback else "deflate",
+                proxy=None if endpoint.loopback else True,
+                open_timeout=open_timeout,
+                close_timeout=1.0,
+                ping_interval=_PING_SECONDS,
+                ping_timeout=_PING_SECONDS,
+                max_size=None,
+            )
+        except InvalidStatus as error:
+            status = error.response.status_code
+            raise UpgradeRefusedError(_refusal(where, status), status) from error
+        except (OSError, TimeoutError, InvalidHandshake, InvalidProxy, InvalidURI) as error:
+            detail = str(error) or type(error).__name__
+            raise UnavailableError(
+                f"The model server at {where} cannot be reached: {detail}."
+            ) from error
+        return cls(socket, on_event, on_lost)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the upgrade."""
+        return time.monotonic() - self.opened
+
+    async def send(self, frame: dict[str, Any]) -> None:
+        """Send one client event.
+
+        Raises:
+            UnavailableError: The connection is gone.
+        """
+        try:
+            await self._socket.send(self._encoder.encode(frame).decode())
+        except ConnectionClosed as error:
+            raise UnavailableError(
+                "The connection to the model server was lost; try again."
+            ) from error
+
+    async def close(self) -> None:
+        """Close the socket; ``on_lost`` is not called for it."""
+        self.alive = False
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reader
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        reason = "the server closed the connection"
+        try:
+            # Bytes: the decoder wants them, and the text frame is not decoded twice.
+            while True:
+                frame = await self._socket.recv(decode=False)
+                try:
+                    event = decode_event(frame)
+                except ValueError as error:
+                    reason = f"the server sent a frame that is not valid ({error})"
+                    break
+                self._on_event(event)
+        except ConnectionClosed as error:
+            close = error.rcvd
+            if close is not None and close.reason:
+                reason = f"the server closed the connection ({close.code}: {close.reason})"
+            elif close is None:
+                reason = "the connection broke"
+        self.alive = False
+        self._on_lost(self, reason)
+        await self._socket.close()
+
+
+def _refusal(where: str, status: int) -> str:
+    if status in (401, 403):
+        advice = "check the endpoint's token"
+        return f"The model server at {where} refused the key (HTTP {status}); {advice}."
+    if status in NO_WEBSOCKET_STATUS:
+        return f"The model server at {where} has no WebSocket mode (HTTP {status})."
+    if status == 429 or status == 503:
+        return f"The model server at {where} is overloaded (HTTP {status}); try again shortly."
+    return f"The model server at {where} refused the connection (HTTP {status})."

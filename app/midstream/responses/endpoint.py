@@ -1,0 +1,70 @@
+"""Where a model is served and what kind of server that is.
+
+Holds facts only: no connection, no key lookup (settings do that) and no model list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from midstream.errors import UsageError
+
+EndpointKind = Literal["local", "openai", "xai", "azure", "custom"]
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server that speaks the Responses API, and the model to ask for there.
+
+    Attributes:
+        url: Base address up to and including the version, such as ``ws://127.0.0.1:8042/v1``;
+        ``http``
+            and ``https`` mean the same server as ``ws`` and ``wss``.
+        token: Bearer token of the upgrade request, or None. Never part of ``repr``.
+        model: Name that goes into ``response.create``.
+        kind: Whose dialect is spoken; decides how a response is stopped and when a connection is
+        renewed.
+    """
+
+    url: str
+    token: str | None = field(repr=False)
+    model: str
+    kind: EndpointKind = "custom"
+
+    def _split(self) -> SplitResult:
+        parts = urlsplit(self.url)
+        if parts.scheme not in _SCHEMES or not parts.hostname:
+            raise UsageError(
+                f"The endpoint address {self.url!r} is not usable; "
+                "write it like ws://127.0.0.1:8042/v1 or https://api.openai.com/v1."
+            )
+        return parts
+
+    @property
+    def websocket_url(self) -> str:
+        """Address of the WebSocket upgrade, ``…/v1/responses``."""
+        parts = self._split()
+        path = parts.path.rstrip("/") + "/responses"
+        return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, parts.query, ""))
+
+    @property
+    def http_url(self) -> str:
+        """Base address for plain HTTP requests, ``http(s)://…/v1``."""
+        parts = self._split()
+        scheme = "https" if _SCHEMES[parts.scheme] == "wss" else "http"
+        return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), parts.query, ""))
+
+    @property
+    def host(self) -> str:
+        """Name of the machine, for messages to people."""
+        return self._split().hostname or ""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the server runs on this machine, so proxies and compression make no sense."""
+        return self.host in _LOOPBACK

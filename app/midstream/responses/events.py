@@ -1,0 +1,230 @@
+"""What a response stream tells its reader, and how the server's frames are read.
+
+Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
+fields the client uses, unknown types and fields ignored); `Started`, `Delta`, `Finished` and
+`Failed` are what a `midstream.responses.client.Stream` yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that one response took, as the server counted them."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The server took the request; ``id`` names the response from now on.
+
+    Attributes:
+        id: Response id, usable as ``previous_response_id`` later.
+        metadata: Strings of the server; a Midstream server puts facts of its model there as
+            ``midstream.<fact>``.
+    """
+
+    id: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The next stretch of text, exactly as it follows the one before.
+
+    Attributes:
+        text: Never empty. Several frames that arrived between two reads come as one.
+        tokens: Model tokens behind ``text``; 0 when the server does not say (only Midstream's own
+        does).
+    """
+
+    text: str
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The response ended.
+
+    Attributes:
+        status: "completed" or "incomplete".
+        reason: None when completed, else "interrupted", "max_output_tokens", "steered", …
+        usage: Counted tokens; all zero if the server sent none.
+        text: All text that was delivered as `Delta`, joined.
+        kept: The text that the server keeps as this response's output, which is what a
+        continuation by
+            ``previous_response_id`` builds on; "" after an interrupt that discards.
+        metadata: Metadata of the final response.
+    """
+
+    status: str
+    reason: str | None
+    usage: Usage
+    text: str
+    kept: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The response could not be made or was lost; the text delivered so far stays valid.
+
+    Attributes:
+        code: Machine-readable, such as "server_error", "previous_response_not_found",
+        "connection_lost". message: One sentence for a person.
+    """
+
+    code: str
+    message: str
+
+
+StreamEvent = Started | Delta | Finished | Failed
+
+
+class TokensDetails(msgspec.Struct, frozen=True):
+    """Breakdown inside a usage object."""
+
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class WireUsage(msgspec.Struct, frozen=True):
+    """Usage as it stands in a response object."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_tokens_details: TokensDetails | None = None
+    output_tokens_details: TokensDetails | None = None
+
+    def counted(self) -> Usage:
+        """Return the numbers the client keeps."""
+        inputs = self.input_tokens_details or TokensDetails()
+        outputs = self.output_tokens_details or TokensDetails()
+        return Usage(
+            input_tokens=self.input_tokens,
+            cached_tokens=inputs.cached_tokens,
+            output_tokens=self.output_tokens,
+            reasoning_tokens=outputs.reasoning_tokens,
+        )
+
+
+class WireError(msgspec.Struct, frozen=True):
+    """Error object of an ``error`` envelope, a failed response or a refused steer."""
+
+    code: str | None = None
+    message: str = ""
+    type: str | None = None
+    param: str | None = None
+
+
+class IncompleteDetails(msgspec.Struct, frozen=True):
+    """Why a response ended early."""
+
+    reason: str | None = None
+
+
+class WirePart(msgspec.Struct, frozen=True):
+    """One content part of an output message."""
+
+    type: str = ""
+    text: str = ""
+
+
+class WireItem(msgspec.Struct, frozen=True):
+    """One output item; ``input`` is filled for custom tool calls, ``content`` for messages."""
+
+    id: str | None = None
+    type: str = ""
+    content: list[WirePart] | None = None
+    input: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The model's text in this item."""
+        if self.type == "custom_tool_call":
+            return self.input or ""
+        return "".join(part.text for part in self.content or () if part.type == "output_text")
+
+
+class WireResponse(msgspec.Struct, frozen=True):
+    """The response object of created, in_progress and terminal events."""
+
+    id: str = ""
+    status: str | None = None
+    previous_response_id: str | None = None
+    metadata: dict[str, str] | None = None
+    usage: WireUsage | None = None
+    error: WireError | None = None
+    incomplete_details: IncompleteDetails | None = None
+    output: list[WireItem] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all output items."""
+        return "".join(item.text for item in self.output or ())
+
+
+class WireSteer(msgspec.Struct, frozen=True):
+    """Steer object of steer events."""
+
+    id: str | None = None
+    previous_response_id: str | None = None
+
+
+class ServerEvent(msgspec.Struct, frozen=True):
+    """Any frame of the server, reduced to the fields the client acts on."""
+
+    type: str = ""
+    delta: Any = None
+    item_id: str | None = None
+    item: WireItem | None = None
+    tokens: int = 0
+    response: WireResponse | None = None
+    response_id: str | None = None
+    error: WireError | None = None
+    status: int | None = None
+    stream_id: str | None = None
+    steer: WireSteer | None = None
+    sequence_number: int | None = None
+
+
+_decoder = msgspec.json.Decoder(ServerEvent)
+_any_decoder = msgspec.json.Decoder(dict[str, Any])
+
+TEXT_DELTAS = frozenset({"response.output_text.delta", "response.custom_tool_call_input.delta"})
+"""Events whose ``delta`` is text of the edit, in a message or in a custom tool call."""
+
+TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+"""Events that end a response."""
+
+_STRICT = TEXT_DELTAS | TERMINALS | {"response.created", "error"}
+
+
+def decode_event(frame: str | bytes) -> ServerEvent:
+    """Read one frame of the server.
+
+    An event that the client does not act on may hold anything; only its type is kept then.
+
+    Raises:
+        ValueError: The frame is not a JSON object, or an event the client depends on has a field
+        of the
+            wrong type (`msgspec.DecodeError` and its subclass `msgspec.ValidationError` are
+            ValueErrors).
+    """
+    try:
+        return _decoder.decode(frame)
+    except msgspec.ValidationError:
+        kind = _any_decoder.decode(frame).get("type")
+        if not isinstance(kind, str) or kind in _STRICT:
+            raise
+        return ServerEvent(type=kind)

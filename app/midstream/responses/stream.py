@@ -1,0 +1,154 @@
+"""One response as its reader sees it: an asynchronous iterator that can be stopped at once.
+
+The connection's reader task pushes into a `Stream` and never waits for it; the consumer pulls.
+Text that arrived between two pulls is one `Delta`, so a slow consumer costs memory only for the
+text itself. Knows nothing of sockets: what a stop sends is the business of the `Control` it was
+made with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from midstream.responses.events import Delta, Failed, Finished, Started, StreamEvent, Usage
+
+
+class Control(Protocol):
+    """What a stream asks of its connection."""
+
+    async def stop(self, stream: Stream, *, keep: bool) -> None:
+        """Make the server end this response; see `Stream.interrupt`."""
+        ...
+
+    async def steer(self, stream: Stream, text: str) -> Stream:
+        """Queue ``text`` for this response and return the successor's stream."""
+        ...
+
+
+class Stream:
+    """The events of one response: one `Started`, any number of `Delta`, one `Finished` or `Failed`.
+
+    Attributes:
+        id: Response id once `Started` was received from the server, else "".
+    """
+
+    def __init__(self, control: Control) -> None:
+        self.id = ""
+        self._control = control
+        self._wake = asyncio.Event()
+        self._started: Started | None = None
+        self._parts: list[str] = []
+        self._tokens = 0
+        self._delivered: list[str] = []
+        self._terminal: Finished | Failed | None = None
+        self._interrupted = False
+        self._exhausted = False
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called; no text is delivered any more."""
+        return self._interrupted
+
+    @property
+    def done(self) -> bool:
+        """Whether the end is known (it may not have been read yet)."""
+        return self._terminal is not None
+
+    @property
+    def text(self) -> str:
+        """All text delivered so far."""
+        return "".join(self._delivered)
+
+    def __aiter__(self) -> Stream:
+        """Return itself; there is one reader."""
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        """Wait for the next event."""
+        while True:
+            event = self._take()
+            if event is not None:
+                return event
+            if self._exhausted:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _take(self) -> StreamEvent | None:
+        if self._started is not None:
+            event, self._started = self._started, None
+            return event
+        if self._parts:
+            delta = Delta("".join(self._parts), self._tokens)
+            self._parts.clear()
+            self._tokens = 0
+            self._delivered.append(delta.text)
+            return delta
+        if self._terminal is not None and not self._exhausted:
+            self._exhausted = True
+            return self._closing(self._terminal)
+        return None
+
+    def _closing(self, terminal: Finished | Failed) -> Finished | Failed:
+        """Fill in what was delivered; a stream that was stopped here ends as interrupted, whatever
+        came late.
+        """
+        if isinstance(terminal, Failed):
+            if not self._interrupted:
+                return terminal
+            return Finished("incomplete", "interrupted", Usage(), self.text)
+        status, reason = terminal.status, terminal.reason
+        if self._interrupted:
+            status, reason = "incomplete", "interrupted"
+        return Finished(status, reason, terminal.usage, self.text, terminal.kept, terminal.metadata)
+
+    async def interrupt(self, *, keep: bool = False) -> None:
+        """Stop this response here and now.
+
+        From this call on no `Delta` is delivered, also none that had already arrived. The server
+        is told next, and `Finished` with status "incomplete" and reason "interrupted" follows when
+        it has stopped (or could not be reached). Calling it again, or after the end, does nothing.
+
+        Args:
+            keep: Ask the server to keep the partial text in the conversation, for a continuation by
+                ``previous_response_id``. Only Midstream's own server can do that; others discard.
+        """
+        if self._interrupted or self._exhausted:
+            return
+        self._interrupted = True
+        self._parts.clear()
+        self._tokens = 0
+        if self._terminal is None:
+            await self._control.stop(self, keep=keep)
+
+    async def steer(self, text: str) -> Stream:
+        """Give the server a further instruction while it writes.
+
+        The server ends this response at a safe boundary (reason "steered") or completes it, and
+        goes on in the stream returned here by itself. If the server refuses, that stream fails and
+        this one goes on.
+        """
+        return await self._control.steer(self, text)
+
+    # The connection's side.
+
+    def push_started(self, started: Started) -> None:
+        """Take over the response id."""
+        self.id = started.id
+        self._started = started
+        self._wake.set()
+
+    def push_text(self, text: str, tokens: int) -> None:
+        """Append text in arrival order."""
+        if self._interrupted or self._terminal is not None or not text:
+            return
+        self._parts.append(text)
+        self._tokens += tokens
+        self._wake.set()
+
+    def push_end(self, terminal: Finished | Failed) -> None:
+        """End the stream; later pushes are ignored."""
+        if self._terminal is None:
+            self._terminal = terminal
+            self._wake.set()
