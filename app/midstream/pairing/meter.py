@@ -91,7 +91,7 @@ class Meter:
 
     @property
     def tokens_per_second(self) -> float:
-        """Rate over the last second, or over the time since the first text where that is shorter."""
+        """Rate over the last second, or since the first text where that is shorter."""
         now = self._clock()
         while self._recent and now - self._recent[0][0] > WINDOW_S:
             self._recent.popleft()

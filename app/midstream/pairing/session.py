@@ -87,7 +87,7 @@ class PairingSession:
 
     @property
     def version(self) -> int:
-        """Grows with everything a screen could show; equal numbers mean there is nothing to paint."""
+        """Grows with everything a screen could show; while it stays, there is nothing to paint."""
         raise NotImplementedError
 
     def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
@@ -138,7 +138,7 @@ class PairingSession:
         raise NotImplementedError
 
     def queue(self, text: str) -> None:
-        """Run ``text`` as an instruction on the current file when the turn ends (at once if idle)."""
+        """Run ``text`` on the current file when the turn ends, or at once if none runs."""
         raise NotImplementedError
 
     async def accept(self, hunk_id: int) -> bool:

@@ -7,10 +7,17 @@ question that lists what could be meant.  Reads text only; no file is opened her
 
 from __future__ import annotations
 
+import builtins
+import difflib
+import keyword
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
+from midstream.pairing.mentions import Mention, Mentions, Sureness, find_mentions
+from midstream.pairing.outline import Definition, Outline, outline
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -47,6 +54,15 @@ class Target:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A definition that an instruction mentions."""
+
+    path: str
+    definition: Definition
+    mention: Mention
+
+
 def find_target(
     text: SourceText,
     *,
@@ -54,6 +70,7 @@ def find_target(
     cursor: int | None = None,
     selection: tuple[int, int] | None = None,
     max_lines: int | None = None,
+    path: str = "the file",
 ) -> Target:
     """The lines of ``text`` that ``instruction`` is about.
 
@@ -63,8 +80,275 @@ def find_target(
         cursor: The 0-based line the cursor stands on, if there is one.
         selection: A 0-based half-open line range that overrides everything else.
         max_lines: The longest region the model takes, or ``None`` for no limit.
+        path: What to call the file in a question.
 
     Raises:
         TargetUnclearError: Nothing fits, several things do, or what fits is too long.
     """
-    raise NotImplementedError
+    lines = text.lines
+    if selection is not None:
+        return _selected(lines, selection, max_lines, path)
+    outlined = outline(lines)
+    mentions = find_mentions(instruction)
+    found = _mentioned(path, outlined, mentions)
+    if mentions.renamed is not None:
+        target = _renamed(outlined, mentions.renamed, found, cursor)
+    else:
+        target = _named(found, cursor)
+    if target is None:
+        _check_existing(lines, outlined, mentions, path, with_cursor=cursor is not None)
+        if cursor is not None:
+            target = _at_cursor(outlined, cursor, max_lines)
+    if target is None:
+        target = _bound(outlined, mentions) or _only_thing(lines, outlined)
+    if target is None:
+        raise _which(outlined, mentions, path)
+    return _fitting(target, outlined, max_lines, path)
+
+
+def find_in_files(
+    files: Iterable[tuple[str, str]], *, instruction: str, cap: int = 200
+) -> tuple[str, Target]:
+    """The one definition among several Python files that ``instruction`` names.
+
+    Args:
+        files: Paths and texts; a text is parsed only if a mentioned name is defined in it.
+        instruction: What the person asks for.
+        cap: Files parsed at most; more than this many with a fitting name is never clear.
+
+    Raises:
+        TargetUnclearError: No definition is named, or several are.
+    """
+    mentions = find_mentions(instruction)
+    wanted = {m.name.rpartition(".")[2] for m in mentions.all if not m.fresh}
+    found: list[_Found] = []
+    names: set[str] = set()
+    parsed = 0
+    for path, text in files:
+        defined = set(_DEFINED.findall(text))
+        names |= defined
+        if defined & wanted and parsed < cap:
+            parsed += 1
+            found += _mentioned(path, outline(text.split("\n")), mentions)
+    pool = _narrowed(found)
+    if len(pool) == 1:
+        definition = pool[0].definition
+        return pool[0].path, _whole(definition, f"the only `{definition.name}` in this folder")
+    if pool:
+        choices = tuple(f"{f.path}: {f.definition.name}" for f in pool)
+        raise TargetUnclearError(f"Which one do you mean: {_listed(choices)}?", choices)
+    missing = next((m.name for m in mentions.sure), None)
+    near = _nearest([missing] if missing else [m.name for m in mentions.all], names)
+    if missing:
+        hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
+        raise TargetUnclearError(f"Nothing here is called `{missing}`; {hint}.", near)
+    hint = f" Nearest: {_listed(near)}." if near else ""
+    raise TargetUnclearError(
+        "Which file is this about? Open one, or name a function or class in the instruction."
+        + hint,
+        near,
+    )
+
+
+_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
+
+
+def _mentioned(path: str, outlined: Outline, mentions: Mentions) -> list[_Found]:
+    found: list[_Found] = []
+    for mention in mentions.all:
+        if mention.fresh:
+            continue
+        for definition in outlined.named(mention.name):
+            # "the name of the file" must not find an attribute called `name`.
+            if definition.kind != "assignment" or mention.sureness > Sureness.WORD:
+                found.append(_Found(path, definition, mention))
+    return found
+
+
+def _narrowed(found: Sequence[_Found]) -> list[_Found]:
+    """What remains when the words that say where, and the surest words, are preferred."""
+    pool = list(found)
+    places = [f for f in pool if f.mention.place]
+    if places:
+        pool = [f for f in pool if f in places or any(_houses(place, f) for place in places)]
+    if any(f.mention.sureness > Sureness.WORD for f in pool):
+        pool = [f for f in pool if f.mention.sureness > Sureness.WORD or f.mention.place]
+    # "add in Cart" means Cart's, where several classes have an `add`.
+    housed = {f.mention for f in pool if any(_houses(other, f) for other in pool)}
+    pool = [f for f in pool if f.mention not in housed or any(_houses(other, f) for other in pool)]
+    inner = [f for f in pool if not any(_houses(f, other) for other in pool)]
+    unique = {(f.path, f.definition.start, f.definition.name): f for f in inner}
+    return list(unique.values())
+
+
+def _houses(outer: _Found, inner: _Found) -> bool:
+    return outer.path == inner.path and outer.definition.encloses(inner.definition)
+
+
+def _named(found: Sequence[_Found], cursor: int | None) -> Target | None:
+    pool = _narrowed(found)
+    if not pool:
+        return None
+    if len(pool) > 1 and cursor is not None:
+        pool = [f for f in pool if f.definition.contains(cursor)] or pool
+    if len(pool) == 1:
+        return _whole(pool[0].definition, "named in the instruction")
+    raise _several([f.definition for f in pool])
+
+
+def _renamed(
+    outlined: Outline, old: str, found: Sequence[_Found], cursor: int | None
+) -> Target | None:
+    """Where a rename happens: the place named, or what binds the name, or its definition."""
+    places = [f for f in _narrowed([f for f in found if f.mention.place]) if f.mention.name != old]
+    if len(places) == 1:
+        return _whole(places[0].definition, "named in the instruction")
+    if places:
+        raise _several([f.definition for f in places])
+    candidates = [d for d in _outermost(outlined) if old in d.binds]
+    candidates += [d for d in outlined.named(old) if d.kind != "assignment"]
+    if cursor is not None:
+        candidates = [d for d in candidates if d.contains(cursor)][-1:] or candidates
+    if len(candidates) == 1:
+        return _whole(candidates[0], f"it defines `{old}`")
+    if candidates:
+        raise _several(candidates, f"`{old}` is a name in several places")
+    return None
+
+
+def _bound(outlined: Outline, mentions: Mentions) -> Target | None:
+    """The one function that has a mentioned name as a parameter or local variable."""
+    for mention in mentions.sure:
+        having = [d for d in _outermost(outlined) if mention.name in d.binds]
+        if len(having) == 1:
+            return _whole(having[0], f"it has `{mention.name}`")
+        if having:
+            raise _several(having, f"`{mention.name}` is a name in several places")
+    return None
+
+
+def _outermost(outlined: Outline) -> list[Definition]:
+    """Functions that do not lie in another function."""
+    functions = [d for d in outlined.definitions if d.kind == "function"]
+    return [d for d in functions if not any(o.encloses(d) for o in functions)]
+
+
+def _check_existing(
+    lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str, *, with_cursor: bool
+) -> None:
+    """Refuse an instruction about a name that is nowhere in the file.
+
+    With a cursor there is a place already, and a strange name may be one the change brings in; only
+    a name that is said to be the place must exist then.
+    """
+    for mention in mentions.sure:
+        if with_cursor and not mention.place:
+            continue
+        last = mention.name.rpartition(".")[2]
+        if keyword.iskeyword(last) or hasattr(builtins, last):
+            continue
+        word = re.compile(rf"\b{re.escape(last)}\b")
+        if any(word.search(line) for line in lines):
+            continue
+        near = _nearest([mention.name], {d.name for d in outlined.definitions})
+        hint = f"; nearest: {_listed(near)}" if near else ""
+        raise TargetUnclearError(f"There is no `{mention.name}` in {path}{hint}.", near)
+
+
+def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target | None:
+    around = [d for d in outlined.definitions if d.contains(cursor)]
+    functions = [d for d in around if d.kind == "function"]
+    if functions:
+        return _whole(functions[-1], "at the cursor")
+    if around:
+        fitting = [d for d in around if max_lines is None or d.length <= max_lines]
+        return _whole((fitting or around)[-1], "at the cursor")
+    for start, stop in outlined.statements:
+        if start <= cursor < stop:
+            return Target(start, stop, "", "the statement at the cursor")
+    return None
+
+
+def _only_thing(lines: Sequence[str], outlined: Outline) -> Target | None:
+    definitions = [d for d in outlined.definitions if d.kind != "assignment"]
+    top = [d for d in definitions if not any(o.encloses(d) for o in definitions)]
+    if len(top) == 1:
+        return _whole(top[0], f"the only {top[0].kind} in the file")
+    if not top:
+        return Target(0, len(lines), "", "the whole file")
+    return None
+
+
+def _selected(
+    lines: Sequence[str], selection: tuple[int, int], max_lines: int | None, path: str
+) -> Target:
+    start, stop = selection
+    if start < 0 or stop < start or start > len(lines):
+        raise TargetUnclearError(
+            f"Lines {start + 1}-{stop} are not in {path}, which has {len(lines)}."
+        )
+    stop = min(stop, len(lines))
+    outlined = outline(lines)
+    whole = [d for d in outlined.definitions if (d.start, d.stop) == (start, stop)]
+    target = Target(start, stop, whole[0].name if whole else "", "the selected lines")
+    return _fitting(target, outlined, max_lines, path)
+
+
+def _fitting(target: Target, outlined: Outline, max_lines: int | None, path: str) -> Target:
+    length = target.stop - target.start
+    if max_lines is None or length <= max_lines:
+        return target
+    inside = [
+        d
+        for d in outlined.definitions
+        if d.kind != "assignment"
+        and target.start <= d.start
+        and d.stop <= target.stop
+        and d.length <= max_lines
+    ]
+    names = tuple(d.name for d in inside)
+    what = f"`{target.symbol}`" if target.symbol else f"This part of {path}"
+    hint = f"name a smaller part ({_listed(names)}) or select lines" if names else "select fewer"
+    raise TargetUnclearError(
+        f"{what} has {length} lines and the model takes {max_lines} at a time; {hint}.", names
+    )
+
+
+def _several(definitions: Sequence[Definition], what: str = "") -> TargetUnclearError:
+    names = tuple(dict.fromkeys(d.name for d in definitions))
+    if len(names) == 1:  # Defined twice under one name; only lines can tell them apart.
+        names = tuple(f"{d.name} (lines {d.start + 1}-{d.stop})" for d in definitions)
+    opening = f"{what}: which one" if what else "One place at a time: which one"
+    return TargetUnclearError(f"{opening} do you mean, {_listed(names)}?", names)
+
+
+def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearError:
+    definitions = [d for d in outlined.definitions if d.kind != "assignment"]
+    near = _nearest([m.name for m in mentions.all], {d.name for d in definitions})
+    names = tuple(dict.fromkeys([*near, *(d.name for d in definitions)]))
+    return TargetUnclearError(
+        f"Which part of {path} is this about: {_listed(names)}? Name it, or select lines.", names
+    )
+
+
+def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
+    by_last: dict[str, str] = {}
+    for name in sorted(names):
+        by_last.setdefault(name.rpartition(".")[2], name)
+    near: dict[str, None] = {}
+    for word in wanted:
+        last = word.rpartition(".")[2]
+        for match in difflib.get_close_matches(last, by_last, n=3, cutoff=0.6):
+            near.setdefault(by_last[match])
+    return tuple(near)[:3]
+
+
+def _listed(names: Sequence[str], limit: int = 6) -> str:
+    shown = [f"`{name}`" for name in names[:limit]]
+    if len(names) > limit:
+        return ", ".join(shown) + f" or {len(names) - limit} more"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _whole(definition: Definition, why: str) -> Target:
+    return Target(definition.start, definition.stop, definition.name, why)

@@ -1,0 +1,206 @@
+"""Which region an instruction is about, on files as people have them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from midstream.edits.documents import SourceText
+
+from midstream.pairing.targets import Target, TargetUnclearError, find_in_files, find_target
+
+SHOP = textwrap.dedent('''\
+    """A shop."""
+
+    import os
+
+    LIMIT = 10
+
+
+    def load(path):
+        total = 0
+        for line in open(path):
+            total += int(line)
+        return total
+
+
+    class Cart:
+        size: int = 0
+
+        @property
+        def total(self):
+            return sum(self.items)
+
+        def add(self, item, count=1):
+            def note():
+                print(item)
+
+            note()
+            self.items.append(item)
+
+
+    class Order:
+        def add(self, line):
+            amount = line
+            return amount
+
+
+    async def fetch_all(urls):
+        return [url for url in urls]
+''')
+
+
+def target(instruction: str, text: str = SHOP, **where: object) -> Target:
+    source = SourceText.from_bytes(text.encode())
+    return find_target(source, instruction=instruction, path="shop.py", **where)  # type: ignore[arg-type]
+
+
+def line_of(text: str, source: str = SHOP) -> int:
+    return next(n for n, line in enumerate(source.splitlines()) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "symbol"),
+    [
+        ("add a docstring to load", "load"),
+        ("add a docstring to `load`", "load"),
+        ("load() should skip blank lines", "load"),
+        ("make fetch_all take a timeout", "fetch_all"),
+        ("add type hints to Cart.add", "Cart.add"),
+        ("add type hints to the add method in Cart", "Cart.add"),
+        ("in Order, simplify add", "Order.add"),
+        ("wrap the body of load in try/except using `fetch_all`", "load"),
+        ("raise ValueError in fetch_all", "fetch_all"),
+        ("rename path to source in load", "load"),
+        ("rename urls to links", "fetch_all"),
+        ("rename amount to value", "Order.add"),
+        ("sort the keys of Order", "Order"),
+        ("increase `LIMIT` by ten", "LIMIT"),
+        ("extract a function `read` out of load", "load"),
+    ],
+)
+def test_named_symbol(instruction: str, symbol: str) -> None:
+    assert target(instruction).symbol == symbol
+
+
+def test_region_takes_decorators_and_the_whole_body() -> None:
+    found = target("add a docstring to Cart.total")
+    assert (found.start, found.stop) == (line_of("@property"), line_of("sum(self.items)") + 1)
+
+
+def test_cursor_means_the_innermost_function() -> None:
+    assert target("simplify", cursor=line_of("total += int")).symbol == "load"
+    assert target("simplify", cursor=line_of("print(item)")).symbol == "Cart.add.note"
+    assert target("simplify", cursor=line_of("size: int")).symbol == "Cart.size"
+    assert target("use pathlib", cursor=line_of("import os")).why == "the statement at the cursor"
+
+
+def test_named_symbol_wins_over_the_cursor() -> None:
+    assert target("add a docstring to load", cursor=line_of("amount = line")).symbol == "load"
+
+
+def test_cursor_tells_namesakes_apart() -> None:
+    cursor = line_of("amount = line")
+    assert target("add a docstring to `add`", cursor=cursor).symbol == "Order.add"
+    assert target("rename total to sum_", cursor=line_of("total += int")).symbol == "load"
+
+
+def test_selection_overrides_everything() -> None:
+    found = target("add a docstring to load", selection=(2, 5), cursor=30)
+    assert (found.start, found.stop) == (2, 5)
+    start, stop = line_of("class Order"), line_of("return amount") + 1
+    assert target("tidy", selection=(start, stop)).symbol == "Order"
+
+
+def test_selection_outside_the_file_is_refused() -> None:
+    with pytest.raises(TargetUnclearError, match=r"Lines 91-95 are not in shop\.py, which has 37"):
+        target("tidy", selection=(90, 95))
+
+
+def test_namesakes_are_a_question() -> None:
+    with pytest.raises(TargetUnclearError, match=r"`Cart\.add` or `Order\.add`\?") as caught:
+        target("add a docstring to `add`")
+    assert caught.value.candidates == ("Cart.add", "Order.add")
+
+
+def test_two_targets_are_a_question() -> None:
+    with pytest.raises(TargetUnclearError, match="One place at a time"):
+        target("add type hints to load and fetch_all")
+
+
+def test_rename_of_a_name_with_two_homes_is_a_question() -> None:
+    with pytest.raises(TargetUnclearError, match="`total` is a name in several places"):
+        target("rename total to amount")
+
+
+@pytest.mark.parametrize("cursor", [None, 8])
+def test_missing_symbol_says_so_and_gives_the_nearest(cursor: int | None) -> None:
+    with pytest.raises(
+        TargetUnclearError, match=r"no `fetch_al` in shop\.py; nearest: `fetch_all`"
+    ):
+        target("add a docstring to fetch_al", cursor=cursor)
+
+
+def test_names_a_change_brings_in_need_not_exist() -> None:
+    cursor = line_of("total += int")
+    for instruction in (
+        "convert the loop to `asyncio.gather`",
+        "rename total to grand_total",
+        "add a parameter `encoding`",
+        "raise `FileNotFoundError` when the file is missing",
+    ):
+        assert target(instruction, cursor=cursor).symbol == "load"
+
+
+def test_nothing_named_lists_what_could_be_meant() -> None:
+    with pytest.raises(TargetUnclearError, match=r"Which part of shop\.py .*`load`") as caught:
+        target("make it faster")
+    assert "Cart.add" in caught.value.candidates
+
+
+def test_near_miss_of_a_plain_word_comes_first() -> None:
+    with pytest.raises(TargetUnclearError) as caught:
+        target("add a docstring to lod")
+    assert caught.value.candidates[0] == "load"
+
+
+def test_single_function_and_small_script_need_no_name() -> None:
+    assert target("make it faster", "import os\n\ndef f(a):\n    return a\n").symbol == "f"
+    assert target("make it faster", "x = 1\nprint(x)\n").why == "the whole file"
+
+
+def test_too_long_names_the_smaller_parts() -> None:
+    with pytest.raises(TargetUnclearError, match=r"`Cart` has 13 lines and the model takes 8") as c:
+        target("add docstrings to Cart", max_lines=8)
+    assert c.value.candidates == ("Cart.total", "Cart.add", "Cart.add.note")
+    with pytest.raises(TargetUnclearError, match="select fewer"):
+        target("tidy", selection=(0, 5), max_lines=3)
+
+
+def test_class_cursor_without_room_for_the_class_asks() -> None:
+    with pytest.raises(TargetUnclearError, match="`Cart` has"):
+        target("tidy", cursor=line_of("class Cart"), max_lines=3)
+
+
+def test_file_with_a_syntax_error_still_has_functions() -> None:
+    broken = (
+        "def f(a:\n    return a\n\n\nclass K:\n    def g(self):\n        return (\n\n    x = 1\n"
+    )
+    assert target("fix the signature of f", broken) == Target(0, 2, "f", "named in the instruction")
+    found = target("tidy", broken, cursor=6)
+    assert (found.symbol, found.start, found.stop) == ("K.g", 5, 7)
+
+
+def test_folder_search_finds_the_one_definition() -> None:
+    files = [("a.py", "def one():\n    pass\n"), ("b/c.py", SHOP), ("bad.py", "def two(:\n  x\n")]
+    path, found = find_in_files(files, instruction="add a docstring to fetch_all")
+    assert (path, found.symbol) == ("b/c.py", "fetch_all")
+    assert find_in_files(files, instruction="fix two")[0] == "bad.py"
+    with pytest.raises(TargetUnclearError, match=r"`b/c\.py: Cart\.add` or `b/c\.py: Order\.add`"):
+        find_in_files(files, instruction="add a docstring to `add`")
+    with pytest.raises(TargetUnclearError, match=r"Nothing here is called `fetch_al`; nearest"):
+        find_in_files(files, instruction="add a docstring to fetch_al")
+    with pytest.raises(TargetUnclearError, match="Which file is this about"):
+        find_in_files(files, instruction="make it faster")
+    with pytest.raises(TargetUnclearError, match="Which file is this about"):
+        find_in_files([], instruction="make it faster")

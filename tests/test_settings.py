@@ -1,0 +1,144 @@
+"""Settings: files as people write them, mistakes included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.errors import UsageError
+from midstream.settings import Settings, config_path, load_settings
+
+
+def read(tmp_path: Path, toml: str, root: Path | None = None, **environ: str) -> Settings:
+    config = tmp_path / "config.toml"
+    config.write_text(toml, encoding="utf-8")
+    return load_settings(root, environ={"MIDSTREAM_CONFIG": str(config), **environ})
+
+
+def test_no_file_means_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(environ={"MIDSTREAM_CONFIG": str(tmp_path / "none.toml")}) == Settings()
+
+
+def test_every_setting_can_be_written(tmp_path: Path) -> None:
+    settings = read(
+        tmp_path,
+        """
+        theme = "dusk"
+        layout = "split"
+        keys = "vim"
+        ascii = true
+        journal = false
+        state = "/var/tmp/midstream"
+        [endpoint]
+        url = "wss://api.openai.com/v1"
+        model = "some-model"
+        token_env = "OPENAI_API_KEY"
+        [model]
+        folder = "~/models/edit"
+        threads = 4
+        provider = "wafer"
+        """,
+    )
+    assert settings == Settings(
+        theme="dusk",
+        layout="split",
+        keys="vim",
+        ascii=True,
+        journal=False,
+        endpoint_url="wss://api.openai.com/v1",
+        endpoint_model="some-model",
+        endpoint_token_env="OPENAI_API_KEY",
+        model=Path("~/models/edit").expanduser(),
+        threads=4,
+        provider="wafer",
+        state=Path("/var/tmp/midstream"),
+    )
+
+
+def test_environment_wins_over_the_file(tmp_path: Path) -> None:
+    settings = read(
+        tmp_path,
+        'theme = "dusk"\nascii = true\n[model]\nthreads = 4\n',
+        MIDSTREAM_THEME="dawn",
+        MIDSTREAM_ASCII="no",
+        MIDSTREAM_THREADS="2",
+    )
+    assert (settings.theme, settings.ascii, settings.threads) == ("dawn", False, 2)
+
+
+def test_a_folder_has_its_own_table_and_the_deeper_one_wins(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "work", tmp_path / "work" / "api"
+    toml = f'''
+        layout = "unified"
+        theme = "dusk"
+        [projects."{inner}"]
+        layout = "split"
+        [projects."{outer}"]
+        layout = "auto"
+        model.threads = 8
+        '''
+    assert read(tmp_path, toml).layout == "unified"
+    assert read(tmp_path, toml, root=outer / "web").layout == "auto"
+    deep = read(tmp_path, toml, root=inner / "src")
+    assert (deep.layout, deep.threads, deep.theme) == ("split", 8, "dusk")
+
+
+def test_nothing_is_read_from_the_opened_folder(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("config.toml", "midstream.toml", ".midstream.toml"):
+        (project / name).write_text('[endpoint]\nurl = "wss://thief.example/v1"\n')
+    assert read(tmp_path, "", root=project).endpoint_url is None
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ('them = "dusk"', r'no setting "them"; did you mean "theme"\?'),
+        ("threads = 3", r'no setting "threads"; did you mean "model.threads"\?'),
+        ("[model]\nthread = 3", r'no setting "model.thread"; did you mean "model.threads"\?'),
+        ("zzz = 1", r'no setting "zzz"; known are theme, layout, .*endpoint\.url'),
+        ('layout = "splitt"', r'layout does not know \'splitt\'; did you mean "split"\?'),
+        ('keys = "x"', "keys does not know 'x'; choose one of default, git, vim, emacs"),
+        ("theme = 3", "theme must be a non-empty text, not 3"),
+        ("ascii = 1", "ascii must be true or false, not 1"),
+        ("[model]\nthreads = 0", "model.threads must be a whole number from 1 to 1024, not 0"),
+        ("[model]\nthreads = true", "must be a whole number"),
+        ('[endpoint]\nurl = "api.openai.com"', "endpoint.url must start with wss://"),
+        ("model = 3", r'"model" must be a table, as in \[model\]'),
+        ("projects = 3", '"projects" must be a table of folders'),
+        ("theme = \n", r"is not valid TOML: .*line 1"),
+    ],
+)
+def test_mistakes_name_the_file_and_the_way_out(tmp_path: Path, toml: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        read(tmp_path, toml)
+    assert "config.toml" in str(caught.value)
+
+
+def test_a_project_mistake_names_the_project(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf'projects\."{tmp_path}": there is no setting "colour"'):
+        read(tmp_path, f'[projects."{tmp_path}"]\ncolour = 1\n', root=tmp_path)
+
+
+def test_a_wrong_variable_names_the_variable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"MIDSTREAM_THREADS must be a whole number .* not 'many'"):
+        read(tmp_path, "", MIDSTREAM_THREADS="many")
+    with pytest.raises(UsageError, match="MIDSTREAM_JOURNAL must be true or false, not 'maybe'"):
+        read(tmp_path, "", MIDSTREAM_JOURNAL="maybe")
+
+
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_settings(environ={"MIDSTREAM_CONFIG": str(tmp_path)})
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b'theme = "caf\xe9"')
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        load_settings(environ={"MIDSTREAM_CONFIG": str(latin)})
+
+
+def test_places_follow_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config_path({}).parts[-2:] == ("midstream", "config.toml")
+    assert Settings(state=tmp_path).state_dir() == tmp_path
+    assert Settings().state_dir().name == "midstream"
