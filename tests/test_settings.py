@@ -29,7 +29,6 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         keys = "vim"
         ascii = true
         journal = false
-        state = "/var/tmp/midstream"
         [endpoint]
         url = "wss://api.openai.com/v1"
         model = "some-model"
@@ -52,7 +51,6 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         model=Path("~/models/edit").expanduser(),
         threads=4,
         provider="wafer",
-        state=Path("/var/tmp/midstream"),
     )
 
 
@@ -138,7 +136,5 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
         load_settings(environ={"MIDSTREAM_CONFIG": str(latin)})
 
 
-def test_places_follow_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_lies_in_the_users_folder() -> None:
     assert config_path({}).parts[-2:] == ("midstream", "config.toml")
-    assert Settings(state=tmp_path).state_dir() == tmp_path
-    assert Settings().state_dir().name == "midstream"

@@ -40,7 +40,6 @@ class Settings:
         model: Model folder for the built-in server; ``None`` is the shipped model.
         threads: Threads for the built-in server; ``None`` lets it choose.
         provider: Execution provider of the built-in server: ``cpu`` or ``wafer``.
-        state: Folder for journals; ``None`` is the user's state folder.
     """
 
     theme: str | None = None
@@ -54,15 +53,6 @@ class Settings:
     model: Path | None = None
     threads: int | None = None
     provider: str = "cpu"
-    state: Path | None = None
-
-    def state_dir(self) -> Path:
-        """The folder journals live in; it need not exist yet."""
-        if self.state is not None:
-            return self.state
-        import platformdirs
-
-        return platformdirs.user_state_path("midstream")
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -131,7 +121,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "model": {"folder": "model", "threads": "threads", "provider": "provider"},
 }
-_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal", "state")
+_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal")
 
 
 def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
@@ -240,5 +230,4 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "model": _folder,
     "threads": _count,
     "provider": _one_of(PROVIDERS),
-    "state": _folder,
 }

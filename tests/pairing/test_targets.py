@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
-from midstream.edits.documents import SourceText
 
+from midstream import demo
+from midstream.edits.documents import SourceText
 from midstream.pairing.targets import Target, TargetUnclearError, find_in_files, find_target
 
 SHOP = textwrap.dedent('''\
@@ -195,6 +197,8 @@ def test_folder_search_finds_the_one_definition() -> None:
     files = [("a.py", "def one():\n    pass\n"), ("b/c.py", SHOP), ("bad.py", "def two(:\n  x\n")]
     path, found = find_in_files(files, instruction="add a docstring to fetch_all")
     assert (path, found.symbol) == ("b/c.py", "fetch_all")
+    path, found = find_in_files(files, instruction="rename total to amount in load")
+    assert (path, found.symbol) == ("b/c.py", "load")
     assert find_in_files(files, instruction="fix two")[0] == "bad.py"
     with pytest.raises(TargetUnclearError, match=r"`b/c\.py: Cart\.add` or `b/c\.py: Order\.add`"):
         find_in_files(files, instruction="add a docstring to `add`")
@@ -204,3 +208,17 @@ def test_folder_search_finds_the_one_definition() -> None:
         find_in_files(files, instruction="make it faster")
     with pytest.raises(TargetUnclearError, match="Which file is this about"):
         find_in_files([], instruction="make it faster")
+
+
+def test_what_the_demo_suggests_is_clear_with_and_without_a_file() -> None:
+    project = Path(demo.__file__).parent / "project"
+    files = [
+        (str(path.relative_to(project)), path.read_text("utf-8"))
+        for path in sorted(project.rglob("*.py"))
+    ]
+    assert demo.SUGGESTIONS
+    for suggestion in demo.SUGGESTIONS:
+        found = target(suggestion.instruction, dict(files)[suggestion.path])
+        anywhere = find_in_files(files, instruction=suggestion.instruction)
+        assert anywhere[0] == suggestion.path
+        assert (anywhere[1].start, anywhere[1].stop) == (found.start, found.stop)

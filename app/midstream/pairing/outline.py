@@ -18,7 +18,7 @@ Kind = Literal["function", "class", "assignment"]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function, class or named assignment.
+    """A function, a class, or an assignment to a name outside functions.
 
     Attributes:
         name: Dotted name from the top of the file, as in ``Parser.feed``.
@@ -88,15 +88,20 @@ def outline(lines: Sequence[str]) -> Outline:
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _definitions(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
+def _definitions(
+    body: Sequence[ast.stmt], prefix: str, *, local: bool = False
+) -> Iterator[Definition]:
     for node in body:
         if isinstance(node, _DEFS):
             name = prefix + node.name
-            kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
-            binds = frozenset[str]() if isinstance(node, ast.ClassDef) else _binds(node)
+            is_class = isinstance(node, ast.ClassDef)
+            kind: Kind = "class" if is_class else "function"
+            binds = frozenset[str]() if is_class else _binds(node)
             yield Definition(name, kind, _first_line(node), _stop(node), binds)
-            yield from _definitions(node.body, name + ".")
+            yield from _definitions(node.body, name + ".", local=not is_class)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            if local:
+                continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
                 if isinstance(target, ast.Name):
@@ -105,7 +110,7 @@ def _definitions(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
         else:
             # Definitions under `if TYPE_CHECKING:`, `try:` and the like count where they stand.
             for inner in _blocks(node):
-                yield from _definitions(inner, prefix)
+                yield from _definitions(inner, prefix, local=local)
 
 
 def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:

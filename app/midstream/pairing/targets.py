@@ -130,6 +130,8 @@ def find_in_files(
         if defined & wanted and parsed < cap:
             parsed += 1
             found += _mentioned(path, outline(text.split("\n")), mentions)
+    if mentions.renamed is not None and any(f.mention.place for f in found):
+        found = [f for f in found if f.mention.place and f.mention.name != mentions.renamed]
     pool = _narrowed(found)
     if len(pool) == 1:
         definition = pool[0].definition
