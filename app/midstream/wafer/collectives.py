@@ -1,0 +1,123 @@
+"""L0 collectives: closed forms in cycles for chains and the two-level tree all-reduce on one mesh axis.
+
+The general form is that of the HPDC'24 reduce study (arXiv 2404.15888): ``T = max(C, E / N) + L + (2 T_R + 1) D``
+with contention C, energy E over N links, distance L and depth D.  On one axis with every PE contributing, the
+contention term is the streaming of the vector, L counts hops and D counts the PEs at which a partial sum leaves
+the fabric, is added and goes back.
+
+The two-level tree is the one of WaferLLM's ``comm_pe.csl`` (K = 2): groups of ``g`` PEs reduce towards their
+middle PE over two arms, the group roots reduce towards the middle group over two arms, and the final root
+multicasts both ways.  The three phases do not overlap, because each is a blocking vector instruction; at a root
+the two arms and the two multicast directions are served one after the other.  :mod:`midstream.wafer.mesh`
+executes the same program wavelet by wavelet and holds these forms to within 5 % (tests).
+
+Software around a collective is not here; it is a fitted parameter (:mod:`midstream.wafer.kernels`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """Cycles of one collective, split by cause; ``depth`` counts serial router-PE-router turns."""
+
+    hops: int
+    stages: int
+    streaming: int
+    depth: int
+    colours: int
+
+    @property
+    def cycles(self) -> int:
+        """Total cycles on the critical path."""
+        return self.hops + self.stages + self.streaming
+
+
+NOTHING = Collective(0, 0, 0, 0, 0)
+
+
+def hpdc(contention: float, energy: float, links: float, distance: float, depth: float, ramp: float) -> float:
+    """``max(C, E/N) + L + (2 T_R + 1) D`` of arXiv 2404.15888, in cycles."""
+    return max(contention, energy / links) + distance + (2 * ramp + 1) * depth
+
+
+@cache
+def group_size(length: int) -> int:
+    """PEs per group of the two-level tree on an axis of ``length`` PEs.
+
+    The smallest divisor that is not below the square root, which is what WaferLLM's configurations use on every
+    published grid (420: 21, 540: 27, 660: 30); without such a divisor near the root, the root rounded up and a
+    shorter last group.
+    """
+    root = math.ceil(math.sqrt(length))
+    for size in range(root, 2 * root):
+        if length % size == 0:
+            return size
+    return root
+
+
+def chain_reduce(length: int, wavelets: int, ramp: int) -> Collective:
+    """Reduce along a line of ``length`` PEs to its end: ``B + (2 T_R + 2)(P - 1)``."""
+    if length <= 1:
+        return NOTHING
+    turns = length - 1
+    return Collective(turns, (2 * ramp + 1) * turns, wavelets, turns, 2)
+
+
+def broadcast(distance: int, wavelets: int, ramp: int) -> Collective:
+    """Multicast from one PE to all PEs up to ``distance`` hops away on one side."""
+    if distance <= 0:
+        return NOTHING
+    return Collective(distance, 2 * ramp + 1, wavelets, 1, 1)
+
+
+@cache
+def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
+    """All-reduce of ``wavelets`` wavelets per PE along one axis of ``length`` PEs.
+
+    Returns:
+        Cycles from the first PE's first send until the last PE holds the last wavelet.
+    """
+    if length <= 1:
+        return NOTHING
+    size = group_size(length)
+    groups = -(-length // size)
+    turn = 2 * ramp + 1
+
+    near, far = size // 2, size - 1 - size // 2  # PEs above and below the group root
+    first_hops, first_depth, first = _two_arms(near, far, 1, wavelets, turn)
+    above, below = groups // 2, groups - 1 - groups // 2
+    second_hops, second_depth, second = _two_arms(above, below, size, wavelets, turn)
+
+    root = above * size + size // 2
+    up = root + turn + wavelets if root else 0
+    rest = length - 1 - root
+    down = rest + turn + 2 * wavelets if rest > 0 else 0
+    last_hops = root if up >= down else rest
+    total = first + second + max(up, down)
+
+    hops = first_hops + second_hops + last_hops
+    depth = first_depth + second_depth + 1
+    return Collective(hops, turn * depth, total - hops - turn * depth, depth, 10)
+
+
+def _two_arms(long_arm: int, short_arm: int, spacing: int, wavelets: int, turn: int) -> tuple[int, int, int]:
+    """Hops, depth and cycles until a root has added both arms, the short arm first.
+
+    An arm of k senders delivers its first wavelet after ``k * (spacing + turn)`` cycles and one per cycle after that;
+    the root then needs one pass of ``wavelets`` cycles per arm.
+    """
+    if long_arm == 0:
+        return 0, 0, 0
+    pitch = spacing + turn
+    first_at = long_arm * pitch
+    if short_arm == 0:
+        return long_arm * spacing, long_arm, first_at + wavelets
+    queued_at = short_arm * pitch + wavelets
+    if queued_at > first_at:
+        return short_arm * spacing, short_arm, queued_at + wavelets
+    return long_arm * spacing, long_arm, first_at + wavelets

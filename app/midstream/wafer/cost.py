@@ -1,0 +1,239 @@
+"""L0: the price of one operator on one rectangle of PEs, in cycles, split by cause.
+
+Notation: ``c(a, b) = ceil(a / b)``.  A weight matrix of k x n on a rectangle of w columns and h rows lies in tiles;
+reducing along y its k is split over the h rows and its n over the w columns, reducing along x the other way round.
+
+Decode, one token:
+    local GEMV      ``k' * (issue + A * n')`` on a k' x n' tile: k' vector instructions of n' multiply-adds.
+    collective      two-level tree of ``c(n', 2)`` wavelets along the axis, plus the software around it.
+    attention       a GEMV against the key tile (all-reduce of scores), softmax (two scalar all-reduces and
+                    exp in scalar code), a GEMV against the value tile (all-reduce of the output).
+Prefill, S tokens:
+    MeshGEMM        ``P`` shift steps of ``max(k' n' (issue + A s'), shift) + overhead``, weights and activations moving two
+                    hops a step; the shift streams under the arithmetic.
+
+This module knows neither wafers in series nor host time; :mod:`midstream.wafer.estimate` adds those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from midstream.wafer.collectives import two_level_allreduce
+from midstream.wafer.kernels import KernelCosts
+from midstream.wafer.operators import Operator
+
+HOST_OPERATOR_US = 20.0
+"""Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A rectangle of PEs: ``width`` columns by ``height`` rows, its corner at column ``x``, row ``y``."""
+
+    width: int
+    height: int
+    x: int = 0
+    y: int = 0
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self.width * self.height
+
+    def along(self, axis: str) -> int:
+        """PEs along an axis."""
+        return self.width if axis == "x" else self.height
+
+    def across(self, axis: str) -> int:
+        """PEs along the other axis."""
+        return self.height if axis == "x" else self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Cycles by cause: arithmetic, hops, router-PE turns, streaming of vectors, software.
+
+    ``host_us`` is wall time off the wafer and never converted to cycles; ``depth`` counts router-PE turns.
+    """
+
+    compute: float = 0.0
+    hops: float = 0.0
+    stages: float = 0.0
+    streaming: float = 0.0
+    software: float = 0.0
+    host_us: float = 0.0
+    depth: int = 0
+
+    @property
+    def cycles(self) -> float:
+        """All on-wafer cycles."""
+        return self.compute + self.hops + self.stages + self.streaming + self.software
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.compute + other.compute,
+            self.hops + other.hops,
+            self.stages + other.stages,
+            self.streaming + other.streaming,
+            self.software + other.software,
+            self.host_us + other.host_us,
+            self.depth + other.depth,
+        )
+
+    def scaled(self, factor: float) -> Cost:
+        """The same work at another cost per cycle cause (a kernel generation's scale); host time is untouched."""
+        return Cost(
+            self.compute * factor,
+            self.hops * factor,
+            self.stages * factor,
+            self.streaming * factor,
+            self.software * factor,
+            self.host_us,
+            self.depth,
+        )
+
+    def repeated(self, times: int) -> Cost:
+        """The cost of doing it ``times`` times in a row."""
+        return Cost(
+            self.compute * times,
+            self.hops * times,
+            self.stages * times,
+            self.streaming * times,
+            self.software * times,
+            self.host_us * times,
+            self.depth * times,
+        )
+
+    def as_dict(self) -> dict[str, float]:
+        """Cycles by cause, for tables and JSON."""
+        return {
+            "compute": self.compute,
+            "hops": self.hops,
+            "stages": self.stages,
+            "streaming": self.streaming,
+            "software": self.software,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What an operator's price depends on besides its rectangle."""
+
+    costs: KernelCosts
+    ramp: int
+    values_per_wavelet: int
+    io_bytes_per_us: float
+    link_us: float
+
+
+def ceil_div(a: int, b: int) -> int:
+    """``ceil(a / b)`` for integers."""
+    return -(-a // b)
+
+
+@cache
+def decode_cost(op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int = 1) -> Cost:
+    """Price of one operator for ``batch`` tokens of equal context, before the generation's scale.
+
+    ``batch`` tokens share the collective (longer vectors), as in WaferLLM's ``bsz`` loops.
+    """
+    k = machine.costs
+    if op.kind == "host":
+        moved = 2 * op.k * 2 * batch
+        return Cost(host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us)
+    if op.kind == "folded":
+        return Cost()
+    if op.kind == "attention":
+        return _decode_attention(op, rect, machine, context, batch)
+    along, across = rect.along(op.axis), rect.across(op.axis)
+    if op.kind in ("linear", "head"):
+        rows, columns = ceil_div(op.k, along), ceil_div(op.n, across)
+        compute = batch * op.copies * _gemv(rows, columns, k)
+        total = Cost(compute=compute)
+        if op.kind == "head":  # arg-max over the local logits, then two scalar all-reduces (value and place)
+            total += Cost(compute=batch * (k.issue + columns))
+            total += _allreduce(batch, rect.along("x"), machine) + _allreduce(batch, along, machine)
+    else:
+        width = ceil_div(op.k, across)
+        vectors = op.vectors * (k.issue + k.cycles_per_mac * width)
+        scalars = ceil_div(op.scalars, across) * k.scalar
+        total = Cost(compute=batch * (vectors + scalars))
+    if op.reduced:
+        values = 1 if op.kind == "norm" else ceil_div(op.reduced, across)
+        total += _allreduce(batch * values, along, machine)
+    return total
+
+
+def _gemv(rows: int, columns: int, k: KernelCosts) -> float:
+    return rows * (k.issue + k.cycles_per_mac * columns)
+
+
+def _allreduce(values: int, length: int, machine: Machine) -> Cost:
+    wavelets = ceil_div(values, machine.values_per_wavelet)
+    tree = two_level_allreduce(length, wavelets, machine.ramp)
+    software = machine.costs.collective if length > 1 else 0.0
+    return Cost(0.0, tree.hops, tree.stages, tree.streaming, software, 0.0, tree.depth)
+
+
+def _decode_attention(op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int) -> Cost:
+    """Keys and values: feature dimension over the columns, tokens over the rows."""
+    k = machine.costs
+    seen = min(context, op.window) if op.window else context
+    tokens = ceil_div(max(1, seen), rect.height)
+    query, value = ceil_div(op.k, rect.width), ceil_div(op.n, rect.width)
+    compute = _gemv(query, tokens, k) + _gemv(tokens, value, k) + k.scalar * tokens
+    compute += 3 * (k.issue + k.cycles_per_mac * tokens)  # scale, subtract the maximum, divide by the sum
+    total = Cost(compute=batch * compute)
+    total += _allreduce(batch * tokens, rect.width, machine)
+    total += _allreduce(batch, rect.height, machine) + _allreduce(batch, rect.height, machine)
+    return total + _allreduce(batch * value, rect.height, machine)
+
+
+@cache
+def prefill_cost(op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int) -> Cost:
+    """Price of one operator for a chunk of ``tokens`` prompt tokens that sees ``context`` tokens, before scale."""
+    k = machine.costs
+    side = max(1, round((rect.width * rect.height) ** 0.5))
+    rows = ceil_div(tokens, side)
+    if op.kind == "host":
+        moved = 2 * op.k * 2 * tokens
+        return Cost(host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us)
+    if op.kind == "folded":
+        return Cost()
+    if op.kind == "head":  # only the last position needs logits
+        return decode_cost(op, rect, machine, context)
+    if op.kind == "attention":
+        seen = ceil_div(min(context, op.window + tokens) if op.window else context, side)
+        scores = _mesh_gemm(ceil_div(op.k, side) * seen, rows, side, 1, machine)
+        output = _mesh_gemm(seen * ceil_div(op.n, side), rows, side, 1, machine)
+        softmax = Cost(compute=rows * seen * k.scalar)
+        reduce = _allreduce(rows, side, machine)
+        return scores + output + softmax + reduce + reduce
+    if op.kind == "linear":
+        visited = min(op.stored, op.copies * tokens) if op.stored > 1 else 1
+        per_expert = ceil_div(ceil_div(tokens * op.copies, visited), side) if op.stored > 1 else rows
+        tile = visited * ceil_div(op.k, side) * ceil_div(op.n, side)
+        return _mesh_gemm(tile, per_expert, side, op.products, machine)
+    vectors = op.vectors * ceil_div(op.k, side) * (k.issue + k.cycles_per_mac * rows)
+    total = Cost(compute=vectors + rows * ceil_div(op.scalars, side) * k.scalar)
+    if op.reduced:
+        total += _allreduce(rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side)), side, machine)
+    return total
+
+
+def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine) -> Cost:
+    """``side`` shift steps per product; ``tile`` vector instructions of length ``rows`` per step over all products.
+
+    The moving tiles stream under the arithmetic; only what arithmetic does not cover is charged as streaming.
+    """
+    k = machine.costs
+    arithmetic = tile * (k.issue + k.cycles_per_mac * rows)
+    uncovered = max(0.0, tile / machine.values_per_wavelet - arithmetic)
+    return Cost(
+        compute=side * arithmetic,
+        hops=2.0 * side * products,
+        streaming=side * uncovered,
+        software=side * products * k.shift,
+    )

@@ -1,0 +1,242 @@
+"""Operators: what one token (or one chunk of a prompt) makes a decoder compute, independent of placement and cost.
+
+A :class:`ModelShape` expands into the operators of each layer kind and of the output head.  An ONNX graph is turned
+into the same operators (:mod:`midstream.wafer.onnx_shape`), so both are priced by one function
+(:mod:`midstream.wafer.cost`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from midstream.wafer.shape import LatentAttention, LayerKind, ModelShape
+
+Kind = Literal["linear", "attention", "norm", "elementwise", "head", "host", "folded"]
+Axis = Literal["x", "y"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator, or several that share one collective.
+
+    Attributes:
+        name: Readable name, unique within its layer.
+        kind: How it is priced.
+        k: Rows of the weight matrix (``linear``, ``head``), width of the query side (``attention``), vector width else.
+        n: Columns of the weight matrix, value width for ``attention``.
+        axis: Mesh axis along which partial results are reduced; alternating axes need no transposes.
+        copies: Matrices of this size that a token visits (active experts).
+        stored: Matrices of this size that are kept in SRAM (all experts).
+        payload: Values all-reduced per token; 0 means no collective, ``linear`` defaults to ``copies * n``.
+        weight_bits: Bits per stored weight; 0 means the plan decides.
+        scalars: Values that go through scalar code (exp, divide) per token.
+        vectors: Vector instructions over ``k`` values per token.
+        window: Attention window in tokens, 0 for none.
+        products: Separate matrix products behind the operator in prefill, where the published kernels do not fuse.
+        nodes: Names of the graph nodes that this operator stands for.
+        op_types: Their ONNX operator types.
+    """
+
+    name: str
+    kind: Kind
+    k: int
+    n: int = 0
+    axis: Axis = "y"
+    copies: int = 1
+    stored: int = 1
+    payload: int | None = None
+    weight_bits: int = 0
+    scalars: int = 0
+    vectors: int = 0
+    window: int = 0
+    products: int = 1
+    nodes: tuple[str, ...] = ()
+    op_types: tuple[str, ...] = ()
+
+    @property
+    def reduced(self) -> int:
+        """Values all-reduced per token."""
+        if self.payload is not None:
+            return self.payload
+        return self.copies * self.n if self.kind in ("linear", "head") else 0
+
+    def macs(self, context: int) -> int:
+        """Multiply-adds for one token with ``context`` cached tokens."""
+        if self.kind in ("linear", "head"):
+            return self.copies * self.k * self.n
+        if self.kind == "attention":
+            seen = min(context, self.window) if self.window else context
+            return (self.k + self.n) * seen
+        return 0
+
+
+def layer_operators(shape: ModelShape, kind: LayerKind) -> list[Operator]:
+    """The operators of one layer in execution order."""
+    return [*_attention_part(shape, kind), *_feed_forward_part(shape, kind)]
+
+
+def head_operators(shape: ModelShape) -> list[Operator]:
+    """Final norm, output projection and arg-max; empty for a shape without vocabulary."""
+    if not shape.vocab:
+        return []
+    return [
+        _norm("final_norm", shape.hidden),
+        Operator("lm_head", "head", shape.hidden, shape.vocab, op_types=("MatMul",)),
+    ]
+
+
+def _norm(name: str, width: int) -> Operator:
+    """RMS norm: square, sum, one scalar all-reduce, two multiplications."""
+    return Operator(
+        name, "norm", width, payload=1, vectors=4, op_types=("SimplifiedLayerNormalization",)
+    )
+
+
+def _attention_part(shape: ModelShape, kind: LayerKind) -> list[Operator]:
+    if shape.latent is not None:
+        return _latent_attention(shape, shape.latent, kind)
+    query, kv = shape.query_width, shape.kv_width
+    return [
+        _norm("input_norm", shape.hidden),
+        Operator(
+            "qkv_proj", "linear", shape.hidden, query + 2 * kv, products=3, op_types=("MatMul",)
+        ),
+        Operator("rope", "elementwise", query + kv, vectors=3, op_types=("RotaryEmbedding",)),
+        Operator(
+            "attention",
+            "attention",
+            query,
+            query,
+            window=kind.window,
+            op_types=("GroupQueryAttention",),
+        ),
+        Operator("o_proj", "linear", query, shape.hidden, axis="x", op_types=("MatMul",)),
+        Operator("attn_residual", "elementwise", shape.hidden, vectors=1, op_types=("Add",)),
+    ]
+
+
+def _latent_attention(shape: ModelShape, mla: LatentAttention, kind: LayerKind) -> list[Operator]:
+    """Latent attention with absorbed projections: scores and sums are taken in the compressed space.
+
+    Two projections act head by head (block-diagonal), so their multiply-adds are ``heads * a * b`` while their outputs
+    are ``heads * b`` wide.
+    """
+    heads = shape.heads
+    latent_query = heads * (mla.kv_rank + mla.rope_dim)
+    return [
+        _norm("input_norm", shape.hidden),
+        Operator(
+            "q_a_kv_a_proj", "linear", shape.hidden, mla.query_rank + mla.kv_rank + mla.rope_dim
+        ),
+        _norm("q_a_kv_a_norm", mla.query_rank + mla.kv_rank),
+        Operator("q_b_proj", "linear", mla.query_rank, heads * (mla.nope_dim + mla.rope_dim), "x"),
+        Operator("rope", "elementwise", heads * mla.rope_dim, vectors=3),
+        Operator(
+            "k_absorb",
+            "linear",
+            heads * mla.nope_dim,
+            mla.kv_rank,
+            payload=heads * mla.kv_rank,
+        ),
+        Operator(
+            "latent_attention",
+            "attention",
+            latent_query,
+            heads * mla.kv_rank,
+            window=kind.window,
+            op_types=("MultiHeadAttention",),
+        ),
+        Operator(
+            "v_absorb",
+            "linear",
+            heads * mla.kv_rank,
+            mla.value_dim,
+            payload=heads * mla.value_dim,
+        ),
+        Operator("o_proj", "linear", heads * mla.value_dim, shape.hidden, axis="x"),
+        Operator("attn_residual", "elementwise", shape.hidden, vectors=1),
+    ]
+
+
+def _feed_forward_part(shape: ModelShape, kind: LayerKind) -> list[Operator]:
+    ups = 2 if shape.gated else 1
+    norm = _norm("post_norm", shape.hidden)
+    residual = Operator("ffn_residual", "elementwise", shape.hidden, vectors=1, op_types=("Add",))
+    if not kind.moe:
+        inner = shape.ffn
+        return [
+            norm,
+            Operator(
+                "gate_up_proj",
+                "linear",
+                shape.hidden,
+                ups * inner,
+                products=ups,
+                op_types=("MatMul",),
+            ),
+            _activation(inner, shape.gated),
+            Operator("down_proj", "linear", inner, shape.hidden, axis="x", op_types=("MatMul",)),
+            residual,
+        ]
+    return [norm, *expert_operators(shape, ups), residual]
+
+
+def expert_operators(shape: ModelShape, ups: int) -> list[Operator]:
+    """A mixture layer with every expert sliced over the whole rectangle.
+
+    Slicing beats one rectangle per expert for a single stream: weights of the chosen experts are already local, all
+    active experts share one collective per projection, and the weighted sum is taken before the last collective.
+    The router adds its own projection and one small collective that agrees on the top k.
+    """
+    active = shape.experts_active
+    inner = active * shape.expert_ffn + shape.shared_ffn
+    operators = [
+        Operator("router", "linear", shape.hidden, shape.experts, weight_bits=16),
+        Operator("top_k", "elementwise", shape.experts, payload=2 * active, axis="x", scalars=active),
+        Operator(
+            "experts_gate_up",
+            "linear",
+            shape.hidden,
+            ups * shape.expert_ffn,
+            copies=active,
+            stored=shape.experts,
+            payload=ups * inner,
+            products=ups,
+            op_types=("MoE",),
+        ),
+    ]
+    if shape.shared_ffn:
+        operators.append(
+            Operator("shared_gate_up", "linear", shape.hidden, ups * shape.shared_ffn, payload=0)
+        )
+    operators.append(_activation(inner, shape.gated))
+    if shape.shared_ffn:
+        operators.append(
+            Operator("shared_down", "linear", shape.shared_ffn, shape.hidden, "x", payload=0)
+        )
+    operators.append(
+        Operator(
+            "experts_down",
+            "linear",
+            shape.expert_ffn,
+            shape.hidden,
+            axis="x",
+            copies=active,
+            stored=shape.experts,
+            payload=shape.hidden,
+            op_types=("MoE",),
+        )
+    )
+    return operators
+
+
+def _activation(inner: int, gated: bool) -> Operator:
+    return Operator(
+        "activation",
+        "elementwise",
+        inner,
+        scalars=inner,
+        vectors=1 if gated else 0,
+        op_types=("Sigmoid", "Mul") if gated else ("Gelu",),
+    )

@@ -1,0 +1,380 @@
+"""Placement: which rectangle of which wafer holds what, and whether it fits in 48 KB per PE and 24 colours.
+
+A model is cut at layer boundaries over wafers; on a wafer every layer, the embedding and the output projection get a
+rectangle of PEs in proportion to their weights (``layer-rect``), or all layers of the wafer share the whole fabric
+one after the other (``time-mux``).  Weights stay where they are; only activations move.
+
+Memory is counted for the fullest PE: padded weight tiles (``ceil`` in both directions), activation buffers, the
+generation's reserve for code, and what is left for keys and values.  A plan that does not fit is refused with the
+reason and the smallest number of wafers that would do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal
+
+from midstream.wafer.cost import Rectangle, ceil_div
+from midstream.wafer.errors import DoesNotFitError, WaferUsageError
+from midstream.wafer.hardware import Wafer
+from midstream.wafer.kernels import KernelGeneration
+from midstream.wafer.layout import partition, treemap
+from midstream.wafer.operators import Operator, head_operators, layer_operators
+from midstream.wafer.shape import LayerKind, ModelShape
+
+Mode = Literal["layer-rect", "time-mux"]
+MODES: tuple[Mode, ...] = ("layer-rect", "time-mux")
+MAX_WAFERS = 2048
+"""Largest installation the vendor names."""
+
+ALLREDUCE_COLOURS_PER_AXIS = 10
+"""Two reduction arms and two group arms, send and receive, and two multicast directions (``comm_pe.csl``)."""
+HANDOFF_COLOURS = 2
+HOST_COLOURS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One item on one wafer.
+
+    Attributes:
+        name: ``embedding``, ``layer 7`` or ``lm_head``.
+        layer: Layer index, or None.
+        kind: Layer kind, or None.
+        wafer: Wafer index.
+        rect: Its PEs.
+        weight_bytes: Padded weight bytes on the fullest PE.
+        buffer_bytes: Activation buffers on the fullest PE.
+    """
+
+    name: str
+    layer: int | None
+    kind: LayerKind | None
+    wafer: int
+    rect: Rectangle
+    weight_bytes: int
+    buffer_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KvCapacity:
+    """Tokens one layer can cache, with and without WaferLLM's cache shift.
+
+    ``shift`` spreads tokens over all rows by pushing the oldest entries one row up when a row is full; ``concat``
+    appends to one row.  Their ratio is the number of rows, up to rounding down.
+    """
+
+    rows: int
+    concat: int
+    shift: int
+
+
+def kv_capacity(free_bytes: float, bytes_per_token: float, rows: int) -> KvCapacity:
+    """Tokens that fit when each PE row has room for ``free_bytes / bytes_per_token`` of them.
+
+    Args:
+        free_bytes: Free bytes per PE.
+        bytes_per_token: Bytes of one token's keys and values per PE of a row.
+        rows: PE rows of the rectangle.
+    """
+    if free_bytes <= 0 or bytes_per_token <= 0:
+        return KvCapacity(rows, 0, 0)
+    return KvCapacity(
+        rows, int(free_bytes // bytes_per_token), int(rows * free_bytes // bytes_per_token)
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A placement that fits (or, from :func:`place` with ``check=False``, the best attempt)."""
+
+    shape: ModelShape
+    hw: Wafer
+    kernels: KernelGeneration
+    wafers: int
+    mode: Mode
+    weight_bits: int
+    kv_bits: int
+    items: tuple[Placed, ...]
+
+    @property
+    def layer_items(self) -> list[Placed]:
+        """The placed layers in order."""
+        return [item for item in self.items if item.layer is not None]
+
+    @property
+    def colours(self) -> int:
+        """Colours in use on the busiest PE."""
+        colours = 2 * ALLREDUCE_COLOURS_PER_AXIS + HOST_COLOURS
+        return colours + (HANDOFF_COLOURS if self.mode == "layer-rect" else 0)
+
+    def used_bytes(self, item: Placed) -> int:
+        """Bytes taken on the fullest PE of an item before any key or value is cached."""
+        weights = item.weight_bytes
+        if self.mode == "time-mux":
+            weights = sum(other.weight_bytes for other in self.items if other.wafer == item.wafer)
+        return weights + item.buffer_bytes + self.kernels.reserve_bytes
+
+    def free_bytes(self, item: Placed) -> int:
+        """Bytes left for keys and values on each PE of an item."""
+        return self.hw.count("sram_bytes") - self.used_bytes(item)
+
+    def kv_bytes_per_token(self, item: Placed) -> float:
+        """Bytes of one token's keys and values on each PE of one row of an item."""
+        values = ceil_div(self.shape.kv_values_per_token(), item.rect.width)
+        per_layer = values * self.kv_bits / 8
+        if self.mode == "time-mux":
+            return per_layer * sum(1 for other in self.layer_items if other.wafer == item.wafer)
+        return per_layer
+
+    @cached_property
+    def kv(self) -> KvCapacity:
+        """Cache capacity of the tightest layer that attends to everything (of any layer when none does)."""
+        full = [i for i in self.layer_items if i.kind is None or i.kind.window == 0]
+        capacities = [
+            kv_capacity(self.free_bytes(i), self.kv_bytes_per_token(i), i.rect.height)
+            for i in full or self.layer_items
+        ]
+        return min(capacities, key=lambda capacity: capacity.shift)
+
+    @cached_property
+    def padding(self) -> float:
+        """Share of stored weight bytes that is alignment padding."""
+        stored = sum(i.weight_bytes * i.rect.pes for i in self.items)
+        return 1.0 - _item_bytes_total(self.shape, self.weight_bits) / stored if stored else 0.0
+
+    @cached_property
+    def fill(self) -> float:
+        """Highest share of SRAM in use on any PE, cache excluded."""
+        return max(self.used_bytes(item) for item in self.items) / self.hw.count("sram_bytes")
+
+    def problem(self, context: int, batch: int = 1) -> str | None:
+        """Why the plan does not fit, or None when it does."""
+        limit = self.hw.count("colours")
+        if self.colours > limit:
+            return f"it needs {self.colours} colours per PE and {self.hw.label} has {limit}"
+        for item in self.items:
+            used, room = self.used_bytes(item), self.hw.count("sram_bytes")
+            if used > room:
+                return (
+                    f"{item.name} needs {used / 1024:.1f} KB on a PE that has {room // 1024} KB"
+                )
+        if self.kv.shift < context * batch:
+            return (
+                f"the cache holds {self.kv.shift:,} tokens and {context * batch:,} are asked for"
+            )
+        return None
+
+
+def _item_bytes_total(shape: ModelShape, weight_bits: int) -> float:
+    return shape.weights() * weight_bits / 8
+
+
+def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight_bits: int) -> int:
+    """Weight bytes on the fullest PE of a rectangle: every tile rounded up in both directions.
+
+    The experts of a mixture layer rotate their remainders, so they are rounded up together.
+    """
+    total = 0
+    for op in operators:
+        if op.kind in ("linear", "head"):
+            columns = ceil_div(op.stored * op.n, rect.across(op.axis))
+            tile = ceil_div(op.k, rect.along(op.axis)) * columns
+            total += tile * (op.weight_bits or weight_bits) // 8
+        elif op.kind == "norm":
+            total += 2 * ceil_div(op.k, rect.height)
+    return total
+
+
+def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
+    """Activation buffers on the fullest PE: input and output tile of the widest operator, twice, at 16 bit."""
+    widest = max(
+        (
+            ceil_div(op.k, rect.along(op.axis)) + ceil_div(max(op.reduced, op.n), rect.across(op.axis))
+            for op in operators
+        ),
+        default=0,
+    )
+    return 2 * 2 * widest
+
+
+def place(
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    *,
+    wafers: int | None = None,
+    mode: Mode = "layer-rect",
+    weight_bits: int = 16,
+    kv_bits: int = 16,
+    context: int = 1,
+    batch: int = 1,
+    check: bool = True,
+) -> Plan:
+    """Place a model on wafers.
+
+    Args:
+        shape: The model.
+        hw: The wafer.
+        kernels: The kernel generation (decides the reserve per PE).
+        wafers: How many wafers; None finds the smallest number that fits.
+        mode: ``layer-rect`` or ``time-mux``.
+        weight_bits: Bits per stored weight, 16, 8 or 4.
+        kv_bits: Bits per cached value, 16 or 8.
+        context: Tokens that must fit in the cache, per sequence.
+        batch: Sequences.
+        check: With False, a plan that does not fit is returned instead of refused.
+
+    Raises:
+        DoesNotFitError: It does not fit; carries the reason and the smallest wafer count.
+        WaferUsageError: A value is out of range.
+    """
+    _check_arguments(wafers, mode, weight_bits, kv_bits, context, batch)
+    if wafers is None:
+        found = _smallest(shape, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+        if found is None:
+            plan = _attempt(shape, hw, kernels, 1, mode, weight_bits, kv_bits)
+            reason = plan.problem(context, batch) or "it does not fit"
+            raise DoesNotFitError(
+                f"{shape.name} does not fit on any number of {hw.label} wafers: on one, {reason}.",
+                reason=reason,
+                smallest_wafers=None,
+            )
+        return found
+    plan = _attempt(shape, hw, kernels, wafers, mode, weight_bits, kv_bits)
+    reason = plan.problem(context, batch)
+    if reason is None or not check:
+        return plan
+    found = _smallest(shape, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+    smallest = found.wafers if found else None
+    way_out = (
+        f"the smallest count that fits is {smallest}" if smallest else "no number of wafers fits"
+    )
+    raise DoesNotFitError(
+        f"{shape.name} at {weight_bits} bit does not fit on {wafers} {hw.label} "
+        f"{'wafer' if wafers == 1 else 'wafers'}: {reason}; {way_out}.",
+        reason=reason,
+        smallest_wafers=smallest,
+    )
+
+
+def _check_arguments(
+    wafers: int | None, mode: str, weight_bits: int, kv_bits: int, context: int, batch: int
+) -> None:
+    if wafers is not None and not 1 <= wafers <= MAX_WAFERS:
+        raise WaferUsageError(f"Wafer count {wafers} is outside 1-{MAX_WAFERS}; leave it out to find one.")
+    if mode not in MODES:
+        raise WaferUsageError(f"Placement mode '{mode}' is unknown; use {' or '.join(MODES)}.")
+    if weight_bits not in (4, 8, 16):
+        raise WaferUsageError(f"Weights of {weight_bits} bit are not supported; use 16, 8 or 4.")
+    if kv_bits not in (8, 16):
+        raise WaferUsageError(f"A cache of {kv_bits} bit is not supported; use 16 or 8.")
+    if context < 1 or batch < 1:
+        raise WaferUsageError(f"Context {context} and batch {batch} must be at least 1.")
+
+
+@cache
+def _smallest(
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    mode: Mode,
+    weight_bits: int,
+    kv_bits: int,
+    context: int,
+    batch: int,
+) -> Plan | None:
+    """The plan on the smallest number of wafers that fits, or None."""
+    width, height = hw.fabric(halo=kernels.halo)
+    room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
+    if room <= 0:
+        return None
+    need = _item_bytes_total(shape, weight_bits) + batch * shape.kv_bytes(context, kv_bits)
+    sizes = [part.weights * weight_bits / 8 for part in _parts(shape)]
+    most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
+    for count in range(max(1, math.ceil(need / room)), most + 1):
+        fullest = max(sum(sizes[i] for i in indices) for indices in partition(sizes, count))
+        if fullest > room:
+            continue
+        plan = _attempt(shape, hw, kernels, count, mode, weight_bits, kv_bits)
+        if plan.problem(context, batch) is None:
+            return plan
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Something that gets a rectangle."""
+
+    name: str
+    layer: int | None
+    kind: LayerKind | None
+    operators: tuple[Operator, ...]
+    weights: int
+
+
+@cache
+def _parts(shape: ModelShape) -> tuple[_Part, ...]:
+    """Embedding, layers and output projection in order."""
+    parts: list[_Part] = []
+    if shape.embedding_weights:
+        lookup = (Operator("embedding", "linear", shape.vocab, shape.hidden),)
+        parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights))
+    operators = {kind: tuple(layer_operators(shape, kind)) for kind in shape.layer_kinds()}
+    for index in range(shape.layers):
+        kind = shape.layer_kind(index)
+        parts.append(
+            _Part(f"layer {index}", index, kind, operators[kind], shape.layer_weights(kind))
+        )
+    if shape.head_weights:
+        parts.append(
+            _Part("lm_head", None, None, tuple(head_operators(shape)), shape.head_weights)
+        )
+    return tuple(parts)
+
+
+@cache
+def _attempt(
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    wafers: int,
+    mode: Mode,
+    weight_bits: int,
+    kv_bits: int,
+) -> Plan:
+    """The best placement on exactly ``wafers`` wafers, whether or not it fits."""
+    parts = _parts(shape)
+    width, height = hw.fabric(halo=kernels.halo)
+    measured: dict[tuple[str | LayerKind, int, int], tuple[int, int]] = {}
+
+    def measure(part: _Part, rect: Rectangle) -> tuple[int, int]:
+        key = (part.kind or part.name, rect.width, rect.height)
+        if key not in measured:
+            measured[key] = (
+                padded_weight_bytes(part.operators, rect, weight_bits),
+                buffer_bytes(part.operators, rect),
+            )
+        return measured[key]
+
+    items: list[Placed] = []
+    for number, indices in enumerate(partition([float(part.weights) for part in parts], wafers)):
+        members = [parts[i] for i in indices]
+        rects = [Rectangle(width, height)] * len(members)
+        if mode == "layer-rect":
+            areas = [float(part.weights) for part in members]
+            rects = treemap(areas, width, height) or rects
+            # Padding differs between items: cut once more in proportion to the padded bytes, keep the better cut.
+            padded = [measure(*pair)[0] * pair[1].pes for pair in zip(members, rects, strict=True)]
+            again = treemap(padded, width, height) or rects
+            rects = min(
+                (rects, again),
+                key=lambda cut: max(sum(measure(*p)) for p in zip(members, cut, strict=True)),
+            )
+        items.extend(
+            Placed(part.name, part.layer, part.kind, number, rect, *measure(part, rect))
+            for part, rect in zip(members, rects, strict=True)
+        )
+    return Plan(shape, hw, kernels, wafers, mode, weight_bits, kv_bits, tuple(items))

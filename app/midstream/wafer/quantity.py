@@ -1,0 +1,118 @@
+"""Numbers that remember where they come from, and bands instead of bare points.
+
+Two vocabularies meet here.  ``Trust`` says how good a *source* is (vendor, independent, press, derived).
+``Mark`` says what kind of number a *result* rests on: a specification, a calibration on published rows, or an
+assumption.  A result is as weak as its weakest ingredient (:func:`weakest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Trust = Literal["P", "A", "S", "D"]
+"""P primary (vendor, paper, code, measurement), A independent, S secondary or press, D derived here."""
+
+Mark = Literal["spec", "calibrated", "assumed"]
+"""What a simulated number rests on, from firm to weak."""
+
+_STRENGTH: dict[Mark, int] = {"spec": 0, "calibrated": 1, "assumed": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number with its unit, trust mark and source."""
+
+    value: float
+    unit: str
+    trust: Trust
+    source: str
+
+    def as_dict(self) -> dict[str, object]:
+        """The quantity as plain data for ``--json`` output."""
+        return {
+            "value": self.value,
+            "unit": self.unit,
+            "trust": self.trust,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A simulated value as an interval: ``low <= mid <= high``, in one unit.
+
+    Bands are multiplicative: what is uncertain here (kernel software, clock, speculation) scales a rate.
+    """
+
+    low: float
+    mid: float
+    high: float
+    unit: str
+    mark: Mark
+
+    @classmethod
+    def around(cls, mid: float, factor: float, unit: str, mark: Mark) -> Band:
+        """The band ``mid / factor .. mid * factor``; ``factor`` is at least 1."""
+        return cls(mid / factor, mid, mid * factor, unit, mark)
+
+    def contains(self, value: float) -> bool:
+        """Whether ``value`` lies in the closed interval."""
+        return self.low <= value <= self.high
+
+    @property
+    def width(self) -> float:
+        """Ratio of the upper to the lower end."""
+        return self.high / self.low if self.low > 0 else float("inf")
+
+    def scaled(self, factor: float, unit: str | None = None) -> Band:
+        """The band times a positive factor, optionally in another unit."""
+        return Band(
+            self.low * factor,
+            self.mid * factor,
+            self.high * factor,
+            unit or self.unit,
+            self.mark,
+        )
+
+    def inverted(self, numerator: float, unit: str) -> Band:
+        """``numerator / value`` as a band: a rate from a time or a time from a rate."""
+        return Band(
+            numerator / self.high, numerator / self.mid, numerator / self.low, unit, self.mark
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """The band as plain data; ``simulated`` is always true."""
+        return {
+            "low": self.low,
+            "mid": self.mid,
+            "high": self.high,
+            "unit": self.unit,
+            "mark": self.mark,
+            "simulated": True,
+        }
+
+    def text(self) -> str:
+        """Short form for people, for example ``1,900 tok/s [940-2,700] (assumed)``."""
+        return (
+            f"{compact(self.mid)} {self.unit} [{compact(self.low)}-{compact(self.high)}]"
+            f" ({self.mark})"
+        )
+
+
+def weakest(marks: Iterable[Mark]) -> Mark:
+    """The weakest of several marks; ``spec`` when there are none."""
+    return max(marks, key=_STRENGTH.__getitem__, default="spec")
+
+
+def compact(value: float) -> str:
+    """Three significant figures or so, with thousands separators, never scientific notation above 0.001."""
+    magnitude = abs(value)
+    if magnitude >= 100:
+        return f"{value:,.0f}"
+    if magnitude >= 10:
+        return f"{value:.1f}"
+    if magnitude >= 0.1 or magnitude == 0:
+        return f"{value:.2f}"
+    return f"{value:.3g}"
