@@ -1,0 +1,134 @@
+"""The embedded server's process: ``python -P -m midstream.serving --model FOLDER``.
+
+The parent writes the bearer token as the first line of standard input and keeps the pipe open; its
+end ends this process, however the parent ended. Standard output carries one JSON line: ``{"port":
+…, "model": …, "facts": {…}}`` when the server listens, or ``{"error": {"code": …, "message":
+…}}``. Everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from midstream.engine.types import TextModel
+from midstream.errors import UnavailableError, UserError
+
+_PR_SET_PDEATHSIG = 1
+_SWITCH_SECONDS = 0.0005
+"""The event loop must not wait a whole default interval (5 ms) for the worker thread's Python
+code.
+"""
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent dies.
+
+    The pipe on standard input is what counts; this covers the case that another process holds the
+    pipe.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _watch_stdin(rest: int) -> None:
+    """End the process as soon as standard input ends. Nothing needs cleaning up."""
+    with contextlib.suppress(OSError):
+        while os.read(rest, 4096):
+            pass
+    os._exit(0)
+
+
+def _read_token(stdin: int) -> str:
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        read = os.read(stdin, 1)
+        if not read:
+            os._exit(0)
+        line += read
+    return line.decode().strip()
+
+
+def _load(options: argparse.Namespace) -> TextModel:
+    if options.replay is not None:
+        from midstream.serving.replay import ReplayModel, ReplayScript
+
+        return ReplayModel(ReplayScript.load(options.replay))
+    from midstream.engine.model import load_model
+
+    return load_model(options.model, provider=options.provider, threads=options.threads)
+
+
+def _say(message: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+async def _serve(token: str, loading: Future[TextModel]) -> None:
+    # The server's modules are imported while the model loads.
+    from midstream.serving.app import create_app
+    from midstream.serving.running import serve
+
+    model = await asyncio.wrap_future(loading)
+    async with serve(create_app({model.name: model}, token=token)) as server:
+        _say(
+            {
+                "port": server.port,
+                "model": model.name,
+                "facts": dict(model.facts),
+                "pid": os.getpid(),
+            }
+        )
+        await server.finished
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the child process; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="midstream.serving")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--replay", type=Path)
+    parser.add_argument("--provider", default="cpu")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--nice", type=int, default=0)
+    options = parser.parse_args(argv)
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    _die_with_parent()
+    token = _read_token(sys.stdin.fileno())
+    threading.Thread(target=_watch_stdin, args=(sys.stdin.fileno(),), daemon=True).start()
+    # Ctrl+C in the terminal is for the program on the screen.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if options.nice and hasattr(os, "nice"):
+        os.nice(options.nice)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
+            loading = pool.submit(_load, options)
+            asyncio.run(_serve(token, loading))
+    except UserError as error:
+        _say({"error": {"code": error.code, "message": str(error)}})
+        return UnavailableError.exit_code
+    except Exception as error:
+        logging.getLogger("midstream.serving").exception("the server did not start")
+        _say({"error": {"code": "server_error", "message": f"{type(error).__name__}: {error}"}})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Who may talk to the server: the bearer token and the ``Origin`` rule, before anything else looks
+at a request.
+
+A browser page can open ``ws://127.0.0.1`` and post forms there, and always says where it comes
+from; programs do not send ``Origin``. So a request with an origin that was not allowed by name is
+refused, even with a token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+_OPEN_PATHS = frozenset({"/healthz"})
+
+
+class AccessControl:
+    """ASGI middleware that refuses with 401 or 403.
+
+    Args:
+        app: The application behind it.
+        token: Token that every request needs, except for ``/healthz``; None needs none.
+        origins: Values of ``Origin`` that are welcome.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, origins: Collection[str] = ()) -> None:
+        self._app = app
+        self._expected = None if token is None else f"Bearer {token}".encode()
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http" or "websocket.http.response" in scope.get("extensions", {}):
+            await refusal(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._origins:
+            return refusal_response(403, "forbidden_origin", "This origin may not use the server.")
+        if self._expected is None or scope["path"] in _OPEN_PATHS:
+            return None
+        given = headers.get("authorization", "").encode("utf-8", "replace")
+        if hmac.compare_digest(given, self._expected):
+            return None
+        sentence = "The bearer token is missing or wrong; check the endpoint's token."
+        return refusal_response(401, "invalid_api_key", sentence)
+
+
+def refusal_response(status: int, code: str, message: str) -> Response:
+    """Return an HTTP error with the API's error object."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"type": kind, "code": code, "message": message, "param": None}
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"error": error}, status_code=status, headers=headers)

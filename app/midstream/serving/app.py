@@ -1,0 +1,89 @@
+"""The ASGI application: routes and what they share. uvicorn runs it on one machine, Ray Serve on
+many.
+
+Routes: WebSocket ``/v1/responses``, GET ``/v1/models`` and ``/v1/models/{id}``, GET ``/healthz``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from midstream.engine.types import TextModel
+from midstream.serving.access import AccessControl, refusal_response
+from midstream.serving.connection import Connection
+from midstream.serving.limits import Limits
+from midstream.serving.requests import RequestError
+from midstream.serving.service import Service
+
+
+def create_app(
+    models: Mapping[str, TextModel],
+    *,
+    token: str | None,
+    limits: Limits | None = None,
+    origins: Collection[str] = (),
+) -> Starlette:
+    """Make the application.
+
+    Args:
+        models: Models by the name that requests use; the first is the default. They are closed
+        when the
+            application shuts down.
+        token: Bearer token every request needs, or None for none (only sensible on loopback).
+        limits: Bounds; the defaults suit one machine.
+        origins: Values of ``Origin`` that browser pages may come from; none by default.
+    """
+    bounds = limits or Limits()
+    service = Service(models, bounds)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        yield
+        service.close()
+
+    async def responses_socket(socket: WebSocket) -> None:
+        if service.connections >= bounds.connections:
+            await socket.send_denial_response(
+                refusal_response(503, "too_many_connections", "Too many connections are open.")
+            )
+            return
+        service.connections += 1
+        try:
+            await socket.accept()
+            await Connection(socket, service).run()
+        finally:
+            service.connections -= 1
+
+    async def models_list(_: Request) -> Response:
+        return JSONResponse({"object": "list", "data": service.model_objects()})
+
+    async def models_one(request: Request) -> Response:
+        return JSONResponse(service.model_object(request.path_params["model"]))
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def on_request_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestError)
+        return JSONResponse({"error": error.error}, status_code=error.status)
+
+    return Starlette(
+        routes=[
+            WebSocketRoute("/v1/responses", responses_socket),
+            Route("/v1/models", models_list),
+            Route("/v1/models/{model:path}", models_one),
+            Route("/healthz", healthz),
+        ],
+        middleware=[Middleware(AccessControl, token=token, origins=origins)],
+        exception_handlers={RequestError: on_request_error},
+        lifespan=lifespan,
+        max_body_size=bounds.message_bytes,
+    )

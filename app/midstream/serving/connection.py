@@ -1,0 +1,394 @@
+"""One WebSocket of the Responses API: reading client events, lanes, stopping and steering.
+
+The reader never waits for a model, so a stop is seen at once; each lane has a task that runs its
+turns one after the other. Closing the socket stops everything that runs for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
+
+from midstream.serving.conversations import ConversationCache
+from midstream.serving.items import Event
+from midstream.serving.requests import (
+    CreateRequest,
+    InterruptRequest,
+    RequestError,
+    SteerRequest,
+    convert,
+    read_create,
+    read_frame,
+    read_steer_messages,
+)
+from midstream.serving.service import Service
+from midstream.serving.turn import Interrupt, Steer, Turn
+
+_log = logging.getLogger(__name__)
+
+_TOLERATED = frozenset({"response.processed"})
+"""Client events that mean nothing to this server and are no error (Codex sends them)."""
+
+_POLICY_VIOLATION = 1008
+_TRY_AGAIN_LATER = 1013
+
+_REMEMBERED = 64
+"""Ended turns that late interrupts and steers are still answered for."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Requests of one stream id, in order, and the one that runs."""
+
+    waiting: deque[CreateRequest] = field(default_factory=deque[CreateRequest])
+    task: asyncio.Task[None] | None = None
+
+
+class Connection:
+    """Serves one accepted WebSocket until it is closed.
+
+    Args:
+        socket: The socket, already accepted.
+        service: Models and what connections share.
+    """
+
+    def __init__(self, socket: WebSocket, service: Service) -> None:
+        self._socket = socket
+        self._service = service
+        self._limits = service.limits
+        self._cache = ConversationCache(
+            self._limits.cached_responses, self._limits.cached_characters
+        )
+        self._lanes: dict[str | None, _Lane] = {}
+        self._named_lanes: set[str] = set()
+        self._running: dict[str, Turn] = {}
+        self._ended: dict[str, Turn] = {}
+        self._pending_steers: dict[str, list[Steer]] = {}
+        self._encoder = msgspec.json.Encoder()
+        self._sending = asyncio.Lock()
+        self._bad_frames = 0
+
+    async def run(self) -> None:
+        """Serve until the peer leaves or breaks the rules."""
+        loop = asyncio.get_running_loop()
+        lifetime = self._limits.connection_seconds
+        deadline = None if lifetime is None else loop.time() + lifetime
+        allowance, counted = float(self._limits.frames_per_second), loop.time()
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        message = await self._socket.receive()
+                except TimeoutError:
+                    await self._end_of_life()
+                    return
+                if message["type"] == "websocket.disconnect":
+                    return
+                now = loop.time()
+                rate = self._limits.frames_per_second
+                allowance = min(rate, allowance + (now - counted) * rate) - 1
+                counted = now
+                if allowance < 0:
+                    await self._refuse(
+                        RequestError(
+                            f"More than {rate} messages a second.", code="rate_limit", status=429
+                        )
+                    )
+                    await self._socket.close(_POLICY_VIOLATION, "too many messages")
+                    return
+                if not await self._take(message):
+                    return
+        except WebSocketDisconnect:
+            return
+        finally:
+            await self._stop_all()
+
+    async def _take(self, message: Any) -> bool:
+        """Handle one frame; False after the connection was closed for it."""
+        try:
+            text = message.get("text")
+            if text is None:
+                raise RequestError("Send JSON in text frames, not binary.", code="invalid_json")
+            await self._dispatch(read_frame(text))
+        except RequestError as error:
+            self._bad_frames += 1
+            await self._refuse(error)
+            if self._bad_frames >= self._limits.bad_frames:
+                await self._socket.close(_POLICY_VIOLATION, "too many invalid messages")
+                return False
+        return True
+
+    async def _dispatch(self, fields: dict[str, Any]) -> None:
+        kind = fields.get("type")
+        if kind == "response.create":
+            await self._create(fields)
+        elif kind == "response.interrupt":
+            await self._interrupt(convert(fields, InterruptRequest))
+        elif kind == "response.steer":
+            await self._steer(fields)
+        elif kind not in _TOLERATED:
+            raise RequestError(
+                f"The event type {kind!r} is not known; there are response.create, "
+                "response.interrupt and response.steer.",
+                code="unknown_event",
+                param="type",
+            )
+
+    async def _send(self, event: Event) -> None:
+        frame = self._encoder.encode(event).decode()
+        async with self._sending:
+            try:
+                await self._socket.send_text(frame)
+            except WebSocketDisconnected as error:
+                raise WebSocketDisconnect from error
+
+    async def _refuse(self, error: RequestError, stream_id: str | None = None) -> None:
+        await self._send(error.envelope(stream_id))
+
+    # Creating.
+
+    async def _create(self, fields: dict[str, Any]) -> None:
+        stream_id = fields.get("stream_id")
+        try:
+            request = read_create(fields)
+            self._admit(request)
+        except RequestError as error:
+            named = isinstance(stream_id, str) and error.param != "stream_id"
+            self._bad_frames += error.status == 400
+            await self._refuse(error, stream_id if named else None)
+            return
+        self._bad_frames = 0
+        lane = self._lanes.setdefault(request.stream_id, _Lane())
+        lane.waiting.append(request)
+        if lane.task is None:
+            lane.task = asyncio.create_task(self._run_lane(request.stream_id, lane))
+
+    def _admit(self, request: CreateRequest) -> None:
+        self._service.worker(request.model)
+        waiting = sum(len(lane.waiting) for lane in self._lanes.values()) + len(self._running)
+        if waiting >= self._limits.waiting_creates:
+            raise RequestError(
+                f"{waiting} requests of this connection are waiting; let some finish first.",
+                code="too_many_requests",
+                status=429,
+            )
+        lane = request.stream_id
+        if lane is not None and lane not in self._named_lanes:
+            if len(self._named_lanes) >= self._limits.lanes:
+                raise RequestError(
+                    f"A connection has at most {self._limits.lanes} streams; reuse a stream_id.",
+                    code="websocket_stream_limit_reached",
+                    param="stream_id",
+                )
+            self._named_lanes.add(lane)
+
+    async def _run_lane(self, name: str | None, lane: _Lane) -> None:
+        try:
+            while lane.waiting:
+                request: CreateRequest | None = lane.waiting.popleft()
+                steers: list[Steer] = []
+                while request is not None:
+                    turn = await self._run_turn(request, steers)
+                    request, steers = self._successor(turn) if turn is not None else (None, [])
+        except WebSocketDisconnect:
+            return
+        finally:
+            lane.task = None
+            if not lane.waiting:
+                self._lanes.pop(name, None)
+
+    async def _run_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
+        """Run one response; None if it was refused before it was created."""
+        try:
+            history, parent = self._service.history(request, self._cache)
+        except RequestError as error:
+            await self._refuse(error, request.stream_id)
+            return None
+        if parent is not None and not steers:
+            steers = self._pending_steers.pop(parent.response_id, [])
+            if steers:
+                own = history[len(parent.messages) :]
+                steered = tuple(message for steer in steers for message in steer.messages)
+                history = (*parent.messages, *steered, *own)
+        turn = Turn(
+            request=request,
+            history=history,
+            worker=self._service.worker(request.model),
+            emit=self._send,
+            owner=self,
+            limits=self._limits,
+        )
+        self._running[turn.id] = turn
+        try:
+            await turn.run()
+        finally:
+            del self._running[turn.id]
+        self._ended[turn.id] = turn
+        while len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        await self._settle(turn)
+        return turn
+
+    async def _settle(self, turn: Turn) -> None:
+        """Keep or evict conversations after a turn, and answer its steers if nothing follows."""
+        conversation = turn.conversation
+        if conversation is None:
+            # A failed continuation takes its parent along, a failed fork does not.
+            parent = self._cache.get(turn.request.previous_response_id or "")
+            if parent is not None and parent.stream_id == turn.request.stream_id:
+                self._cache.drop(parent.response_id)
+        else:
+            self._cache.add(conversation)
+            if turn.request.keep:
+                self._service.store(conversation)
+        if not turn.steers:
+            return
+        if turn.required:
+            self._pending_steers[turn.id] = turn.steers
+            for steer in turn.steers:
+                await turn.emit(
+                    {
+                        "type": "response.steer.pending",
+                        "reason": "waiting_for_required_input",
+                        "required_input": list(turn.required),
+                        "steer": {"id": steer.id, "previous_response_id": turn.id},
+                    }
+                )
+        elif conversation is None or turn.interrupted:
+            for steer in turn.steers:
+                await turn.emit(
+                    _steer_failed(
+                        "response_not_active",
+                        "The response ended before the instruction could be applied.",
+                        steer.input,
+                        turn.id,
+                        steer.id,
+                    )
+                )
+
+    def _successor(self, turn: Turn) -> tuple[CreateRequest | None, list[Steer]]:
+        """Return the request that goes on with a turn's steers, if it has any to go on with."""
+        if not turn.steers or turn.required or turn.interrupted or turn.conversation is None:
+            return None, []
+        items = [
+            {"type": "message", "role": message.role, "content": message.text}
+            for steer in turn.steers
+            for message in steer.messages
+        ]
+        request = msgspec.structs.replace(turn.request, input=items, previous_response_id=turn.id)
+        return request, turn.steers
+
+    # Stopping and steering.
+
+    async def _interrupt(self, request: InterruptRequest) -> None:
+        turn = self._running.get(request.response_id)
+        if turn is not None and turn.active:
+            turn.interrupt(Interrupt(request.mode))
+            return
+        turn = turn or self._ended.get(request.response_id)
+        event: Event = {
+            "type": "response.interrupt.failed",
+            "response_id": request.response_id,
+            "error": {
+                "type": "invalid_request_error",
+                "code": "response_not_active" if turn is not None else "response_not_found",
+                "message": "The response has ended or is being stopped already."
+                if turn is not None
+                else "There is no such response on this connection.",
+            },
+        }
+        if turn is not None:
+            await turn.emit(event)
+        else:
+            await self._send(event | {"sequence_number": 0})
+
+    async def _steer(self, fields: dict[str, Any]) -> None:
+        target = fields.get("previous_response_id")
+        turn: Turn | None = None
+        if isinstance(target, str):
+            turn = self._running.get(target) or self._ended.get(target)
+        text: Any = fields.get("input")
+        code, message = "response_not_found", "There is no such response on this connection."
+        if turn is not None:
+            code, message = self._check_steer(turn, fields)
+        if turn is None or code:
+            event = _steer_failed(code, message, text, target if isinstance(target, str) else "")
+            if turn is not None:
+                await turn.emit(event)
+            else:
+                await self._send(event | {"sequence_number": 0})
+            return
+        request = convert(fields, SteerRequest)
+        steer = Steer(
+            f"steer_{secrets.token_hex(12)}", request.input, read_steer_messages(request.input)
+        )
+        turn.steer(steer)
+        await turn.emit(
+            {
+                "type": "response.steer.accepted",
+                "steer": {"id": steer.id, "previous_response_id": turn.id},
+            }
+        )
+
+    def _check_steer(self, turn: Turn, fields: dict[str, Any]) -> tuple[str, str]:
+        """Return the code and sentence of a refusal, or two empty strings."""
+        unknown = sorted(set(fields) - {"type", "previous_response_id", "input"})
+        if unknown:
+            return "invalid_input", f"response.steer does not take {', '.join(unknown)}."
+        try:
+            read_steer_messages(convert(fields, SteerRequest).input)
+        except RequestError as error:
+            return "invalid_input", str(error)
+        if turn.status != "in_progress":
+            return "response_already_completed", "The response has already ended."
+        if not turn.active:
+            return "response_not_active", "The response is being stopped."
+        if len(turn.steers) >= self._limits.pending_steers:
+            return "too_many_pending_steers", "Too many instructions wait for this response."
+        return "", ""
+
+    # The end.
+
+    async def _end_of_life(self) -> None:
+        await self._refuse(
+            RequestError(
+                "This connection has reached its time limit; open a new one.",
+                code="websocket_connection_limit_reached",
+            )
+        )
+        await self._socket.close(_TRY_AGAIN_LATER, "connection time limit")
+
+    async def _stop_all(self) -> None:
+        for turn in self._running.values():
+            turn.abandon()
+        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                _log.error("a turn ended badly", exc_info=result)
+
+
+def _steer_failed(
+    code: str,
+    message: str,
+    text: Any,
+    target: str,
+    steer_id: str | None = None,
+) -> Event:
+    given = cast("str | list[Any]", text) if isinstance(text, str | list) else ""
+    steer: dict[str, Any] = {"input": given, "previous_response_id": target}
+    if steer_id is not None:
+        steer["id"] = steer_id
+    return {
+        "type": "response.steer.failed",
+        "error": {"type": "invalid_request_error", "code": code, "message": message},
+        "steer": steer,
+    }

@@ -1,0 +1,77 @@
+"""What a response leaves behind so that the next one can go on from it.
+
+Holds texts only; the model's cache of attention states belongs to the engine, which finds the
+common prefix by itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from midstream.engine.types import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation up to and including one response.
+
+    Attributes:
+        response_id: The response it ends with.
+        messages: All messages, oldest first; instructions are not inherited and not among them.
+        required: Stubs of the tool results that the model waits for.
+        stream_id: Lane of that response.
+    """
+
+    response_id: str
+    messages: tuple[Message, ...]
+    required: tuple[dict[str, Any], ...] = ()
+    stream_id: str | None = None
+
+    @property
+    def characters(self) -> int:
+        """Its size. Long conversations share their messages, so this is an upper bound."""
+        return sum(len(message.text) for message in self.messages)
+
+
+class ConversationCache:
+    """The conversations used last, by response id, bounded in number and size.
+
+    Args:
+        entries: Conversations to hold at most.
+        characters: Their characters altogether at most; the newest is kept whatever its size.
+    """
+
+    def __init__(self, entries: int, characters: int) -> None:
+        self._entries = entries
+        self._limit = characters
+        self._characters = 0
+        self._held: OrderedDict[str, Conversation] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of conversations held."""
+        return len(self._held)
+
+    def add(self, conversation: Conversation) -> None:
+        """Hold a conversation, and drop the ones unused for longest if there are too many."""
+        self.drop(conversation.response_id)
+        self._held[conversation.response_id] = conversation
+        self._characters += conversation.characters
+        while len(self._held) > 1 and (
+            len(self._held) > self._entries or self._characters > self._limit
+        ):
+            self.drop(next(iter(self._held)))
+
+    def get(self, response_id: str) -> Conversation | None:
+        """Return a conversation and count it as used."""
+        found = self._held.get(response_id)
+        if found is not None:
+            self._held.move_to_end(response_id)
+        return found
+
+    def drop(self, response_id: str) -> None:
+        """Forget a conversation, if it is held."""
+        found = self._held.pop(response_id, None)
+        if found is not None:
+            self._characters -= found.characters

@@ -1,0 +1,206 @@
+"""The model server as a child process that lives exactly as long as the program that started it.
+
+The child gets a one-time token on its standard input, never on the command line, and listens on a
+random loopback port. What it writes to standard error is kept in a log file in the state folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from midstream.errors import UnavailableError
+from midstream.responses.endpoint import Endpoint
+
+_KEPT_LOGS = 5
+_CLOSE_SECONDS = 2.0
+_TAIL_BYTES = 2000
+
+
+class EmbeddedServer:
+    """Starts, watches and ends the child process.
+
+    Start it from a thread that stays alive (normally the main thread): Linux ties the child's life
+    to the thread that made it.
+
+    Args:
+        model: Model folder; None for the shipped model.
+        replay: Replay script to serve instead of a model.
+        threads: Threads of the engine; None lets it choose.
+        provider: Execution provider of the engine.
+        state_dir: Where the log file goes; None for the user's state folder.
+        niceness: How much the child yields to the screen and to other programs.
+        start_seconds: How long loading may take.
+    """
+
+    def __init__(
+        self,
+        model: Path | None = None,
+        replay: Path | None = None,
+        threads: int | None = None,
+        provider: str = "cpu",
+        *,
+        state_dir: Path | None = None,
+        niceness: int = 2,
+        start_seconds: float = 60.0,
+    ) -> None:
+        self._model = model
+        self._replay = replay
+        self._threads = threads
+        self._provider = provider
+        self._state_dir = state_dir
+        self._niceness = niceness
+        self._start_seconds = start_seconds
+        self._process: Process | None = None
+        self.log_path: Path | None = None
+        self.facts: Mapping[str, str] = {}
+
+    @property
+    def process(self) -> Process | None:
+        """The child; None before `start` and after `close`."""
+        return self._process
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child runs."""
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> Endpoint:
+        """Start the child and wait until it serves.
+
+        Returns:
+            Where it serves, with the token of this start.
+
+        Raises:
+            UnavailableError: It does not start; the sentence is the child's own where it gave one.
+        """
+        if self.alive:
+            raise UnavailableError("The model server is running already.")
+        token = secrets.token_urlsafe(32)
+        arguments = self._arguments()
+        self.log_path = self._open_log()
+        with self.log_path.open("ab") as log:
+            try:
+                # -P: a file of the user's project must never be imported in place of ours.
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "midstream.serving",
+                    *arguments,
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=log,
+                    env=_environment(),
+                )
+            except OSError as error:
+                raise UnavailableError(f"The model server cannot be started: {error}.") from error
+        self._process = process
+        try:
+            hello = await self._greet(process, token)
+        except BaseException:
+            await self.close()
+            raise
+        self.facts = dict(hello.get("facts", {}))
+        return Endpoint(f"ws://127.0.0.1:{hello['port']}/v1", token, hello["model"], "local")
+
+    async def close(self) -> None:
+        """End the child and wait until it is gone."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        for end in (process.terminate, process.kill):
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await process.wait()
+                return
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    end()
+        await process.wait()
+
+    def _arguments(self) -> list[str]:
+        arguments = ["--provider", self._provider, "--nice", str(self._niceness)]
+        if self._threads is not None:
+            arguments += ["--threads", str(self._threads)]
+        if self._replay is not None:
+            return [*arguments, "--replay", str(self._replay.resolve())]
+        folder = self._model
+        if folder is None:
+            from midstream.resources import default_model
+
+            folder = default_model()
+        if not folder.is_dir():
+            raise UnavailableError(
+                f"There is no model folder at {folder}; name one with --model, or leave it out for "
+                "the shipped model."
+            )
+        return [*arguments, "--model", str(folder.resolve())]
+
+    def _open_log(self) -> Path:
+        """Make the log file's folder, drop old logs, and name this one."""
+        folder = (self._state_dir or platformdirs.user_state_path("midstream")) / "server-logs"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            old = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
+            for path in old[: -(_KEPT_LOGS - 1)]:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UnavailableError(
+                f"The log folder {folder} cannot be written: {error.strerror or error}."
+            ) from error
+        return folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+
+    async def _greet(self, process: Process, token: str) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = b""
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write(token.encode() + b"\n")
+            await process.stdin.drain()
+        try:
+            async with asyncio.timeout(self._start_seconds):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            raise UnavailableError(
+                f"The model server did not start within {self._start_seconds:.0f} seconds; its log "
+                f"is {self.log_path}."
+            ) from None
+        try:
+            hello = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            raise UnavailableError(
+                f"The model server ended while it started ({self._last_log_line()}); its log is "
+                f"{self.log_path}."
+            ) from None
+        error = hello.get("error")
+        if error is not None:
+            raise UnavailableError(error["message"])
+        return hello
+
+    def _last_log_line(self) -> str:
+        if self.log_path is None or not self.log_path.exists():
+            return "no message"
+        lines = self.log_path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+
+
+def _environment() -> dict[str, str]:
+    """The child's environment: no keys of hosted endpoints, no debugging switches it could trip
+    over.
+    """
+    hidden = ("_API_KEY", "_TOKEN", "_SECRET")
+    return {name: value for name, value in os.environ.items() if not name.endswith(hidden)}

@@ -1,0 +1,40 @@
+"""How much of everything one peer may ask for. One place for all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the server; the defaults suit one machine.
+
+    Attributes:
+        message_bytes: Largest WebSocket message and HTTP body.
+        connections: Open WebSockets at a time; more are refused with 503.
+        waiting_creates: Requests that one connection may have waiting or running.
+        lanes: Distinct ``stream_id`` values per connection.
+        pending_steers: Steers that one response may have waiting.
+        bad_frames: Frames without a usable request before a connection is closed.
+        frames_per_second: Client frames per second (in bursts of as many) before it is closed.
+        connection_seconds: Lifetime of a connection, or None.
+        cached_responses: Conversations that a connection can be continued from.
+        cached_characters: Their size altogether.
+        stored_responses: The same for responses with ``store``, of all connections.
+        stored_characters: Their size altogether.
+        event_seconds: Least time between two text events; 200 a second are told apart by nobody.
+    """
+
+    message_bytes: int = 16 * 1024 * 1024
+    connections: int = 256
+    waiting_creates: int = 64
+    lanes: int = 32
+    pending_steers: int = 8
+    bad_frames: int = 20
+    frames_per_second: int = 500
+    connection_seconds: float | None = None
+    cached_responses: int = 64
+    cached_characters: int = 16_000_000
+    stored_responses: int = 1024
+    stored_characters: int = 64_000_000
+    event_seconds: float = 0.005

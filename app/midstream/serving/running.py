@@ -1,0 +1,117 @@
+"""Running the application in this process's event loop: the embedded child, `midstream serve`,
+tests and benchmarks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+
+from midstream.errors import UnavailableError
+from midstream.serving.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that listens.
+
+    Attributes:
+        port: Its port.
+        finished: Ends when the server has stopped serving.
+    """
+
+    port: int
+    finished: asyncio.Task[None]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which says when it listens and leaves signals to the program around it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self):
+        yield
+
+
+@asynccontextmanager
+async def serve(
+    app: Starlette,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits: Limits | None = None,
+    compression: bool = False,
+    certificate: str | None = None,
+    key: str | None = None,
+) -> AsyncGenerator[RunningServer]:
+    """Serve an application until the block is left.
+
+    Args:
+        app: The application.
+        host: Address to bind; loopback unless you know who can reach it.
+        port: Port, 0 for a free one.
+        limits: Bounds of the server.
+        compression: Whether to accept permessage-deflate; it costs on loopback and pays on a
+            network.
+        certificate: Path of a TLS certificate chain.
+        key: Path of its key.
+
+    Raises:
+        UnavailableError: The address cannot be bound.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio sets TCP_NODELAY; without it a small frame can wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise UnavailableError(
+            f"The address {host}:{port} cannot be bound: {error.strerror or error}."
+        ) from error
+    server = _Server(
+        uvicorn.Config(
+            app,
+            ws="websockets-sansio",
+            ws_max_size=(limits or Limits()).message_bytes,
+            ws_per_message_deflate=compression,
+            http="h11",
+            loop="asyncio",
+            lifespan="on",
+            # Nothing is logged per request: paths and prompts are nobody's business.
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+    )
+    task = asyncio.create_task(server.serve(sockets=[listener]), name="serving")
+    try:
+        listening = asyncio.create_task(server.listening.wait())
+        await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if not server.listening.is_set():
+            listening.cancel()
+            await task
+            raise UnavailableError("The server ended while it started.")
+        yield RunningServer(listener.getsockname()[1], task)
+    finally:
+        server.should_exit = True
+        await asyncio.gather(task, return_exceptions=True)

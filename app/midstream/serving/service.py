@@ -1,0 +1,109 @@
+"""The models that are served and what their connections share: workers, stored conversations,
+counters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from midstream.engine.types import Message, TextModel
+from midstream.serving.conversations import Conversation, ConversationCache
+from midstream.serving.limits import Limits
+from midstream.serving.requests import CreateRequest, RequestError, read_messages
+from midstream.serving.worker import ModelWorker
+
+
+class Service:
+    """Everything of the server that outlives a connection.
+
+    Args:
+        models: Models by the name that requests use; the first is the default.
+        limits: Bounds.
+    """
+
+    def __init__(self, models: Mapping[str, TextModel], limits: Limits) -> None:
+        self.limits = limits
+        self.connections = 0
+        self.started = time.time()
+        self._workers = {name: ModelWorker(model) for name, model in models.items()}
+        self._stored = ConversationCache(limits.stored_responses, limits.stored_characters)
+
+    def close(self) -> None:
+        """Stop all generations and free the models."""
+        for worker in self._workers.values():
+            worker.close()
+
+    def worker(self, name: str) -> ModelWorker:
+        """Return the worker of a model; an empty name means the default.
+
+        Raises:
+            RequestError: No such model.
+        """
+        if not name:
+            return next(iter(self._workers.values()))
+        found = self._workers.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._workers))
+            raise RequestError(
+                f"The model {name!r} is not served here; there is {known}.",
+                code="model_not_found",
+                param="model",
+                status=404,
+            )
+        return found
+
+    def model_objects(self) -> list[dict[str, Any]]:
+        """The models as ``/v1/models`` lists them."""
+        return [self.model_object(name) for name in self._workers]
+
+    def model_object(self, name: str) -> dict[str, Any]:
+        """One model as ``/v1/models/{id}`` shows it.
+
+        Raises:
+            RequestError: No such model.
+        """
+        worker = self.worker(name)
+        return {
+            "id": name,
+            "object": "model",
+            "created": int(self.started),
+            "owned_by": "midstream",
+            "metadata": dict(worker.model.facts),
+        }
+
+    @property
+    def load(self) -> int:
+        """Generations that run or wait, of all models."""
+        return sum(worker.load for worker in self._workers.values())
+
+    def history(
+        self, request: CreateRequest, own: ConversationCache | None
+    ) -> tuple[tuple[Message, ...], Conversation | None]:
+        """Return the conversation a request means, its own messages included, and its parent.
+
+        Args:
+            request: The request.
+            own: Conversations of the connection, which are looked at first.
+
+        Raises:
+            RequestError: The previous response is not known, or the input is wrong.
+        """
+        messages = read_messages(request.input)
+        previous = request.previous_response_id
+        if previous is None:
+            return messages, None
+        parent = own.get(previous) if own is not None else None
+        parent = parent or self._stored.get(previous)
+        if parent is None:
+            raise RequestError(
+                f"Previous response with id {previous!r} not found.",
+                code="previous_response_not_found",
+                param="previous_response_id",
+            )
+        return (*parent.messages, *messages), parent
+
+    def store(self, conversation: Conversation) -> None:
+        """Let any connection continue from a conversation."""
+        self._stored.add(conversation)

@@ -1,0 +1,339 @@
+"""One response from ``response.created`` to its terminal event.
+
+The turn's own task sends all its events, so their order and numbers cannot go wrong; stopping and
+steering only set a mark and wake that task. Which transport carries the events and which turn
+comes next is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from midstream.engine.types import FinishReason, GenerateRequest, Message
+from midstream.errors import UserError
+from midstream.serving.conversations import Conversation
+from midstream.serving.items import CustomToolItem, Event, MessageItem, OutputItem, forced_tool
+from midstream.serving.limits import Limits
+from midstream.serving.requests import CreateRequest
+from midstream.serving.worker import Job, ModelWorker
+
+_log = logging.getLogger(__name__)
+
+Emit = Callable[[Event], Awaitable[None]]
+"""Sends one event; waits while the peer does not read."""
+
+_FACT_LENGTH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """An instruction that was accepted while a response was written."""
+
+    id: str
+    input: str | list[dict[str, Any]]
+    messages: tuple[Message, ...]
+
+
+class Interrupt(Enum):
+    """What becomes of the unfinished item when a response is interrupted."""
+
+    DISCARD = "discard_partial_items"
+    KEEP = "keep_partial_items"
+
+
+@dataclass(slots=True)
+class _Record:
+    """The response object's changing part."""
+
+    status: str = "in_progress"
+    output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    reason: str | None = None
+    measured: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Turn:
+    """One response.
+
+    Args:
+        request: What was asked for.
+        history: The conversation, the request's own messages included.
+        worker: The model's worker.
+        emit: Sends an event.
+        owner: Whose turn it is in the worker's queue, normally a connection.
+        limits: Bounds of the server.
+
+    Attributes:
+        id: Response id.
+        status: "in_progress", then "completed", "incomplete" or "failed".
+        steers: Instructions accepted and not yet answered, oldest first.
+        conversation: What can be continued from; None until the end and after a failure.
+        required: Stubs of the tool results the client has to supply.
+    """
+
+    def __init__(
+        self,
+        *,
+        request: CreateRequest,
+        history: tuple[Message, ...],
+        worker: ModelWorker,
+        emit: Emit,
+        owner: Hashable,
+        limits: Limits,
+    ) -> None:
+        self.id = f"resp_{secrets.token_hex(16)}"
+        self.request = request
+        self.history = history
+        self.steers: list[Steer] = []
+        self.conversation: Conversation | None = None
+        self._worker = worker
+        self._send = emit
+        self._limits = limits
+        self._created_at = time.time()
+        self._sequence = 0
+        self._sending = asyncio.Lock()
+        self._interrupt: Interrupt | None = None
+        self._record = _Record()
+        self._item: OutputItem | None = None
+        self._next_event = 0.0
+        self._job = Job(
+            GenerateRequest(
+                messages=history,
+                instructions=request.instructions or "",
+                max_output_tokens=request.max_output_tokens,
+                temperature=request.temperature or 0.0,
+                top_p=1.0 if request.top_p is None else request.top_p,
+                seed=request.seed,
+                generate=request.generate,
+            ),
+            owner,
+        )
+
+    @property
+    def status(self) -> str:
+        """Status as it stands in the response object."""
+        return self._record.status
+
+    @property
+    def active(self) -> bool:
+        """Whether it can still be stopped or steered."""
+        return self._record.status == "in_progress" and self._interrupt is None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was stopped by an interrupt."""
+        return self._interrupt is not None
+
+    @property
+    def required(self) -> tuple[dict[str, Any], ...]:
+        """Stubs of the tool results that the conversation waits for."""
+        return self.conversation.required if self.conversation is not None else ()
+
+    def interrupt(self, mode: Interrupt) -> None:
+        """Stop as soon as the model has ended its forward pass."""
+        self._interrupt = mode
+        self._worker.cancel(self._job)
+        self._job.nudge()
+
+    def steer(self, steer: Steer) -> None:
+        """Accept an instruction; the text ends with the line being written."""
+        self.steers.append(steer)
+        self._job.stop_at_line_end()
+
+    def abandon(self) -> None:
+        """Stop because nobody listens any more."""
+        self._worker.cancel(self._job)
+
+    async def emit(self, event: Event) -> None:
+        """Send an event of this response with its next number and lane."""
+        async with self._sending:
+            event["sequence_number"] = self._sequence
+            self._sequence += 1
+            if self.request.stream_id is not None:
+                event["stream_id"] = self.request.stream_id
+            await self._send(event)
+
+    async def run(self) -> None:
+        """Send everything from created to the terminal event.
+
+        Raises:
+            Exception: Only what ``emit`` raises; trouble of the model ends as ``response.failed``.
+        """
+        try:
+            await self.emit({"type": "response.created", "response": self.wire()})
+            self._worker.submit(self._job)
+            await self._start()
+            await self._stream()
+            await self._close()
+        finally:
+            self.abandon()
+
+    async def _start(self) -> None:
+        ahead = self._worker.load - 1
+        if ahead > 0 and not self._job.started:
+            queued = self.wire()
+            queued["status"] = "queued"
+            queued["metadata"]["midstream.queue_ahead"] = str(ahead)
+            await self.emit({"type": "response.queued", "response": queued})
+            while not (self._job.started or self._job.finished or self._interrupt):
+                await self._job.wait()
+        await self.emit({"type": "response.in_progress", "response": self.wire()})
+
+    async def _stream(self) -> None:
+        loop = asyncio.get_running_loop()
+        job = self._job
+        while not self._interrupt:
+            finished = job.finished
+            text, tokens = job.take()
+            if text:
+                await self._write(text, tokens)
+                self._next_event = loop.time() + self._limits.event_seconds
+            if finished:
+                return
+            await job.wait()
+            if loop.time() < self._next_event and not job.finished:
+                await job.wait_until(self._next_event)
+        await self.emit({"type": "response.interrupt.accepted", "response_id": self.id})
+        while not job.finished:
+            await job.wait()
+
+    async def _write(self, text: str, tokens: int) -> None:
+        item = await self._opened()
+        event = item.delta(text)
+        options = self.request.stream_options
+        if options is not None and options.midstream_tokens:
+            event["tokens"] = tokens
+        await self.emit(event)
+
+    async def _opened(self) -> OutputItem:
+        if self._item is None:
+            tool = forced_tool(self.request.tools or [], self.request.tool_choice)
+            self._item = MessageItem() if tool is None else CustomToolItem(tool)
+            for event in self._item.opening():
+                await self.emit(event)
+        return self._item
+
+    async def _close(self) -> None:
+        job, record = self._job, self._record
+        self._count()
+        if job.error is not None and not self._interrupt:
+            self._fail(job.error)
+        elif self._interrupt:
+            await self._close_interrupted(self._interrupt)
+        elif not self.request.generate:
+            self._end("completed", None, [])
+        else:
+            item = await self._opened()
+            steered = bool(self.steers) and job.finish_reason is FinishReason.STOPPED
+            status, reason = "incomplete", "steered"
+            if job.finish_reason is FinishReason.LENGTH:
+                reason = "max_output_tokens"
+            elif not steered:
+                status, reason = "completed", None
+            for event in item.closing(status):
+                await self.emit(event)
+            self._end(status, reason, [item.wire(status)])
+        await self.emit({"type": f"response.{record.status}", "response": self.wire()})
+
+    async def _close_interrupted(self, mode: Interrupt) -> None:
+        item = self._item
+        output: list[dict[str, Any]] = []
+        if item is not None and mode is Interrupt.KEEP:
+            for event in item.closing("incomplete"):
+                await self.emit(event)
+            output = [item.wire("incomplete")]
+        elif item is not None:
+            await self.emit(
+                {
+                    "type": "response.output_item.interrupted",
+                    "response_id": self.id,
+                    "item_id": item.id,
+                    "output_index": 0,
+                }
+            )
+            self._item = None
+        self._end("incomplete", "interrupted", output)
+
+    def _end(self, status: str, reason: str | None, output: list[dict[str, Any]]) -> None:
+        record = self._record
+        record.status, record.reason, record.output = status, reason, output
+        messages = self.history
+        required: tuple[dict[str, Any], ...] = ()
+        if output and self._item is not None:
+            messages = (*messages, Message("assistant", self._item.text))
+            if status == "completed" and self._item.required is not None:
+                required = (self._item.required,)
+        self.conversation = Conversation(self.id, messages, required, self.request.stream_id)
+
+    def _fail(self, error: Exception) -> None:
+        record = self._record
+        record.status = "failed"
+        if isinstance(error, UserError):
+            record.error = {"code": "invalid_prompt", "message": str(error)}
+        else:
+            _log.error("generation failed", exc_info=error)
+            sentence = f"The model failed ({type(error).__name__}); the server's log has details."
+            record.error = {"code": "server_error", "message": sentence}
+
+    def _count(self) -> None:
+        usage = self._job.usage
+        self._record.usage = {
+            "input_tokens": usage.input_tokens,
+            "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens": usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        }
+        self._record.measured = {
+            "midstream.prefill_ms": f"{usage.prefill_s * 1000:.3f}",
+            "midstream.decode_ms": f"{usage.decode_s * 1000:.3f}",
+            "midstream.forwards": str(usage.forwards),
+            "midstream.drafted_tokens": str(usage.drafted_tokens),
+            "midstream.accepted_tokens": str(usage.accepted_tokens),
+        }
+
+    def wire(self) -> dict[str, Any]:
+        """The response object as it stands now."""
+        request, record = self.request, self._record
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": self._created_at,
+            "status": record.status,
+            "background": False,
+            "error": record.error,
+            "incomplete_details": None if record.reason is None else {"reason": record.reason},
+            "instructions": request.instructions,
+            "max_output_tokens": request.max_output_tokens,
+            "metadata": {
+                **(request.metadata or {}),
+                **_facts(self._worker.model.facts),
+                **record.measured,
+            },
+            "model": self._worker.model.name,
+            "output": record.output,
+            "parallel_tool_calls": request.parallel_tool_calls is not False,
+            "previous_response_id": request.previous_response_id,
+            "reasoning": {"effort": request.reasoning.effort if request.reasoning else None},
+            "service_tier": "default",
+            "store": request.keep,
+            "temperature": request.temperature or 0.0,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": request.tool_choice or "auto",
+            "tools": request.tools or [],
+            "top_p": 1.0 if request.top_p is None else request.top_p,
+            "truncation": "disabled",
+            "usage": record.usage,
+        }
+
+
+def _facts(facts: Mapping[str, str]) -> dict[str, str]:
+    return {f"midstream.{name}": value[:_FACT_LENGTH] for name, value in facts.items()}

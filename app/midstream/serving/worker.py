@@ -1,0 +1,230 @@
+"""One worker thread per model: generations run there one at a time, never on the event loop.
+
+Owners (connections) take turns, so that one with a long queue cannot starve the others. Text
+crosses to the loop in a buffer with at most one wake-up under way, so the thread never waits for a
+reader and a fast model does not flood the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+
+from midstream.engine.types import FinishReason, GenerateRequest, Generation, TextModel, Usage
+
+_LINE_GRACE_TOKENS = 160
+"""Tokens a generation may still take to reach the end of its line when it should end there."""
+
+
+class Job:
+    """One generation, seen from the event loop.
+
+    Attributes:
+        started: Whether the worker has taken it up.
+        finished: Whether it is over; `usage`, `finish_reason` and `error` are final then.
+        error: What `TextModel.start` or the generation raised.
+    """
+
+    def __init__(self, request: GenerateRequest, owner: Hashable) -> None:
+        self.request = request
+        self.owner = owner
+        self.started = False
+        self.finished = False
+        self.usage = Usage()
+        self.finish_reason = FinishReason.STOPPED
+        self.error: Exception | None = None
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._lock = threading.Lock()
+        self._texts: list[str] = []
+        self._tokens = 0
+        self._signalled = False
+        self._generation: Generation | None = None
+        self._stop = False
+        self._line_end = False
+
+    # Event loop side.
+
+    async def wait(self) -> None:
+        """Wait until there is text, or the job started, finished or was `nudge`d."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def wait_until(self, when: float) -> None:
+        """Wait until a loop time, but not longer than to the end of the job or a `nudge`."""
+        timer = self._loop.call_at(when, self._urgent.set)
+        await self._urgent.wait()
+        timer.cancel()
+        if not self.finished:
+            self._urgent.clear()
+
+    def nudge(self) -> None:
+        """Wake whoever waits for this job."""
+        self._changed.set()
+        self._urgent.set()
+
+    def take(self) -> tuple[str, int]:
+        """Return the text and its number of tokens since the last call."""
+        with self._lock:
+            text, tokens = "".join(self._texts), self._tokens
+            self._texts.clear()
+            self._tokens = 0
+            self._signalled = False
+        return text, tokens
+
+    def stop(self) -> None:
+        """End the generation within one forward pass; text that is under way still arrives."""
+        self._stop = True
+        if self._generation is not None:
+            self._generation.stop()
+
+    def stop_at_line_end(self) -> None:
+        """End the generation when it has written the line it is in (or soon, if that is long)."""
+        self._line_end = True
+
+    # Worker side.
+
+    def run(self, model: TextModel) -> None:
+        """Generate; runs in the worker thread."""
+        if self._stop:
+            return self._finish()
+        self._post(self._on_started)
+        try:
+            generation = self._generation = model.start(self.request)
+            if self._stop:
+                generation.stop()
+            try:
+                self._pump(generation)
+            finally:
+                self.usage = generation.usage
+                if generation.finish_reason is not None:
+                    self.finish_reason = generation.finish_reason
+        except Exception as error:  # the turn decides what the client is told
+            self.error = error
+        finally:
+            self._generation = None
+            self._finish()
+
+    def _pump(self, generation: Generation) -> None:
+        grace, over = _LINE_GRACE_TOKENS, False
+        for piece in generation:
+            if over:
+                continue
+            text = piece.text
+            if self._line_end:
+                head, newline, _ = text.partition("\n")
+                grace -= piece.tokens
+                if newline:
+                    text, over = head + newline, True
+                over = over or grace <= 0
+            with self._lock:
+                if text:
+                    self._texts.append(text)
+                self._tokens += piece.tokens
+                signal = not self._signalled
+                self._signalled = True
+            if signal:
+                self._post(self._changed.set)
+            if over:
+                generation.stop()
+
+    def _on_started(self) -> None:
+        self.started = True
+        self._changed.set()
+
+    def _finish(self) -> None:
+        self._post(self._on_finished)
+
+    def _on_finished(self) -> None:
+        self.finished = True
+        self.nudge()
+
+    def _post(self, callback: Callable[[], object]) -> None:
+        # The loop is closed when the server ends while a generation is being stopped.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+
+class ModelWorker:
+    """A model and the thread that runs it.
+
+    Args:
+        model: The model; the worker closes it in `close`.
+    """
+
+    def __init__(self, model: TextModel) -> None:
+        self.model = model
+        self._condition = threading.Condition()
+        self._queues: dict[Hashable, deque[Job]] = {}
+        self._order: deque[Hashable] = deque()
+        self._running: Job | None = None
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name=f"model-{model.name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job behind its owner's others; owners take turns."""
+        with self._condition:
+            queue = self._queues.get(job.owner)
+            if queue is None:
+                queue = self._queues[job.owner] = deque()
+                self._order.append(job.owner)
+            queue.append(job)
+            self._condition.notify()
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job, wherever it is; one that still waits finishes at once."""
+        job.stop()
+        with self._condition:
+            queue = self._queues.get(job.owner)
+            waiting = queue is not None and job in queue
+            if queue is not None and waiting:
+                queue.remove(job)
+        if waiting:
+            job.finished = True
+            job.nudge()
+
+    @property
+    def load(self) -> int:
+        """Jobs that run or wait."""
+        with self._condition:
+            waiting = sum(len(queue) for queue in self._queues.values())
+            return waiting + (self._running is not None)
+
+    def close(self) -> None:
+        """Stop what runs, end the thread and free the model."""
+        with self._condition:
+            self._closing = True
+            running = self._running
+            self._condition.notify()
+        if running is not None:
+            running.stop()
+        self._thread.join(timeout=5.0)
+        self.model.close()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                self._running = None
+                while not self._closing and not self._order:
+                    self._condition.wait()
+                if self._closing:
+                    return
+                job = self._next()
+                self._running = job
+            if job is not None:
+                job.run(self.model)
+
+    def _next(self) -> Job | None:
+        owner = self._order.popleft()
+        queue = self._queues[owner]
+        job = queue.popleft() if queue else None
+        if queue:
+            self._order.append(owner)
+        else:
+            del self._queues[owner]
+        return job
