@@ -1,0 +1,352 @@
+"""One decoder graph in one ONNX Runtime session, with its key/value cache: tokens in, logits out.
+
+The cache rows [0, past) belong to the tokens run so far; running again with a smaller `past` rolls
+back. Two ways of keeping them are known, and found out by a probe at load:
+
+- shared: GroupQueryAttention writes into the very buffer it reads, so that a step copies nothing;
+- concatenated: every run returns past and new rows in one new tensor, so two buffers take turns.
+
+What the tokens are, and which to run next, is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from midstream.engine.folder import ModelFolder, ModelFolderError
+from midstream.engine.graph_io import GraphIO, TensorInfo, read_graph_io
+from midstream.errors import UnavailableError
+
+Array = np.ndarray[Any, Any]
+
+PROVIDERS: dict[str, str] = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "rocm": "ROCMExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+}
+"""Short provider names and ONNX Runtime's."""
+
+POOLED_ROWS = 64
+"""Bindings are kept for runs of at most this many tokens; longer ones (prefill) make their own."""
+
+
+class RunTerminatedError(Exception):
+    """A run was ended by `Decoder.terminate`; the cache holds what it held before."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Everything bound for runs of one length: what to write before, what to read after."""
+
+    binding: Any
+    tokens: Array
+    positions: Array | None = None
+    last: Array | None = None
+    total: Array | None = None
+    logits: Array | None = None
+
+
+def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> Any:
+    """Open a folder's graph in ONNX Runtime.
+
+    Args:
+        folder: the model folder.
+        provider: a key of `PROVIDERS`.
+        threads: threads inside one operator; None for as many as this process may use, at most 8.
+
+    Raises:
+        UnavailableError: the provider is unknown, or the installed onnxruntime has it not.
+        ModelFolderError: the graph cannot be loaded.
+    """
+    import onnxruntime as ort
+
+    runtime: Any = ort
+    wanted = PROVIDERS.get(provider)
+    offered: list[str] = runtime.get_available_providers()
+    if wanted is None or wanted not in offered:
+        names = ", ".join(key for key, value in PROVIDERS.items() if value in offered)
+        raise UnavailableError(
+            f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
+        )
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads or min(8, usable_cores())
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # A spinning thread would take the core that the screen and the event loop need.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
+    try:
+        return runtime.InferenceSession(str(folder.graph), options, providers=names)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelFolderError(f"{folder.graph} cannot be loaded: {reason}") from error
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Decoder:
+    """Runs tokens through a decoder graph; owns the session and the live cache.
+
+    Attributes:
+        io: the graph's interface.
+        context_length: most rows the cache may hold.
+        vocab: size of the vocabulary.
+        shared: whether past and present are one buffer.
+        all_rows: whether logits come back for every token of a run (needed to verify drafts).
+    """
+
+    def __init__(
+        self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
+    ) -> None:
+        """Load a folder's graph and find out how its cache works.
+
+        Raises:
+            ModelFolderError, UnavailableError: as in `open_session` and `read_graph_io`.
+        """
+        import onnxruntime as ort
+
+        self._ort: Any = ort
+        self._session = open_session(folder, provider=provider, threads=threads)
+        self.io: GraphIO = read_graph_io(
+            folder, self._session.get_inputs(), self._session.get_outputs()
+        )
+        self.context_length = folder.context_length
+        self.shared, self.all_rows, self.vocab = self._probe(folder)
+        self._capacity = 0
+        self._buffers: list[list[Array]] = []
+        self._side = 0
+        self._stored = 0
+        self._runs: dict[tuple[int, bool], _Run] = {}
+        self._options = self._run_options()
+        mask = self.io.extras.get("attention_mask")
+        self._mask_name = mask.name if mask else ""
+        self._mask: Array = np.ones((1, 0))
+        self._reserve(min(self.context_length, 512))
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that the live cache takes now."""
+        return sum(buffer.nbytes for side in self._buffers for buffer in side)
+
+    def run(self, ids: Sequence[int], past: int, *, rows: int = 1) -> Array:
+        """Run tokens behind the first `past` cached rows and return their logits.
+
+        Args:
+            ids: the tokens, at least one.
+            past: cached rows to keep; what lies behind them is overwritten.
+            rows: run at least this many tokens at once (the last one is repeated; its extra rows
+                are garbage that the next run overwrites). Some kernels round differently for a
+                single row.
+
+        Returns:
+            float32 [len(ids), vocab], or [1, vocab] where the graph returns the last row only. A
+            view that the next run overwrites.
+
+        Raises:
+            RunTerminatedError: `terminate` was called meanwhile.
+        """
+        run = self._execute(ids, past, rows, logits=True)
+        assert run.logits is not None
+        logits = run.logits[0, : len(ids)]
+        return logits if logits.dtype == np.float32 else logits.astype(np.float32)
+
+    def fill(self, ids: Sequence[int], past: int, *, rows: int = 1) -> None:
+        """Run tokens for their cache rows alone; the layers behind the last cache row are not
+        computed.
+
+        Arguments and errors are those of `run`.
+        """
+        self._execute(ids, past, rows, logits=False)
+
+    def terminate(self) -> None:
+        """End the run in progress, and every later one until `rearm`; callable from any thread."""
+        self._options.terminate = True
+
+    def rearm(self) -> None:
+        """Allow runs again after `terminate`."""
+        self._options = self._run_options()
+
+    def save_rows(self, count: int) -> list[Array]:
+        """Return a copy of the first `count` rows: [heads, count, width] per cache tensor."""
+        return [self._rows(index)[:, :count].copy() for index in range(len(self.io.cache))]
+
+    def load_rows(self, saved: Sequence[Array], count: int) -> None:
+        """Put the first `count` rows of a copy made by `save_rows` into the live cache."""
+        self._reserve(count)
+        self._stored = count
+        for index, rows in enumerate(saved):
+            self._rows(index)[:, :count] = rows[:, :count]
+
+    def _run_options(self) -> Any:
+        options = self._ort.RunOptions()
+        # Without logits among the fetches, the vocabulary projection is not run at all.
+        options.only_execute_path_to_fetches = True
+        # Says that no GPU graph is captured; looking for a missing entry would cost more than a
+        # small step.
+        options.add_run_config_entry("gpu_graph_id", "-1")
+        return options
+
+    def _execute(self, ids: Sequence[int], past: int, rows: int, *, logits: bool) -> _Run:
+        count = max(len(ids), rows)
+        self._reserve(past + count)
+        if not self.shared and past != self._stored:
+            self._compact(past)
+        run = self._prepared(count, past, logits)
+        run.tokens[0, : len(ids)] = ids
+        run.tokens[0, len(ids) :] = ids[-1]
+        if run.positions is not None:
+            run.positions[0] = np.arange(past, past + count)
+        try:
+            self._session.run_with_iobinding(run.binding, self._options)
+        except Exception as error:
+            if self._options.terminate:
+                raise RunTerminatedError from error
+            raise
+        if not self.shared:
+            self._side = 1 - self._side
+            self._stored = past + count
+        return run
+
+    def _prepared(self, count: int, past: int, logits: bool) -> _Run:
+        key = (count, logits)
+        run = self._runs.get(key)
+        if run is None:
+            run = self._new_run(count, logits)
+            if count <= POOLED_ROWS:
+                self._runs[key] = run
+        total = past + count
+        if self._mask_name:
+            run.binding.bind_cpu_input(self._mask_name, self._mask[:, :total])
+        if run.last is not None:
+            run.last.fill(total - 1)
+        if run.total is not None:
+            run.total.fill(total)
+        if not self.shared:
+            self._bind_cache(run.binding, past, total)
+        return run
+
+    def _new_run(self, count: int, logits: bool) -> _Run:
+        run = _Run(self._session.io_binding(), np.zeros((1, count), self.io.tokens.dtype))
+        bind = run.binding.bind_cpu_input
+        bind(self.io.tokens.name, run.tokens)
+        for name, info in self.io.extras.items():
+            if name == "attention_mask":
+                continue
+            value = np.full(_sizes(name, info, count), count, info.dtype)
+            bind(info.name, value)
+            if name == "position_ids":
+                run.positions = value
+            elif name == "seqlens_k":
+                run.last = value
+            elif name == "total_sequence_length":
+                run.total = value
+        if logits:
+            rows = count if self.all_rows else 1
+            run.logits = np.empty((1, rows, self.vocab), self.io.logits.dtype)
+            run.binding.bind_output(
+                self.io.logits.name, "cpu", 0, run.logits.dtype, run.logits.shape,
+                run.logits.ctypes.data,
+            )  # fmt: skip
+        if self.shared:
+            self._bind_cache(run.binding, self._capacity, self._capacity)
+        return run
+
+    def _bind_cache(self, binding: Any, past: int, total: int) -> None:
+        """Bind the live side as past and, where the graph concatenates, the other as present."""
+        there = self._buffers[self._side]
+        back = there if self.shared else self._buffers[1 - self._side]
+        for pair, source, target in zip(self.io.cache, there, back, strict=True):
+            shape = (1, pair.heads, past, pair.width)
+            binding.bind_input(pair.past, "cpu", 0, pair.dtype, shape, source.ctypes.data)
+            shape = (1, pair.heads, total, pair.width)
+            binding.bind_output(pair.present, "cpu", 0, pair.dtype, shape, target.ctypes.data)
+
+    def _rows(self, index: int) -> Array:
+        """View one live cache tensor as [heads, rows, width]."""
+        pair = self.io.cache[index]
+        rows = self._capacity if self.shared else self._stored
+        flat = self._buffers[self._side][index]
+        return flat[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
+
+    def _compact(self, past: int) -> None:
+        """Drop the rows from `past` on (the layout is dense, so the rest has to move)."""
+        kept = self.save_rows(past)
+        self.load_rows(kept, past)
+
+    def _reserve(self, rows: int) -> None:
+        """Make room for so many rows: capacity doubles, so that growing costs little in all."""
+        if rows <= self._capacity:
+            return
+        if rows > self.context_length:
+            raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
+        held = self._capacity if self.shared else self._stored
+        kept = self.save_rows(held) if self._buffers else []
+        self._capacity = min(self.context_length, max(rows, 2 * self._capacity))
+        self._buffers = [
+            [np.zeros(p.heads * self._capacity * p.width, p.dtype) for p in self.io.cache]
+            for _ in range(1 if self.shared else 2)
+        ]
+        self._side = 0
+        for index, saved in enumerate(kept):
+            self._rows(index)[:, :held] = saved
+        self._runs.clear()
+        if self._mask_name:
+            self._mask = np.ones((1, self._capacity), self.io.extras["attention_mask"].dtype)
+
+    def _probe(self, folder: ModelFolder) -> tuple[bool, bool, int]:
+        """Run two tokens to see whether the cache can be shared, and which logits come back."""
+        if folder.shares_cache is not False:
+            try:
+                # Room for four rows of which none is used: a graph that concatenates returns six.
+                logits, present = self._probe_run(buffer=4, total=2)
+                if present == 4:
+                    return True, logits[1] == 2, logits[2]
+            except self._ort.capi.onnxruntime_pybind11_state.RuntimeException:
+                pass
+            except self._ort.capi.onnxruntime_pybind11_state.InvalidArgument:
+                pass
+        try:
+            logits, _ = self._probe_run(buffer=0, total=2)
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ModelFolderError(f"{folder.graph} loads but does not run: {reason}") from error
+        return False, logits[1] == 2, logits[2]
+
+    def _probe_run(self, buffer: int, total: int) -> tuple[tuple[int, ...], int]:
+        feeds: dict[str, Array] = {self.io.tokens.name: np.zeros((1, 2), self.io.tokens.dtype)}
+        for name, info in self.io.extras.items():
+            value = np.full(_sizes(name, info, 2), 2, info.dtype)
+            if name == "attention_mask":
+                value = np.ones((1, total), info.dtype)
+            elif name == "position_ids":
+                value[0] = (0, 1)
+            elif name == "seqlens_k":
+                value.fill(total - 1)
+            feeds[info.name] = value
+        for pair in self.io.cache:
+            feeds[pair.past] = np.zeros((1, pair.heads, buffer, pair.width), pair.dtype)
+        names = [self.io.logits.name, self.io.cache[0].present]
+        logits, present = self._session.run(names, feeds)
+        return logits.shape, present.shape[2]
+
+
+def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:
+    """Return the dimensions to feed a known extra input with, for a run of `count` tokens."""
+    if name == "position_ids":
+        return (1, count)
+    return (1,) * max(len(info.dims), 1 if name in ("seqlens_k", "use_cache_branch") else 0)

@@ -1,0 +1,266 @@
+"""Model folders: which file is the graph, how long a context may be, which tokens end a text, how
+prompts look.
+
+Three layouts are known: ONNX Runtime GenAI (`genai_config.json`), Optimum (`model.onnx` or
+`decoder_model_merged.onnx` beside `config.json`) and transformers.js (`onnx/model*.onnx`). An
+optional `midstream.toml` says what the configuration files cannot: prompt style, edit format,
+drafting, facts. Nothing is loaded here but small text files; `graph_io` looks into the graph
+itself.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from midstream.errors import UnavailableError
+
+GRAPH_ORDER = (
+    "model_q4.onnx",
+    "model_int8.onnx",
+    "model_quantized.onnx",
+    "model_uint8.onnx",
+    "model_q4f16.onnx",
+    "model.onnx",
+    "decoder_model_merged.onnx",
+    "decoder_model_merged_quantized.onnx",
+    "model_fp16.onnx",
+)
+"""Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
+
+PROMPTS = ("edit-codec", "chat")
+
+
+class ModelFolderError(UnavailableError):
+    """A model folder cannot be used; the sentence names the file or the graph input at fault."""
+
+    code = "model_folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How many tokens are proposed at once.
+
+    Attributes:
+        first: length of the first draft, and of the one after a miss.
+        most: upper limit; the length doubles while drafts are taken whole.
+    """
+
+    first: int = 4
+    most: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What the files of a model folder say.
+
+    Attributes:
+        path: the folder.
+        name: the model's name in requests.
+        layout: "genai", "optimum" or "transformers.js".
+        graph: the ONNX file.
+        tokenizer: the tokenizer.json.
+        context_length: most tokens of prompt and answer together.
+        eos_ids: tokens that end a text.
+        prompt: "edit-codec" or "chat".
+        input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
+        empty otherwise.
+        shares_cache: whether past and present may be one buffer; None where no file says so.
+        drafting: draft lengths.
+        facts: strings for clients.
+        chat_template: jinja2 text, None if the folder has none.
+        special_tokens: bos_token, eos_token... as text, for the template.
+    """
+
+    path: Path
+    name: str
+    layout: str
+    graph: Path
+    tokenizer: Path
+    context_length: int
+    eos_ids: frozenset[int]
+    prompt: str
+    input_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    output_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    shares_cache: bool | None = None
+    drafting: Drafting = Drafting()
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    chat_template: str | None = None
+    special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def read_folder(path: Path) -> ModelFolder:
+    """Read a model folder's configuration.
+
+    Raises:
+        ModelFolderError: a file is missing or does not say what is needed.
+    """
+    if not path.is_dir():
+        raise ModelFolderError(
+            f"There is no model folder at {path}; name one with --model or see `midstream models`."
+        )
+    card = _read_toml(path / "midstream.toml")
+    genai = _read_json(path / "genai_config.json")
+    config = _read_json(path / "config.json")
+    texts = _read_json(path / "tokenizer_config.json")
+    model: dict[str, Any] = _table(genai, "model", path / "genai_config.json")
+    decoder: dict[str, Any] = _table(model, "decoder", path / "genai_config.json")
+    layout, graph = _find_graph(path, card, decoder)
+    tokenizer = path / "tokenizer.json"
+    if not tokenizer.is_file():
+        raise ModelFolderError(f"{tokenizer} is missing; a model folder needs its tokenizer.")
+    template = _chat_template(path, texts)
+    prompt = str(card.get("prompt", "chat"))
+    if prompt not in PROMPTS:
+        raise ModelFolderError(
+            f'{path / "midstream.toml"} asks for prompt = "{prompt}"; known are chat, edit-codec.'
+        )
+    name = str(card.get("name", path.name))
+    context = _context_length(path, model, config)
+    search: dict[str, Any] = _table(genai, "search", path / "genai_config.json")
+    shares = search.get("past_present_share_buffer")
+    return ModelFolder(
+        path=path,
+        name=name,
+        layout=layout,
+        graph=graph,
+        tokenizer=tokenizer,
+        context_length=context,
+        eos_ids=_eos_ids(path, model, config),
+        prompt=prompt,
+        input_names=_table(decoder, "inputs", path / "genai_config.json"),
+        output_names=_table(decoder, "outputs", path / "genai_config.json"),
+        shares_cache=shares if isinstance(shares, bool) else None,
+        drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
+        facts=_facts(card, prompt, context),
+        chat_template=template,
+        special_tokens=_special_tokens(texts),
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value: object = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} cannot be read as JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise ModelFolderError(f"{path} should hold one JSON object.")
+    return cast("dict[str, Any]", value)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} cannot be read as TOML: {error}.") from error
+
+
+def _table(table: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
+    value: object = table.get(key, {})
+    if not isinstance(value, dict):
+        raise ModelFolderError(f'{path} should hold a table "{key}".')
+    return cast("dict[str, Any]", value)
+
+
+def _drafting(table: Mapping[str, Any], path: Path) -> Drafting:
+    lengths = Drafting(**{key: table[key] for key in ("first", "most") if key in table})
+    if not 0 < lengths.first <= lengths.most:
+        raise ModelFolderError(
+            f"{path / 'midstream.toml'}: in [drafting], 0 < first <= most must hold."
+        )
+    return lengths
+
+
+def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tuple[str, Path]:
+    """Return the layout's name and the graph file."""
+    if (path / "genai_config.json").is_file():
+        graph = path / str(decoder.get("filename", "model.onnx"))
+        if not graph.is_file():
+            raise ModelFolderError(f"{graph}, named by {path / 'genai_config.json'}, is missing.")
+        return "genai", graph
+    for layout, folder in (("transformers.js", path / "onnx"), ("optimum", path)):
+        names = [str(card["graph"])] if "graph" in card else []
+        found = [folder / name for name in (*names, *GRAPH_ORDER) if (folder / name).is_file()]
+        if not found:
+            continue
+        if not (path / "config.json").is_file():
+            raise ModelFolderError(f"{path / 'config.json'} is missing; {found[0].name} needs it.")
+        return layout, found[0]
+    raise ModelFolderError(
+        f"{path} holds no model: neither genai_config.json nor model.onnx nor onnx/model*.onnx."
+    )
+
+
+def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -> int:
+    text_config: dict[str, Any] = _table(config, "text_config", path / "config.json")
+    for table, key in (
+        (model, "context_length"),
+        (config, "max_position_embeddings"),
+        (config, "n_positions"),
+        (text_config, "max_position_embeddings"),
+    ):
+        value = table.get(key)
+        if isinstance(value, int) and value > 1:
+            return value
+    named = "model.context_length" if model else "max_position_embeddings"
+    where = path / ("genai_config.json" if model else "config.json")
+    raise ModelFolderError(f"{where} does not say how long a context may be ({named}).")
+
+
+def _eos_ids(path: Path, model: dict[str, Any], config: dict[str, Any]) -> frozenset[int]:
+    generation = _read_json(path / "generation_config.json")
+    ids: set[int] = set()
+    for table in (model, generation, config):
+        value = table.get("eos_token_id")
+        values: list[object] = cast("list[object]", value) if isinstance(value, list) else [value]
+        ids.update(item for item in values if isinstance(item, int))
+    return frozenset(ids)
+
+
+def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
+    facts = {str(k): str(v) for k, v in _table(card, "facts", Path("midstream.toml")).items()}
+    for key in ("edit_format", "max_region_lines", "languages"):
+        value: object = card.get(key)
+        if isinstance(value, list):
+            facts[key] = ",".join(str(item) for item in cast("list[object]", value))
+        elif value is not None:
+            facts[key] = str(value)
+    facts["prompt"] = prompt
+    facts["context_length"] = str(context)
+    return facts
+
+
+def _chat_template(path: Path, texts: dict[str, Any]) -> str | None:
+    file = path / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text("utf-8")
+    value: object = texts.get("chat_template")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        named = {
+            str(item["name"]): str(item["template"])
+            for item in cast("list[dict[str, Any]]", value)
+            if "name" in item and "template" in item
+        }
+        return named.get("default")
+    return None
+
+
+def _special_tokens(texts: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key in ("bos_token", "eos_token", "pad_token", "unk_token"):
+        value: object = texts.get(key)
+        if isinstance(value, dict):
+            value = cast("dict[str, object]", value).get("content")
+        if isinstance(value, str):
+            found[key] = value
+    return found

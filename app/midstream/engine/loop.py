@@ -1,0 +1,180 @@
+"""The generation loop: read the prompt in chunks, then draft, run, verify and emit until something
+ends it.
+
+Reads top to bottom as what happens. A stop flag is looked at before every run, and ends a run in
+progress.
+
+Exactness: with a draft at hand the decoder runs at least two rows at once, drafted or not, because
+    its kernels round a
+single row differently from the same row among others (measured: two and more rows agree bit for
+bit). So the greedy text with drafting is the greedy text without.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from midstream.engine.decoder import Array, Decoder, RunTerminatedError
+from midstream.engine.drafting import Drafter
+from midstream.engine.folder import Drafting
+from midstream.engine.plan import Plan
+from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.sampling import Sampler
+from midstream.engine.types import FinishReason, Piece, Usage
+
+PREFILL_CHUNK = 128
+"""Prompt tokens per run: long enough for the matrix kernels, short enough to stop in between."""
+
+EXACT_ROWS = 2
+"""Rows that every run has at least where drafts may be verified."""
+
+
+class ModelGeneration:
+    """One generation on one decoder; see `types.Generation` for what callers may do with it.
+
+    Attributes:
+        usage: what it has cost so far.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        decoder: Decoder,
+        cache: PrefixCache,
+        turn: AbstractContextManager[object],
+        *,
+        sampler: Sampler,
+        limit: int,
+        generate: bool = True,
+        drafting: Drafting | None = None,
+    ) -> None:
+        """Prepare; nothing runs before iteration.
+
+        Args:
+            plan: the request in tokens; prompt and `limit` together fit the context.
+            decoder: the model; used only inside `turn`.
+            cache: what it remembers; likewise.
+            turn: held while generating, so that one generation runs at a time.
+            sampler: chooses tokens.
+            limit: most tokens to generate.
+            generate: False stops once the prompt is read.
+            drafting: draft lengths; None verifies no drafts (the text is the same).
+        """
+        self.usage = Usage(input_tokens=len(plan.prompt_ids))
+        self._plan = plan
+        self._decoder = decoder
+        self._cache = cache
+        self._turn = turn
+        self._sampler = sampler
+        self._limit = limit
+        self._generate = generate
+        self._rows = EXACT_ROWS if plan.draft_ids else 1
+        self._drafter = (
+            Drafter(plan.draft_ids, plan.prompt_ids, first=drafting.first, most=drafting.most)
+            if drafting is not None and plan.draft_ids and decoder.all_rows
+            else None
+        )
+        self._stop = threading.Event()
+        self._running = threading.Lock()
+        self._active = False
+        self._finish: FinishReason | None = None
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended; None while it runs."""
+        return self._finish
+
+    def stop(self) -> None:
+        """End it within one forward pass; callable from any thread, at any time."""
+        self._stop.set()
+        with self._running:
+            if self._active:
+                self._decoder.terminate()
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Read the prompt, then yield a piece for every run of the model."""
+        with self._turn:
+            with self._running:
+                self._active = not self._stop.is_set()
+            try:
+                if self._active:
+                    yield from self._produce()
+            except RunTerminatedError:
+                pass
+            finally:
+                with self._running:
+                    self._active = False
+                    self._decoder.rearm()
+                if self._finish is None:
+                    self._finish = FinishReason.STOPPED
+
+    def _produce(self) -> Iterator[Piece]:
+        started = time.perf_counter()
+        self._prefill()
+        read = time.perf_counter()
+        self.usage.prefill_s = read - started
+        if self._stop.is_set():
+            return
+        if not self._generate:
+            self._finish = FinishReason.STOP
+            return
+        for piece in self._decode():
+            self.usage.decode_s = time.perf_counter() - read
+            yield piece
+
+    def _prefill(self) -> None:
+        """Compute the rows of all prompt tokens but the last, which the first run decodes."""
+        prompt = self._plan.prompt_ids
+        past = self._cache.open(prompt[:-1])
+        self.usage.cached_tokens = past
+        while past < len(prompt) - 1 and not self._stop.is_set():
+            chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
+            self._decoder.fill(chunk, past, rows=self._rows)
+            self._cache.extend(chunk)
+            past += len(chunk)
+
+    def _decode(self) -> Iterator[Piece]:
+        current = self._plan.prompt_ids[-1]
+        while not self._stop.is_set():
+            left = self._limit - self.usage.output_tokens
+            if left <= 0:
+                self._finish = FinishReason.LENGTH
+                return
+            draft = self._drafter.propose(left - 1) if self._drafter else []
+            past = len(self._cache.tokens)
+            logits = self._decoder.run([current, *draft], past, rows=self._rows)
+            tokens = self._verify(draft, logits)
+            self._cache.extend([current, *tokens[:-1]])
+            if self._drafter:
+                self._drafter.learn(len(draft), len(tokens) - 1, tokens)
+            current = tokens[-1]
+            self.usage.forwards += 1
+            self.usage.drafted_tokens += len(draft)
+            self.usage.accepted_tokens += len(tokens) - 1
+            piece, ended = self._piece(tokens)
+            if ended:
+                self._finish = FinishReason.STOP
+            yield piece
+            if ended:
+                return
+
+    def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:
+        """Return the tokens of the draft that the model agrees with, and its own next one."""
+        tokens: list[int] = []
+        for row in range(len(draft) + 1):
+            token = self._sampler.pick(logits[row])
+            tokens.append(token)
+            if row == len(draft) or token != draft[row] or token in self._plan.stop_ids:
+                break
+        return tokens
+
+    def _piece(self, tokens: Sequence[int]) -> tuple[Piece, bool]:
+        """Return the text of new tokens, and whether they end the answer."""
+        decoder = self._plan.decoder
+        self.usage.output_tokens += len(tokens)
+        text = "".join(decoder.feed(token) for token in tokens)
+        ended = tokens[-1] in self._plan.stop_ids
+        return Piece(text + (decoder.finish() if ended else ""), len(tokens)), ended

@@ -1,0 +1,120 @@
+"""A loaded model: folder, graph, prompts and cache behind the interface that the server knows."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+from midstream.engine.decoder import Decoder
+from midstream.engine.folder import Drafting, ModelFolder, read_folder
+from midstream.engine.loop import EXACT_ROWS, ModelGeneration
+from midstream.engine.plan import PromptError
+from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.prompts import prompt_style
+from midstream.engine.sampling import Sampler
+from midstream.engine.types import GenerateRequest, TextModel
+
+
+class PromptTooLongError(PromptError):
+    """The prompt leaves no room for an answer in the model's context."""
+
+    code = "prompt_too_long"
+
+
+class OnnxModel:
+    """A model folder in ONNX Runtime; a `TextModel`.
+
+    Generations take turns: one runs, the next one waits when it is iterated.
+
+    Attributes:
+        folder: what the folder's files say.
+        decoder: the graph and its cache.
+        cache: what is remembered of earlier prompts.
+        drafting: draft lengths; None verifies no drafts (the text is the same, only slower).
+    """
+
+    def __init__(
+        self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
+    ) -> None:
+        """Load everything a folder names; errors are those of `load_model`."""
+        self.folder = folder
+        self.drafting: Drafting | None = folder.drafting
+        self._style = prompt_style(folder)
+        self.decoder = Decoder(folder, provider=provider, threads=threads)
+        self.cache = PrefixCache(self.decoder)
+        self._facts = {**folder.facts, "provider": provider}
+        self._turn = threading.Lock()
+        self._started: weakref.WeakSet[ModelGeneration] = weakref.WeakSet()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The name that requests use."""
+        return self.folder.name
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Facts for clients; see `types.TextModel`."""
+        return self._facts
+
+    def start(self, request: GenerateRequest) -> ModelGeneration:
+        """Encode a request; it runs when the generation is iterated.
+
+        Raises:
+            PromptTooLongError: the sentence names both lengths.
+            UserError: the model cannot be asked this.
+        """
+        if self._closed:
+            raise RuntimeError("the model is closed")
+        plan = self._style.plan(request)
+        # The rows that pad a run need room too.
+        room = self.decoder.context_length - (EXACT_ROWS - 1) - len(plan.prompt_ids)
+        if room < 1:
+            raise PromptTooLongError(
+                f"The prompt has {len(plan.prompt_ids)} tokens and {self.name} reads at most "
+                f"{self.decoder.context_length - EXACT_ROWS}; select a smaller part."
+            )
+        wanted = request.max_output_tokens
+        generation = ModelGeneration(
+            plan,
+            self.decoder,
+            self.cache,
+            self._turn,
+            sampler=Sampler(
+                temperature=request.temperature,
+                top_p=request.top_p,
+                top_k=request.top_k,
+                min_p=request.min_p,
+                seed=request.seed,
+            ),
+            limit=room if wanted is None else min(room, wanted),
+            generate=request.generate,
+            drafting=self.drafting,
+        )
+        self._started.add(generation)
+        return generation
+
+    def close(self) -> None:
+        """Stop what runs and wait for it; nothing can be started afterwards."""
+        self._closed = True
+        for generation in list(self._started):
+            generation.stop()
+        with self._turn:
+            self.cache.clear()
+
+
+def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = None) -> TextModel:
+    """Load a model folder.
+
+    Args:
+        folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
+        provider: where it runs; see `decoder.PROVIDERS`.
+        threads: threads inside one operator; None for the cores this process may use.
+
+    Raises:
+        ModelFolderError: the sentence names the file or graph input at fault.
+        UnavailableError: the installed onnxruntime has not that provider.
+    """
+    return OnnxModel(read_folder(folder), provider=provider, threads=threads)

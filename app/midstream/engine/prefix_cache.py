@@ -1,0 +1,94 @@
+"""Keeps what was computed: a new prompt starts from the longest prefix that it shares with a cached
+sequence.
+
+The decoder's live cache holds one sequence. Going on with it costs nothing; when a prompt would
+overwrite a long tail of it, the rows are copied aside, and copies are thrown away by last use when
+they take too many bytes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from midstream.engine.decoder import Array, Decoder
+
+WORTH_SAVING = 48
+"""Rows: a shorter tail is quicker to compute again than to look after."""
+
+
+def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens two sequences have in common at their start."""
+    limit = min(len(one), len(other))
+    for index in range(limit):
+        if one[index] != other[index]:
+            return index
+    return limit
+
+
+class PrefixCache:
+    """The token side of a decoder's cache: which tokens its rows stand for, and copies of earlier
+    ones.
+
+    Attributes:
+        tokens: the tokens of the live rows.
+        budget: bytes that copies may take.
+    """
+
+    def __init__(self, decoder: Decoder, *, budget: int = 128 << 20) -> None:
+        """Start empty."""
+        self.tokens: list[int] = []
+        self.budget = budget
+        self._decoder = decoder
+        self._saved: OrderedDict[tuple[int, ...], list[Array]] = OrderedDict()
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes that copies take now."""
+        return sum(self._size(key) for key in self._saved)
+
+    def open(self, prompt: Sequence[int]) -> int:
+        """Make the live rows a prefix of `prompt`, the longest one known, and return its length."""
+        live = shared_length(self.tokens, prompt)
+        best: tuple[int, ...] | None = None
+        longest = live
+        for key in self._saved:
+            length = shared_length(key, prompt)
+            if length > longest:
+                best, longest = key, length
+        rows = self._saved[best] if best is not None else None
+        if best is not None:
+            self._saved.move_to_end(best)
+        if len(self.tokens) - live >= WORTH_SAVING:
+            self._save()
+        if rows is not None:
+            self._decoder.load_rows(rows, longest)
+            live = longest
+        self.tokens = list(prompt[:live])
+        return live
+
+    def keep(self, count: int) -> None:
+        """Forget the live rows from `count` on."""
+        del self.tokens[count:]
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Note that rows for these tokens were computed behind the live ones."""
+        self.tokens.extend(ids)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.tokens = []
+        self._saved.clear()
+
+    def _save(self) -> None:
+        key = tuple(self.tokens)
+        for other in [k for k in self._saved if k == key[: len(k)]]:
+            del self._saved[other]
+        if self._size(key) > self.budget:
+            return
+        self._saved[key] = self._decoder.save_rows(len(key))
+        while self.saved_bytes > self.budget:
+            self._saved.popitem(last=False)
+
+    def _size(self, key: tuple[int, ...]) -> int:
+        return len(key) * self._decoder.io.row_bytes

@@ -1,0 +1,122 @@
+"""Turns a request into tokens: the edit codec for region models, a chat template for all others.
+
+Nothing is run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
+from midstream.engine.codec import EditCodec, EditRequest
+from midstream.engine.folder import ModelFolder, ModelFolderError
+from midstream.engine.plan import Plan, PromptError
+from midstream.engine.types import GenerateRequest, Message
+from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class PromptStyle(Protocol):
+    """A way of putting requests to a model."""
+
+    def plan(self, request: GenerateRequest) -> Plan:
+        """Encode a request.
+
+        Raises:
+            UserError: the model cannot be asked this.
+        """
+        ...
+
+
+def prompt_style(folder: ModelFolder) -> PromptStyle:
+    """Return the prompt style that a folder asks for.
+
+    Raises:
+        ModelFolderError: the folder lacks what the style needs.
+    """
+    if folder.prompt == "edit-codec":
+        return EditPrompt(_load_codec(folder))
+    from midstream.engine.chat import ChatPrompt
+
+    return ChatPrompt(folder, load_tokenizer(folder))
+
+
+def load_tokenizer(folder: ModelFolder) -> Tokenizer:
+    """Load a folder's tokenizer.json.
+
+    Raises:
+        ModelFolderError: the file is no tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(folder.tokenizer))
+    except Exception as error:
+        raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
+
+
+def _load_codec(folder: ModelFolder) -> EditCodec:
+    try:
+        return EditCodec.load(folder.path)
+    except UserError as error:
+        raise ModelFolderError(f"{folder.path}: {error}") from error
+    except Exception as error:
+        raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
+
+
+class EditPrompt:
+    """Region requests for a model that rewrites marked regions and does nothing else."""
+
+    def __init__(self, codec: EditCodec) -> None:
+        """Use a codec that belongs to the model."""
+        self._codec = codec
+
+    def plan(self, request: GenerateRequest) -> Plan:
+        """Encode the conversation's last region, with what was kept and asked since."""
+        encoded = self._codec.encode(read_edit(request.messages))
+        return Plan(encoded.prompt_ids, encoded.draft_ids, encoded.stop_ids, encoded.decoder)
+
+
+def read_edit(messages: Iterable[Message]) -> EditRequest:
+    """Read an edit out of a conversation: region request, kept text, follow-up instructions.
+
+    Assistant messages after the region request are, one behind the other, the kept start of the
+    rewrite; a line that was cut off does not count.
+
+    Raises:
+        PromptError: there is no region, or the last message asks nothing.
+    """
+    region: RegionRequest | None = None
+    instructions: list[str] = []
+    kept = ""
+    for message in messages:
+        if message.role == "assistant":
+            kept += message.text
+            continue
+        if message.role != "user":
+            continue
+        found = parse_request(message.text)
+        if found is not None:
+            region, instructions, kept = found, [found.instruction], ""
+            continue
+        follow_up = parse_follow_up(message.text)
+        if region is None or follow_up is None:
+            raise PromptError(
+                "This model only rewrites a marked region; name a function, select lines, "
+                "or use a chat model."
+            )
+        instructions.append(follow_up)
+        kept = kept[: kept.rfind("\n") + 1]
+    if region is None:
+        raise PromptError("There is nothing to rewrite: the conversation holds no region.")
+    return EditRequest(
+        instruction=instructions[-1],
+        region=region.region,
+        before=region.before,
+        after=region.after,
+        path=region.path,
+        kept=kept[: kept.rfind("\n") + 1],
+    )

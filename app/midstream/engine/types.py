@@ -1,0 +1,136 @@
+"""What a text model is to the rest of the program: requests in, pieces of text out.
+
+Only plain types, no heavy imports: the server, replayed models and tests share them with the
+    engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation: `role` is "user", "assistant" or "system"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """What is asked of a model.
+
+    Attributes:
+        messages: the conversation, oldest first.
+        instructions: a system text in front of it ("" for none).
+        max_output_tokens: model tokens to generate at most; None for as many as the context holds.
+        temperature: 0 is greedy.
+        top_p: nucleus sampling; 1 keeps everything.
+        top_k: sample among the k likeliest tokens only; 0 keeps everything.
+        min_p: drop tokens less likely than this share of the likeliest one; 0 keeps everything.
+        seed: makes sampling repeatable; None draws a fresh one.
+        generate: False only reads the prompt into the cache.
+    """
+
+    messages: tuple[Message, ...]
+    instructions: str = ""
+    max_output_tokens: int | None = None
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    generate: bool = True
+
+
+@dataclass(slots=True)
+class Piece:
+    """A piece of generated text; `tokens` model tokens were spent on it (`text` may be empty)."""
+
+    text: str
+    tokens: int
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a generation cost so far.
+
+    Attributes:
+        input_tokens: tokens of the prompt.
+        cached_tokens: those of them that were in the cache already.
+        output_tokens: generated tokens, the stop token included.
+        forwards: runs of the model that produced output tokens (prefill not counted).
+        drafted_tokens: tokens proposed from the source text.
+        accepted_tokens: proposed tokens that the model would have written itself.
+        prefill_s: seconds until the prompt was read.
+        decode_s: seconds spent generating.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    forwards: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+
+class FinishReason(StrEnum):
+    """Why a generation ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    STOPPED = "stopped"
+
+
+class Generation(Protocol):
+    """One running generation: a blocking iterable of pieces, to be read in one worker thread."""
+
+    usage: Usage
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended; None while it runs."""
+        ...
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Read the prompt and generate; may be called once."""
+        ...
+
+    def stop(self) -> None:
+        """End it within one forward pass; callable from any thread, at any time, more than once."""
+        ...
+
+
+class TextModel(Protocol):
+    """A loaded model."""
+
+    @property
+    def name(self) -> str:
+        """The name that requests use."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Facts for clients.
+
+        edit_format, max_region_lines, languages, context_length, provider, prompt.
+        """
+        ...
+
+    def start(self, request: GenerateRequest) -> Generation:
+        """Check and encode a request; the work happens while the generation is iterated.
+
+        Raises:
+            UserError: the request does not fit this model; the sentence says how.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free the model; a running generation is stopped first."""
+        ...

@@ -1,0 +1,95 @@
+"""Model folders for engine tests: random-weight graph, small tokenizer, configuration files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+from tiny import Shape, build, random_weights
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from midstream.engine.codec import CodecLimits, special_tokens
+from midstream.engine.folder import ModelFolder
+
+SAMPLE = """
+def total(items, tax):
+    result = 0
+    for item in items:
+        if item is None:
+            continue
+        result += item.price * item.count
+    return result * (1 + tax)
+"""
+
+CHAT_SPECIAL = ["<pad>", "<eos>", "<user>", "<assistant>", "<system>"]
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def make_tokenizer(special: list[str]) -> Tokenizer:
+    """A byte-level BPE whose first ids are the special tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(special) + 300,
+        special_tokens=special,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([SAMPLE] * 3, trainer)
+    return tokenizer
+
+
+def write_folder(
+    path: Path,
+    *,
+    prompt: str = "edit-codec",
+    weights: str = "fp32",
+    lengths: str = "mask",
+    seed: int = 0,
+    card: str = "",
+    **shape: Any,
+) -> Shape:
+    """Write a loadable GenAI-layout folder and return the graph's shape."""
+    path.mkdir(parents=True, exist_ok=True)
+    codec = prompt == "edit-codec"
+    tokenizer = make_tokenizer(special_tokens(CodecLimits()) if codec else CHAT_SPECIAL)
+    tokenizer.save(str(path / "tokenizer.json"))
+    size = Shape(vocab=tokenizer.get_vocab_size(), **shape)
+    onnx.save(build(size, random_weights(size, seed), weights, lengths), str(path / "model.onnx"))
+    eos = tokenizer.token_to_id("<end>" if codec else "<eos>")
+    genai = {
+        "model": {
+            "context_length": size.max_len,
+            "eos_token_id": eos,
+            "decoder": {"filename": "model.onnx"},
+        },
+        "search": {"past_present_share_buffer": True},
+    }
+    (path / "genai_config.json").write_text(json.dumps(genai))
+    if not codec:
+        config = {"chat_template": CHAT_TEMPLATE, "eos_token": "<eos>"}
+        (path / "tokenizer_config.json").write_text(json.dumps(config))
+    (path / "midstream.toml").write_text(f'name = "tiny"\nprompt = "{prompt}"\n{card}')
+    return size
+
+
+def bare_folder(path: Path, shape: Shape, graph: onnx.ModelProto, **more: Any) -> ModelFolder:
+    """A folder of which only the graph exists, for tests of the decoder alone."""
+    onnx.save(graph, str(path / "model.onnx"))
+    return ModelFolder(
+        path=path,
+        name="bare",
+        layout="genai",
+        graph=path / "model.onnx",
+        tokenizer=path / "tokenizer.json",
+        context_length=shape.max_len,
+        eos_ids=frozenset(),
+        prompt="chat",
+        **more,
+    )

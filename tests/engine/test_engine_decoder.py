@@ -1,0 +1,121 @@
+"""The decoder against a NumPy reference: chunks, roll-back, copies, exact rows, termination."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folders import bare_folder
+from onnx import TensorProto, helper
+from tiny import Shape, build, random_weights, reference_logits
+
+from midstream.engine.decoder import Decoder, RunTerminatedError
+from midstream.engine.folder import ModelFolderError
+from midstream.errors import UnavailableError
+
+SHAPE = Shape()
+WEIGHTS = random_weights(SHAPE)
+IDS = [int(i) for i in np.random.default_rng(1).integers(0, SHAPE.vocab, 120)]
+REFERENCE = reference_logits(SHAPE, WEIGHTS, IDS)
+
+
+@pytest.mark.parametrize("lengths", ["mask", "seqlens"])
+@pytest.mark.parametrize("shares", [True, False, None])
+def test_agrees_with_the_reference(tmp_path: Path, lengths: str, shares: bool | None) -> None:
+    folder = bare_folder(
+        tmp_path, SHAPE, build(SHAPE, WEIGHTS, lengths=lengths), shares_cache=shares
+    )
+    decoder = Decoder(folder, threads=1)
+    assert decoder.shared is (shares is not False)
+    assert decoder.vocab == SHAPE.vocab
+    decoder.fill(IDS[:50], 0)
+    np.testing.assert_allclose(decoder.run(IDS[50:60], 50), REFERENCE[50:60], atol=1e-3)
+    # Tokens that were tried and dropped leave no trace.
+    decoder.run([3, 4, 5], 60)
+    np.testing.assert_allclose(decoder.run(IDS[55:58], 55), REFERENCE[55:58], atol=1e-3)
+    # A copied prefix can be put back after something else was run.
+    saved = decoder.save_rows(40)
+    decoder.fill(IDS[::-1][:60], 0)
+    decoder.load_rows(saved, 40)
+    np.testing.assert_allclose(decoder.run(IDS[40:60], 40), REFERENCE[40:60], atol=1e-3)
+    # A padded row changes nothing for the one that was asked for.
+    padded = decoder.run(IDS[60:61], 60, rows=2)
+    assert padded.shape == (1, SHAPE.vocab)
+    np.testing.assert_allclose(padded[0], REFERENCE[60], atol=1e-3)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_the_cache_grows_with_what_it_holds(tmp_path: Path, shares: bool) -> None:
+    shape = Shape(max_len=1500)
+    folder = bare_folder(tmp_path, shape, build(shape, WEIGHTS), shares_cache=shares)
+    decoder = Decoder(folder, threads=1)
+    small = decoder.cache_bytes
+    decoder.fill(IDS, 0)
+    ids = IDS + [int(i) for i in np.random.default_rng(2).integers(0, shape.vocab, 680)]
+    decoder.fill(ids[120:], 120)
+    assert decoder.cache_bytes > small
+    np.testing.assert_allclose(
+        decoder.run(ids[790:], 790), reference_logits(shape, WEIGHTS, ids)[790:], atol=1e-3
+    )
+    with pytest.raises(ValueError, match="1500"):
+        decoder.run([1], 1500)
+
+
+@pytest.mark.parametrize("weights", ["fp32", "int4", "int8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_do_not_depend_on_their_number(tmp_path: Path, weights: str, threads: int) -> None:
+    shape = Shape(dim=128, ffn=256)
+    graph = build(shape, random_weights(shape, 3), weights)
+    decoder = Decoder(bare_folder(tmp_path, shape, graph), threads=threads)
+    pairs = np.concatenate([decoder.run(IDS[p : p + 2], p).copy() for p in range(0, 120, 2)])
+    padded = np.concatenate([decoder.run(IDS[p : p + 1], p, rows=2).copy() for p in range(120)])
+    np.testing.assert_array_equal(pairs, padded)
+    for count in (3, 5, 8, 17, 40, 120):
+        rows = [decoder.run(IDS[p : p + count], p, rows=2).copy() for p in range(0, 120, count)]
+        np.testing.assert_array_equal(np.concatenate(rows), pairs)
+    # Rows that were only filled in are the same rows.
+    decoder.fill(IDS[:100], 0)
+    np.testing.assert_array_equal(decoder.run(IDS[100:], 100), pairs[100:])
+
+
+def test_a_long_run_can_be_ended(tmp_path: Path) -> None:
+    shape = Shape(dim=256, layers=12, ffn=1024, max_len=2048)
+    folder = bare_folder(tmp_path, shape, build(shape, random_weights(shape)))
+    decoder = Decoder(folder, threads=1)
+    ids = [5] * 2000
+    started = time.perf_counter()
+    decoder.fill(ids, 0)
+    whole = time.perf_counter() - started
+    timer = threading.Timer(whole / 5, decoder.terminate)
+    timer.start()
+    started = time.perf_counter()
+    with pytest.raises(RunTerminatedError):
+        decoder.fill(ids, 0)
+    assert time.perf_counter() - started < 0.8 * whole
+    with pytest.raises(RunTerminatedError):
+        decoder.run([1], 0)
+    decoder.rearm()
+    assert decoder.run([1], 0).shape == (1, shape.vocab)
+
+
+def test_an_unknown_input_is_named(tmp_path: Path) -> None:
+    graph = build(SHAPE, WEIGHTS)
+    graph.graph.input.append(helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, [1]))
+    with pytest.raises(ModelFolderError, match="pixel_values"):
+        Decoder(bare_folder(tmp_path, SHAPE, graph))
+
+
+def test_a_broken_graph_is_named(tmp_path: Path) -> None:
+    folder = bare_folder(tmp_path, SHAPE, build(SHAPE, WEIGHTS))
+    folder.graph.write_bytes(b"not a graph")
+    with pytest.raises(ModelFolderError, match=r"model\.onnx cannot be loaded"):
+        Decoder(folder)
+
+
+def test_an_absent_provider_is_named(tmp_path: Path) -> None:
+    folder = bare_folder(tmp_path, SHAPE, build(SHAPE, WEIGHTS))
+    with pytest.raises(UnavailableError, match="it has cpu"):
+        Decoder(folder, provider="abacus")

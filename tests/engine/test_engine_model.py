@@ -1,0 +1,179 @@
+"""Whole generations on tiny models: what they write, stopping, limits, what is remembered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from folders import SAMPLE, write_folder
+from tiny import random_weights, reference_logits
+
+from midstream.edits.request import RegionRequest, render_follow_up, render_request
+from midstream.engine.folder import read_folder
+from midstream.engine.model import OnnxModel, PromptTooLongError, load_model
+from midstream.engine.types import FinishReason, GenerateRequest, Message
+from midstream.errors import UserError
+
+REGION = SAMPLE.lstrip("\n")
+
+
+def ask(instruction: str = "rename `items` to `goods`", **options: object) -> GenerateRequest:
+    text = render_request(RegionRequest(instruction=instruction, region=REGION, path="shop.py"))
+    return GenerateRequest(messages=(Message("user", text),), **options)  # type: ignore[arg-type]
+
+
+def open_model(folder: Path) -> OnnxModel:
+    return OnnxModel(read_folder(folder), threads=1)
+
+
+def tokens_of(model: OnnxModel, request: GenerateRequest) -> list[int]:
+    """The generated tokens: what the cache holds behind the prompt."""
+    generation = model.start(request)
+    for _ in generation:
+        pass
+    return model.cache.tokens[generation.usage.input_tokens :]
+
+
+def test_greedy_text_is_the_reference_models(tmp_path: Path) -> None:
+    shape = write_folder(tmp_path)
+    model = open_model(tmp_path)
+    generation = model.start(ask(max_output_tokens=20))
+    pieces = list(generation)
+    assert generation.usage.output_tokens == sum(piece.tokens for piece in pieces)
+    weights = random_weights(shape)
+    sequence = model.cache.tokens
+    count = generation.usage.input_tokens
+    logits = reference_logits(shape, weights, sequence)
+    for row in range(count - 1, len(sequence) - 1):
+        assert logits[row].argmax() == sequence[row + 1]
+
+
+def test_the_interface_is_what_the_server_knows(tmp_path: Path) -> None:
+    write_folder(
+        tmp_path, card='edit_format = "region"\nmax_region_lines = 25\nlanguages = ["python"]\n'
+    )
+    model = load_model(tmp_path, threads=1)
+    assert model.name == "tiny"
+    assert dict(model.facts) == {
+        "edit_format": "region",
+        "max_region_lines": "25",
+        "languages": "python",
+        "prompt": "edit-codec",
+        "context_length": "512",
+        "provider": "cpu",
+    }
+    generation = model.start(ask(max_output_tokens=3))
+    assert generation.finish_reason is None
+    assert sum(piece.tokens for piece in generation) == 3
+    assert generation.finish_reason is FinishReason.LENGTH
+    model.close()
+
+
+def test_a_second_reading_comes_from_the_cache(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    warm = model.start(ask(generate=False))
+    assert list(warm) == []
+    assert warm.finish_reason is FinishReason.STOP
+    assert warm.usage.output_tokens == 0
+    again = model.start(ask(max_output_tokens=5))
+    list(again)
+    assert again.usage.cached_tokens == again.usage.input_tokens - 1
+
+
+def test_a_redirect_keeps_what_was_read(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    first = model.start(ask(max_output_tokens=5))
+    list(first)
+    kept = "".join(REGION.splitlines(keepends=True)[:2])
+    request = ask()
+    request = GenerateRequest(
+        messages=(
+            *request.messages,
+            Message("assistant", kept + "    half a li"),
+            Message("user", render_follow_up("rename `tax` to `rate`")),
+        ),
+        max_output_tokens=5,
+    )
+    second = model.start(request)
+    list(second)
+    assert second.usage.cached_tokens > 0.5 * first.usage.input_tokens
+
+
+def test_stop_before_during_and_after(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    early = model.start(ask())
+    early.stop()
+    assert list(early) == []
+    assert early.finish_reason is FinishReason.STOPPED
+    running = model.start(ask())
+    pieces = iter(running)
+    next(pieces)
+    running.stop()
+    assert list(pieces) == []
+    assert running.finish_reason is FinishReason.STOPPED
+    assert running.usage.forwards == 1
+    running.stop()
+    after = model.start(ask(max_output_tokens=4))
+    assert sum(piece.tokens for piece in after) == 4
+
+
+def test_stop_from_another_thread_while_the_prompt_is_read(tmp_path: Path) -> None:
+    write_folder(tmp_path, dim=256, layers=8, ffn=1024, max_len=4096, prompt="chat")
+    model = open_model(tmp_path)
+    request = GenerateRequest(messages=(Message("user", REGION * 12),))
+    generation = model.start(request)
+    timer = threading.Timer(0.03, generation.stop)
+    timer.start()
+    started = time.perf_counter()
+    assert list(generation) == []
+    assert generation.finish_reason is FinishReason.STOPPED
+    assert generation.usage.prefill_s == 0
+    stopped_after = time.perf_counter() - started
+    started = time.perf_counter()
+    again = model.start(request)
+    assert next(iter(again)).tokens == 1
+    assert stopped_after < time.perf_counter() - started
+
+
+def test_an_abandoned_generation_lets_the_next_one_run(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    pieces = iter(model.start(ask()))
+    next(pieces)
+    pieces.close()  # type: ignore[attr-defined]
+    assert sum(piece.tokens for piece in model.start(ask(max_output_tokens=2))) == 2
+
+
+def test_close_ends_what_runs(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    generation = model.start(ask())
+    reasons: list[FinishReason | None] = []
+
+    def work() -> None:
+        for _ in generation:
+            time.sleep(0.001)
+        reasons.append(generation.finish_reason)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    model.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert reasons[0] in (FinishReason.STOPPED, FinishReason.STOP)
+
+
+def test_what_cannot_be_asked(tmp_path: Path) -> None:
+    write_folder(tmp_path, max_len=60)
+    model = open_model(tmp_path)
+    with pytest.raises(PromptTooLongError, match=r"\d+ tokens and tiny reads at most 58"):
+        model.start(ask())
+    with pytest.raises(UserError, match="only rewrites a marked region"):
+        model.start(GenerateRequest(messages=(Message("user", "Hello!"),)))
+    with pytest.raises(UserError, match="no region"):
+        model.start(GenerateRequest(messages=()))
