@@ -1,0 +1,316 @@
+"""One file put in place of another so that no moment exists in which either content is lost.
+
+The new bytes are written and flushed beside the target.  Then the two names are *exchanged* (Linux
+``renameat2``), so the old file still exists under the temporary name.  Only now is the compare of
+compare-and-swap made, on the file that was really replaced: if a user's save slipped in, or
+somebody still has that file open for writing (a file lease tells), the names are exchanged back.  A
+check before a plain rename would leave a window in which a save is lost.
+
+Where the file system cannot exchange names, a hard link keeps the old file reachable instead; there
+a save by rename within a few microseconds can still be overwritten.
+
+This module knows nothing of workspaces, checkpoints or journals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import functools
+import os
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from midstream.workspace.ledger import content_digest
+
+TEMPORARY_PREFIX = ".midstream-"
+PART_SUFFIX = ".part"
+"""New bytes, perhaps torn: never holds anything of the user's."""
+SWAP_SUFFIX = ".swap"
+"""Complete new bytes before the exchange, the replaced file after it."""
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+_BUSY_PATIENCE_S = 0.1
+_READ_CHUNK = 1 << 20
+
+
+class ChangedOnDiskError(Exception):
+    """The target was not what the caller expected; it holds what it held before."""
+
+
+class OpenForWritingError(ChangedOnDiskError):
+    """Another program has the target open for writing; it holds what it held before."""
+
+
+class NotRegularError(Exception):
+    """The path is no regular file."""
+
+
+class TooLargeError(Exception):
+    """The file is larger than the limit given."""
+
+
+def is_temporary(name: str) -> bool:
+    """Whether ``name`` (no folders) is one of our files in transit."""
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith((PART_SUFFIX, SWAP_SUFFIX))
+
+
+def read_regular(path: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """Bytes and status of a regular file; never blocks on a pipe or a device.
+
+    Raises:
+        NotRegularError: a folder, device, pipe or socket, or a symlink put there meanwhile.
+        TooLargeError: more than ``limit`` bytes.
+        OSError: as the system says, ``FileNotFoundError`` included.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        # A socket answers ENXIO, a symlink ELOOP.
+        if error.errno in {errno.ENXIO, errno.ELOOP, errno.ENODEV}:
+            raise NotRegularError(path) from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotRegularError(path)
+        if status.st_size > limit:
+            raise TooLargeError(path)
+        chunks: list[bytes] = []
+        total = 0
+        while chunk := os.read(descriptor, _READ_CHUNK):
+            chunks.append(chunk)
+            total += len(chunk)
+            if total > limit:
+                raise TooLargeError(path)
+        return b"".join(chunks), status
+    finally:
+        os.close(descriptor)
+
+
+def digest_of(path: str) -> str | None:
+    """Digest of a file's bytes, whatever its size; None when there is no file."""
+    try:
+        return content_digest(read_regular(path, 1 << 40)[0])
+    except FileNotFoundError:
+        return None
+
+
+def write_part(part: str, data: bytes, like: os.stat_result | None, source: str | None) -> None:
+    """Write ``data`` to the new file ``part`` and flush it to the device.
+
+    Args:
+        part: must not exist.
+        data: the whole content.
+        like: status whose mode and owner the new file takes; None gives a new file its usual mode
+            (umask).
+        source: file whose extended attributes (access control lists among them) are copied as far
+            as allowed.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(part, flags, 0o666 if like is None else 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if like is not None:
+            mine = os.fstat(descriptor)
+            if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
+                # Only root may give files away; for anybody else the group is all that can be kept.
+                try:
+                    os.fchown(descriptor, like.st_uid, like.st_gid)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.fchown(descriptor, -1, like.st_gid)
+            if source is not None:
+                _copy_attributes(source, descriptor)
+            os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace(swap: str, target: str, expected: str, new: str) -> None:
+    """Put ``swap`` at ``target``; afterwards ``swap`` names the file that was replaced.
+
+    Args:
+        swap: complete new file in the same folder.
+        target: existing file.
+        expected: digest the replaced file must have.
+        new: digest of ``swap``.
+
+    Raises:
+        ChangedOnDiskError: the replaced file's digest is not ``expected``, or there is none.
+        OpenForWritingError: somebody could still write into the replaced file.
+    """
+    deadline = time.monotonic() + _BUSY_PATIENCE_S
+    while True:
+        while _open_for_writing(target) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        try:
+            _exchange(swap, target)
+        except FileNotFoundError as error:
+            raise ChangedOnDiskError(target) from error
+        busy = _open_for_writing(swap)
+        if not busy and _digest_or_none(swap) == expected:
+            return
+        _give_back(swap, target, new)
+        if not busy:
+            raise ChangedOnDiskError(target)
+        if time.monotonic() > deadline:
+            raise OpenForWritingError(target)
+
+
+def create(swap: str, target: str) -> None:
+    """Put ``swap`` at ``target``, where nothing may exist; ``swap`` is gone afterwards.
+
+    Raises:
+        ChangedOnDiskError: something is there already.
+    """
+    try:
+        os.link(swap, target, follow_symlinks=False)
+    except FileExistsError as error:
+        raise ChangedOnDiskError(target) from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise ChangedOnDiskError(target) from error
+        aside = _aside(swap)
+        shutil.copy2(swap, aside)
+        Path(aside).rename(target)
+    Path(swap).unlink()
+
+
+def remove(swap: str, target: str, expected: str) -> None:
+    """Take ``target`` away; afterwards ``swap`` names the file that was removed.
+
+    Raises:
+        ChangedOnDiskError: its digest was not ``expected``, or there was none.
+        OpenForWritingError: somebody could still write into it.
+    """
+    try:
+        Path(target).rename(swap)
+    except FileNotFoundError as error:
+        raise ChangedOnDiskError(target) from error
+    busy = _open_for_writing(swap)
+    if _digest_or_none(swap) == expected and not busy:
+        return
+    put_back(swap, target)
+    raise OpenForWritingError(target) if busy else ChangedOnDiskError(target)
+
+
+def put_back(swap: str, target: str) -> bool:
+    """Undo :func:`remove` unless something new stands at ``target``; True when it was put back."""
+    try:
+        create(swap, target)
+    except ChangedOnDiskError:
+        return False
+    return True
+
+
+def _give_back(swap: str, target: str, new: str) -> None:
+    """Exchange again, and once more if the user saved over our bytes in between: the newest save
+    wins.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _exchange(swap, target)
+        if _digest_or_none(swap) != new or _open_for_writing(swap):
+            _exchange(swap, target)
+
+
+def _digest_or_none(path: str) -> str | None:
+    try:
+        return digest_of(path)
+    except (OSError, NotRegularError, TooLargeError):
+        return None
+
+
+def _exchange(first: str, second: str) -> None:
+    """Exchange two names; both must exist."""
+    rename = _renameat2()
+    if rename is not None:
+        code = rename(first, second)
+        if code == 0:
+            return
+        if code == errno.ENOENT:
+            raise FileNotFoundError(code, os.strerror(code), second)
+        if code not in _NO_EXCHANGE:
+            raise OSError(code, os.strerror(code), second)
+    aside = _aside(first)
+    try:
+        os.link(second, aside, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(second, aside)
+    Path(first).replace(second)
+    Path(aside).replace(first)
+
+
+def _aside(swap: str) -> str:
+    return f"{swap.removesuffix(SWAP_SUFFIX)}b{SWAP_SUFFIX}"
+
+
+@functools.cache
+def _renameat2() -> Callable[[str, str], int] | None:
+    """A function ``exchange(first, second) -> errno`` (0 when done), or None where the C library
+    has none.
+    """
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    path, number = ctypes.c_char_p, ctypes.c_int
+    function.argtypes = [number, path, number, path, ctypes.c_uint]
+    function.restype = number
+
+    def exchange(first: str, second: str) -> int:
+        old, new = os.fsencode(first), os.fsencode(second)
+        if function(_AT_FDCWD, old, _AT_FDCWD, new, _RENAME_EXCHANGE) == 0:
+            return 0
+        return ctypes.get_errno()
+
+    return exchange
+
+
+def _open_for_writing(path: str) -> bool:
+    """Whether any process has the file open for writing; False where the system cannot tell.
+
+    A read lease is granted only while nobody has the file open for writing (fcntl(2), "Leases").
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        # A lease broken in these microseconds sends SIGIO, which would end the process; SIGURG is
+        # ignored by default.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _copy_attributes(source: str, descriptor: int) -> None:
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(source):
+            with contextlib.suppress(OSError):
+                os.setxattr(descriptor, name, os.getxattr(source, name))

@@ -1,0 +1,110 @@
+"""The boundary of a workspace: which paths may be touched at all.
+
+A path is resolved the way the operating system would (symlinks, ``..``), then judged by where it
+really ends.  It must end inside the root and outside anything that belongs to git.  This module
+looks at names and folders only; it opens no file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from pathlib import Path
+
+from midstream.workspace.errors import OutsideWorkspaceError
+from midstream.workspace.paths import shown
+
+# Code points that HFS+ ignores when it compares names, so that ".g\u200cit" is ".git" there (git's
+# own list).
+_IGNORED_BY_HFS = frozenset(
+    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
+)
+
+
+def is_git_name(name: str) -> bool:
+    """Whether a file system could take ``name`` for ``.git``: any case, HFS+ and NTFS spellings
+    included.
+    """
+    plain = "".join(c for c in name if ord(c) not in _IGNORED_BY_HFS)
+    plain = unicodedata.normalize("NFKC", plain).split(":", 1)[0].rstrip(" .").casefold()
+    return plain in {".git", "git~1"}
+
+
+def is_git_folder(folder: str) -> bool:
+    """Whether ``folder`` is a repository's own folder whatever its name (bare, or
+    ``--separate-git-dir``).
+    """
+    return (
+        _exists(f"{folder}/HEAD")
+        and Path(folder, "objects").is_dir()
+        and Path(folder, "refs").is_dir()
+    )
+
+
+def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
+    """Where ``path`` really lies below ``root``.
+
+    Args:
+        root: real path of the workspace root (no symlink in it).
+        path: relative to the root, or absolute; need not exist.
+
+    Returns:
+        The path relative to the root with ``/`` between parts and every symlink resolved, so that
+        one file has one name; ``"."`` for the root itself.
+
+    Raises:
+        OutsideWorkspaceError: it ends outside the root, or in git's own files, or is no path at
+            all.
+    """
+    given = os.fspath(path)
+    if "\0" in given:
+        raise OutsideWorkspaceError(
+            f"{shown(given)} is not a file name; name a file below the folder."
+        )
+    if not Path(given).is_absolute() and any(map(is_git_name, given.split("/"))):
+        raise _git_refused(given)
+    real = os.path.realpath(Path(root, given))
+    prefix = root if root.endswith("/") else f"{root}/"
+    if real == root:
+        return "."
+    if not real.startswith(prefix):
+        raise OutsideWorkspaceError(
+            f"{shown(given)} lies outside {shown(root)}; open that folder to work on it."
+        )
+    parts = real[len(prefix) :].split("/")
+    if any(map(is_git_name, parts)):
+        raise _git_refused(given)
+    folder = root
+    for part in parts:
+        if is_git_folder(folder):
+            raise _git_refused(given)
+        folder = f"{folder.rstrip('/')}/{part}"
+    return "/".join(parts)
+
+
+def check_root(root: Path) -> str:
+    """Real path of a workspace root.
+
+    Raises:
+        OutsideWorkspaceError: the root itself lies in a ``.git`` folder.
+    """
+    real = os.path.realpath(root)
+    if any(map(is_git_name, real.split("/"))):
+        raise _git_refused(real)
+    return real
+
+
+def _git_refused(path: str) -> OutsideWorkspaceError:
+    return OutsideWorkspaceError(
+        f"{shown(path)} belongs to git itself; Midstream never touches it."
+    )
+
+
+def _exists(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    # HEAD may be a symlink in very old repositories.
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)

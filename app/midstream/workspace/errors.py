@@ -1,0 +1,88 @@
+"""The workspace's errors: each names the file and the way out in one sentence.
+
+Every class is a :class:`~midstream.errors.UserError`, so that the screen, the command line and
+``--json`` show them alike.  Paths are passed through :func:`~midstream.workspace.paths.shown`
+first, because a path may come from a model.
+"""
+
+from __future__ import annotations
+
+from midstream.errors import UserError
+
+
+class WorkspaceError(UserError):
+    """Any problem with a file, a folder or the repository of a workspace."""
+
+    code = "workspace"
+
+
+class OutsideWorkspaceError(WorkspaceError):
+    """The path leaves the workspace root or enters git's own files; it is never read or written."""
+
+    code = "outside-workspace"
+    exit_code = 2
+
+
+class MissingFileError(WorkspaceError):
+    """There is no such file (or workspace folder)."""
+
+    code = "missing-file"
+    exit_code = 2
+
+
+class NotAFileError(WorkspaceError):
+    """The path is a folder, a device, a pipe or a socket."""
+
+    code = "not-a-file"
+    exit_code = 2
+
+
+class FileTooLargeError(WorkspaceError):
+    """The file is larger than :data:`~midstream.workspace.files.MAX_FILE_BYTES`."""
+
+    code = "file-too-large"
+
+
+class UnreadableFileError(WorkspaceError):
+    """The operating system refused to read the file."""
+
+    code = "unreadable-file"
+
+
+class ReadOnlyFileError(WorkspaceError):
+    """The file, its folder or the file system cannot be written."""
+
+    code = "read-only-file"
+
+
+class StaleFileError(WorkspaceError):
+    """The file is not what the writer believed; nothing was written and the user's bytes are in
+    place.
+    """
+
+    code = "stale-file"
+
+
+class BusyFileError(StaleFileError):
+    """Another program has the file open for writing at this moment."""
+
+    code = "busy-file"
+
+
+class WriteFailedError(WorkspaceError):
+    """The operating system failed a write (disk full, I/O error); the old bytes are in place."""
+
+    code = "write-failed"
+
+
+class StateFolderError(WorkspaceError):
+    """Midstream's own state folder cannot be used, so no write would have a checkpoint."""
+
+    code = "state-folder"
+    exit_code = 3
+
+
+class GitError(WorkspaceError):
+    """A git command that the user asked for failed."""
+
+    code = "git"

@@ -1,0 +1,109 @@
+"""Runs the git command: where it starts, what it may ask, and what happens when it is not there.
+
+Blocking; callers that live on an event loop use a thread.  Nothing here changes a repository by
+itself.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+GIT_TIMEOUT_S = 30.0
+
+# Set by git for hooks and aliases; inherited they would point every command at another repository.
+_FOREIGN = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
+
+
+class GitFailedError(Exception):
+    """Git is missing, took too long or ended with an error; the text is git's last line or the
+    reason.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryPlace:
+    """Where a workspace root lies in a repository (all real paths)."""
+
+    top: Path
+    """Top of the work tree."""
+    git_dir: Path
+    """This work tree's own folder: HEAD and index."""
+    common_dir: Path
+    """Refs and objects, shared by all work trees."""
+
+
+def run_git(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    timeout: float = GIT_TIMEOUT_S,
+) -> bytes:
+    """Standard output of ``git <arguments>`` run in ``folder``.
+
+    Git may not ask for anything on the terminal, takes no optional locks and answers in English.
+
+    Raises:
+        GitFailedError: see there.
+    """
+    env = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
+    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env |= environment or {}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=env,
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        missing = "git is not installed" if folder.is_dir() else f"{folder} is gone"
+        raise GitFailedError(missing) from error
+    except subprocess.TimeoutExpired as error:
+        raise GitFailedError(f"git took longer than {timeout:.0f} s") from error
+    except OSError as error:
+        raise GitFailedError(f"git could not be started ({error.strerror})") from error
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise GitFailedError(lines[-1] if lines else f"git ended with status {done.returncode}")
+    return done.stdout
+
+
+def find_repository(root: Path) -> RepositoryPlace | None:
+    """The repository whose work tree holds ``root``; None when there is none, or git refuses or is
+    missing.
+    """
+    try:
+        answer = run_git(
+            root,
+            [
+                "rev-parse",
+                "--path-format=absolute",
+                "--show-toplevel",
+                "--git-dir",
+                "--git-common-dir",
+            ],
+        )
+    except GitFailedError:
+        return None
+    lines = os.fsdecode(answer).splitlines()
+    if len(lines) != 3:
+        return None
+    top, git_dir, common_dir = (Path(line) for line in lines)
+    return RepositoryPlace(top, git_dir, common_dir)

@@ -1,0 +1,319 @@
+"""The journal of one session: an append-only JSON Lines file from which ``midstream --resume``
+starts again.
+
+The first line of every file is a header; each further line is ``{"k": kind, "t": seconds,
+...data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one
+write, so a killed process loses no more than that; once a second they are also flushed to the
+device.  A torn line, at the end or where a killed writer was resumed, is skipped by the reader.
+
+A journal is bounded: it is a few files (``<name>.jsonl``, ``<name>.1.jsonl``, …) of at most
+``max_bytes`` each, and when a new one would be too many the oldest after the first is deleted.
+What entries mean is the session's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from midstream.workspace.checkpoints import new_session_id
+from midstream.workspace.errors import WorkspaceError
+from midstream.workspace.paths import make_private, root_state_dir
+
+VERSION: Final = 1
+FLUSH_S: Final = 0.1
+SYNC_S: Final = 1.0
+MAX_BYTES: Final = 16_000_000
+MAX_PARTS: Final = 4
+KEPT_SESSIONS: Final = 20
+TRUNCATED: Final = "journal.truncated"
+"""Kind of the entry that the reader puts where old parts were deleted."""
+
+
+class JournalInUseError(WorkspaceError):
+    """Another running Midstream writes this journal."""
+
+    code = "journal-in-use"
+
+
+class JournalVersionError(WorkspaceError):
+    """The journal was written by a newer Midstream."""
+
+    code = "journal-version"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One thing that happened."""
+
+    kind: str
+    time: float
+    """Seconds since the epoch."""
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """One journal of a root."""
+
+    path: Path
+    started: float
+    """Seconds since the epoch."""
+    changed: float
+    """Last write, seconds since the epoch."""
+    size: int
+    """Bytes, all parts."""
+    live: bool
+    """A running process is writing it."""
+
+
+class Journal:
+    """Writer of one journal; safe to use from several threads."""
+
+    def __init__(
+        self, path: Path, *, max_bytes: int = MAX_BYTES, max_parts: int = MAX_PARTS
+    ) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._max_parts = max(2, max_parts)
+        self._lock = threading.Condition()
+        self._lines: list[bytes] = []
+        self._closed = False
+        self._lock_descriptor = _open_for_append(path)
+        try:
+            fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock_descriptor)
+            raise JournalInUseError(
+                "That session is still open in another Midstream; close it there first."
+            ) from error
+        number, part = _parts(path)[-1]
+        self._part_number = number
+        self._descriptor = _open_for_append(part)
+        self._size = os.fstat(self._descriptor).st_size
+        if self._size and not _ends_with_newline(part):
+            self._lines.append(b"\n")
+        self._synced = time.monotonic()
+        self._thread = threading.Thread(target=self._flush_in_time, name="journal", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def create(
+        cls, state: Path, root: Path, *, max_bytes: int = MAX_BYTES, max_parts: int = MAX_PARTS
+    ) -> Journal:
+        """A new journal for a session on ``root``; drops journals beyond the newest
+        :data:`KEPT_SESSIONS`.
+        """
+        folder = make_private(_folder(state, root))
+        for old in sessions(state, root)[KEPT_SESSIONS - 1 :]:
+            if not old.live:
+                for _, part in _parts(old.path):
+                    part.unlink(missing_ok=True)
+        journal = cls(
+            folder / f"{new_session_id()}.jsonl", max_bytes=max_bytes, max_parts=max_parts
+        )
+        with journal._lock:
+            journal._lines.append(_header(root=os.path.realpath(root)))
+        journal.flush()
+        return journal
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """Go on writing an existing journal.
+
+        Raises:
+            JournalInUseError: a running process is writing it.
+        """
+        return cls(path)
+
+    def append(self, kind: str, **data: Any) -> None:
+        """Add an entry; on disk within :data:`FLUSH_S`, without waiting for it.
+
+        Args:
+            kind: what happened.
+            data: anything JSON can hold; the keys ``k`` and ``t`` are taken.
+        """
+        line = json.dumps(
+            {"k": kind, "t": round(time.time(), 4), **data}, separators=(",", ":")
+        ).encode()
+        with self._lock:
+            if self._closed:
+                return
+            if not self._lines:
+                self._lock.notify()
+            self._lines.append(line + b"\n")
+
+    def flush(self, *, sync: bool = False) -> None:
+        """Hand everything to the system now; with ``sync`` also to the device.
+
+        Raises:
+            OSError: the disk is full or gone; the entries are kept for the next try.
+        """
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            if self._lines:
+                data = b"".join(self._lines)
+                if self._size and self._size + len(data) > self._max_bytes:
+                    self._next_part()
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+                self._size += len(data)
+                self._lines.clear()
+            if sync:
+                os.fsync(self._descriptor)
+                self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Write what is left and let go of the file; further entries are ignored."""
+        with self._lock:
+            if self._closed:
+                return
+            with contextlib.suppress(OSError):
+                self.flush(sync=True)
+            self._closed = True
+            self._lock.notify()
+        self._thread.join()
+        os.close(self._descriptor)
+        os.close(self._lock_descriptor)
+        self._descriptor = -1
+
+    @staticmethod
+    def read(path: Path) -> Iterator[JournalEntry]:
+        """Entries of a journal in order, header lines left out; torn lines are skipped.
+
+        Raises:
+            JournalVersionError: written by a newer version.
+            OSError: the file cannot be read.
+        """
+        expected = 0
+        for number, part in _parts(path):
+            if number != expected:
+                yield JournalEntry(TRUNCATED, 0.0, {"parts": number - expected})
+            expected = number + 1
+            with part.open("rb") as stream:
+                for line in stream:
+                    record = _parse_line(line)
+                    if record is None:
+                        continue
+                    if "midstream" in record:
+                        if int(record["midstream"]) > VERSION:
+                            raise JournalVersionError(
+                                "A newer Midstream wrote that session; update to resume it."
+                            )
+                        continue
+                    kind, when = str(record.pop("k")), float(record.pop("t"))
+                    yield JournalEntry(kind, when, record)
+
+    @staticmethod
+    def latest(state: Path, root: Path) -> Path | None:
+        """Newest journal of ``root`` that no running process is writing."""
+        return next((info.path for info in sessions(state, root) if not info.live), None)
+
+    def _next_part(self) -> None:
+        fresh = self.path.with_suffix(f".{self._part_number + 1}.jsonl")
+        descriptor = _open_for_append(fresh)
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._part_number += 1
+        self._size = os.write(descriptor, _header(part=self._part_number))
+        # The first part stays: it says what the session started from, and its lock marks the
+        # journal as live.
+        for _, old in _parts(self.path)[1 : 1 - self._max_parts]:
+            old.unlink(missing_ok=True)
+
+    def _flush_in_time(self) -> None:
+        while True:
+            with self._lock:
+                while not self._lines and not self._closed:
+                    self._lock.wait()
+                if self._closed:
+                    return
+                self._lock.wait(FLUSH_S / 2)
+            # A full disk must not end the session; the lines stay for the next try.
+            with contextlib.suppress(OSError):
+                self.flush(sync=time.monotonic() - self._synced > SYNC_S)
+                continue
+            time.sleep(SYNC_S)
+
+
+def sessions(state: Path, root: Path) -> list[SessionInfo]:
+    """Journals of ``root``, newest first."""
+    found: list[SessionInfo] = []
+    with contextlib.suppress(FileNotFoundError):
+        for path in _folder(state, root).iterdir():
+            if path.name.count(".") != 1 or path.suffix != ".jsonl":
+                continue
+            with contextlib.suppress(OSError):
+                statuses = [part.stat() for _, part in _parts(path)]
+                first = _first_line(path)
+                started = float(first.get("t", statuses[0].st_mtime))
+                changed = max(status.st_mtime for status in statuses)
+                size = sum(status.st_size for status in statuses)
+                found.append(SessionInfo(path, started, changed, size, _is_live(path)))
+    return sorted(found, key=lambda info: info.path.name, reverse=True)
+
+
+def _folder(state: Path, root: Path) -> Path:
+    return root_state_dir(state, root) / "journals"
+
+
+def _header(**facts: Any) -> bytes:
+    return json.dumps({"midstream": VERSION, "t": round(time.time(), 4), **facts}).encode() + b"\n"
+
+
+def _parts(path: Path) -> list[tuple[int, Path]]:
+    """``(number, file)`` of a journal in order; the first is always there, at least by name."""
+    stem = path.name.removesuffix(".jsonl")
+    numbers = sorted(
+        int(middle)
+        for other in path.parent.glob(f"{stem}.*.jsonl")
+        if (middle := other.name[len(stem) + 1 : -len(".jsonl")]).isdigit()
+    )
+    return [(0, path), *((number, path.with_suffix(f".{number}.jsonl")) for number in numbers)]
+
+
+def _open_for_append(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) == b"\n"
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    try:
+        value: Any = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    record = cast("dict[str, Any]", value)
+    return record if "midstream" in record or ("k" in record and "t" in record) else None
+
+
+def _first_line(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        return _parse_line(stream.readline()) or {}
+
+
+def _is_live(path: Path) -> bool:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

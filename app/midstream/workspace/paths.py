@@ -1,0 +1,59 @@
+"""Where Midstream keeps its own state, and how a path is shown to a person.
+
+Layout below :func:`state_dir`::
+
+    roots/<folder name>-<hash of the full path>/     one per workspace root, see
+    :func:`root_state_dir`
+        journals/     sessions/journal files
+        checkpoints/  copies of files (only where there is no git repository)
+        pending/      intent records of writes in progress
+
+This module creates nothing; whoever needs a folder creates it with mode 0700, since journals and
+copies hold code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+STATE_VARIABLE = "MIDSTREAM_STATE_DIR"
+
+
+def state_dir() -> Path:
+    """Folder for journals, checkpoints and intent records.
+
+    ``MIDSTREAM_STATE_DIR`` overrides the platform's usual place (``~/.local/state/midstream`` on
+    Linux).
+    """
+    override = os.environ.get(STATE_VARIABLE)
+    if override:
+        return Path(override).expanduser().absolute()
+    from platformdirs import user_state_path
+
+    return user_state_path("midstream", appauthor=False)
+
+
+def root_state_dir(state: Path, root: Path) -> Path:
+    """Folder of one workspace root: readable name first, a hash of the real path for uniqueness."""
+    real = os.path.realpath(root)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(real).name)[:40].strip(".-") or "root"
+    digest = hashlib.blake2b(os.fsencode(real), digest_size=6).hexdigest()
+    return state / "roots" / f"{name}-{digest}"
+
+
+def make_private(folder: Path) -> Path:
+    """Create ``folder`` (and what is missing above it) readable by the user only, and return it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """``path`` as it may stand in a sentence: no control characters, no lone surrogates, at most
+    200 characters.
+    """
+    text = os.fspath(path)
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return safe if len(safe) <= 200 else f"{safe[:98]}…{safe[-98:]}"

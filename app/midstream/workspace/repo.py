@@ -1,0 +1,70 @@
+"""What the screen shows of the git repository around a workspace.
+
+Git runs in a thread and only when asked; without git or outside a repository the answer is None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from midstream.workspace.gitcmd import GitFailedError, run_git
+
+
+@dataclass(frozen=True, slots=True)
+class RepoStatus:
+    """State of the work tree that holds a workspace."""
+
+    branch: str
+    """Branch name; the first 8 digits of the commit when ``detached``."""
+    detached: bool
+    dirty: int
+    """Tracked paths that differ from HEAD, staged or not, conflicts included."""
+    untracked: int
+    """Untracked paths, a wholly untracked folder counting as one."""
+    head: str
+    """Full commit id; empty before the first commit."""
+
+
+async def repo_status(root: Path) -> RepoStatus | None:
+    """Status of the repository around ``root``, or None when there is none (or no git)."""
+    return await asyncio.to_thread(read_status, root)
+
+
+def read_status(root: Path) -> RepoStatus | None:
+    """Blocking form of :func:`repo_status`."""
+    try:
+        answer = run_git(
+            root, ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]
+        )
+    except GitFailedError:
+        return None
+    return parse_status(answer)
+
+
+def parse_status(answer: bytes) -> RepoStatus:
+    """Reads ``git status --porcelain=v2 --branch -z`` (git-status(1), "Porcelain Format Version
+    2").
+    """
+    head = branch = ""
+    dirty = untracked = 0
+    fields = iter(answer.split(b"\0"))
+    for field in fields:
+        kind = field[:2]
+        if field.startswith(b"# branch.oid "):
+            head = field[13:].decode()
+        elif field.startswith(b"# branch.head "):
+            branch = os.fsdecode(field[14:])
+        elif kind in {b"1 ", b"u "}:
+            dirty += 1
+        elif kind == b"2 ":
+            dirty += 1
+            # A renamed entry is followed by its old path.
+            next(fields, None)
+        elif kind == b"? ":
+            untracked += 1
+    head = "" if head == "(initial)" else head
+    detached = branch == "(detached)"
+    return RepoStatus(head[:8] if detached else branch, detached, dirty, untracked, head)

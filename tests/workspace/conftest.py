@@ -1,0 +1,54 @@
+"""Fixtures of the workspace tests: a state folder of their own, plain folders and git
+repositories.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from workspace_support import git
+
+from midstream.workspace.files import Workspace
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the developer's git configuration or writes the developer's state folder."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+    # A temporary folder may itself lie in a repository.
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty folder outside any repository."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    """A workspace on :func:`root`."""
+    return Workspace(root)
+
+
+@pytest.fixture
+def repository(root: Path) -> Path:
+    """A repository with one commit: ``a.py``, ``src/b.py`` and an ignore file."""
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "user.name", "Ann")
+    git(root, "config", "user.email", "ann@example.org")
+    (root / "a.py").write_text("a = 1\n")
+    (root / "src").mkdir()
+    (root / "src/b.py").write_text("b = 1\n")
+    (root / ".gitignore").write_text("build/\n*.log\n")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+    return root

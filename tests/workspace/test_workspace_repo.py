@@ -1,0 +1,125 @@
+"""What is read from git, and what happens where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from workspace_support import git
+
+from midstream.workspace.files import Workspace
+from midstream.workspace.repo import RepoStatus, repo_status
+
+
+async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:
+    head = git(repository, "rev-parse", "HEAD").strip()
+    assert await repo_status(repository) == RepoStatus("main", False, 0, 0, head)
+
+    (repository / "a.py").write_text("a = 2\n")
+    git(repository, "mv", "src/b.py", "src/c d.py")
+    (repository / "neu é.txt").write_text("x")
+    (repository / "new\nline").write_text("x")
+    (repository / "noise.log").write_text("ignored")
+    assert await repo_status(repository) == RepoStatus("main", False, 2, 2, head)
+    assert await repo_status(repository / "src") == RepoStatus("main", False, 2, 2, head)
+
+    git(repository, "checkout", "-q", "--detach")
+    status = await repo_status(repository)
+    assert status is not None
+    assert (status.branch, status.detached) == (head[:8], True)
+
+
+async def test_status_before_the_first_commit(root: Path) -> None:
+    git(root, "init", "-q", "-b", "feature/x")
+    (root / "f").write_text("1")
+    assert await repo_status(root) == RepoStatus("feature/x", False, 0, 1, "")
+
+
+async def test_status_of_a_conflict(repository: Path) -> None:
+    git(repository, "checkout", "-q", "-b", "other")
+    (repository / "a.py").write_text("a = 'other'\n")
+    git(repository, "commit", "-qam", "other")
+    git(repository, "checkout", "-q", "main")
+    (repository / "a.py").write_text("a = 'main'\n")
+    git(repository, "commit", "-qam", "main")
+    with pytest.raises(Exception, match="merge"):
+        git(repository, "merge", "other")
+    status = await repo_status(repository)
+    assert status is not None
+    assert (status.branch, status.dirty) == ("main", 1)
+
+
+async def test_no_repository_and_no_git(
+    root: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "plain"
+    elsewhere.mkdir()
+    assert await repo_status(elsewhere) is None
+    assert await repo_status(tmp_path / "missing") is None
+    monkeypatch.setenv("PATH", str(elsewhere))
+    assert await repo_status(repository) is None
+
+
+async def test_a_foreign_git_environment_is_not_followed(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere.git"))
+    status = await repo_status(repository)
+    assert status is not None
+    assert status.branch == "main"
+
+
+def test_status_leaves_the_index_alone(repository: Path) -> None:
+    import asyncio
+
+    index = repository / ".git/index"
+    # A file newer than the index makes a plain `git status` write the index anew.
+    (repository / "a.py").touch()
+    before = (index.stat().st_mtime_ns, index.read_bytes())
+    asyncio.run(repo_status(repository))
+    assert (index.stat().st_mtime_ns, index.read_bytes()) == before
+
+
+def test_files_of_a_repository(repository: Path) -> None:
+    (repository / "new.py").write_text("")
+    (repository / "noise.log").write_text("")
+    (repository / "build").mkdir()
+    (repository / "build/out").write_text("")
+    (repository / "a.py").unlink()
+    (repository / "ü b.txt").write_text("")
+    (repository / ".midstream-0123.part").write_text("")
+    inner = repository / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x").write_text("")
+    assert Workspace(repository).files() == [".gitignore", "new.py", "src/b.py", "ü b.txt"]
+    assert Workspace(repository / "src").files() == ["b.py"]
+
+
+def test_submodules_are_not_files(repository: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "x").write_text("")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "x")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "sub")
+    assert Workspace(repository).files() == [".gitignore", ".gitmodules", "a.py", "src/b.py"]
+
+
+def test_files_without_a_repository(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "b.py",
+        "a/x.py",
+        "node_modules/m/i.js",
+        ".venv/lib/y.py",
+        ".env",
+        "a/.git/config",
+    ):
+        (workspace.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace.root / name).write_text("")
+    assert workspace.files() == [".env", "a/x.py", "b.py"]
+    assert workspace.files_notice == ""
+    monkeypatch.setattr("midstream.workspace.listing.MAX_FILES", 2)
+    assert workspace.files() == [".env", "a/x.py"]
+    assert "subfolder" in workspace.files_notice
