@@ -90,14 +90,14 @@ def test_junk_lines_are_skipped(state: Path, root: Path, junk: bytes) -> None:
     journal = Journal.create(state, root)
     journal.close()
     with journal.path.open("ab") as file:
-        file.write(junk + b'{"k":"good","t":1}\n')
+        file.write(junk + b'{"k":"good","t":1,"d":{}}\n')
     assert kinds(journal.path) == ["good"]
 
 
 def test_a_newer_version_is_refused(state: Path, root: Path) -> None:
     journal = Journal.create(state, root)
     journal.close()
-    journal.path.write_text('{"midstream": 99, "t": 1}\n{"k": "future", "t": 2}\n')
+    journal.path.write_text('{"midstream": 99, "t": 1}\n{"k": "future", "t": 2, "d": {}}\n')
     with pytest.raises(JournalVersionError, match="update"):
         kinds(journal.path)
 

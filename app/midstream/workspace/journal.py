@@ -2,7 +2,7 @@
 starts again.
 
 The first line of every file is a header; each further line is ``{"k": kind, "t": seconds,
-...data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one
+"d": data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one
 write, so a killed process loses no more than that; once a second they are also flushed to the
 device.  A torn line, at the end or where a killed writer was resumed, is skipped by the reader.
 
@@ -134,16 +134,15 @@ class Journal:
         """
         return cls(path)
 
-    def append(self, kind: str, **data: Any) -> None:
+    def append(self, kind: str, /, **data: Any) -> None:
         """Add an entry; on disk within :data:`FLUSH_S`, without waiting for it.
 
         Args:
             kind: what happened.
-            data: anything JSON can hold; the keys ``k`` and ``t`` are taken.
+            data: anything JSON can hold.
         """
-        line = json.dumps(
-            {"k": kind, "t": round(time.time(), 4), **data}, separators=(",", ":")
-        ).encode()
+        record = {"k": kind, "t": round(time.time(), 4), "d": data}
+        line = json.dumps(record, separators=(",", ":")).encode()
         with self._lock:
             if self._closed:
                 return
@@ -164,11 +163,13 @@ class Journal:
                 data = b"".join(self._lines)
                 if self._size and self._size + len(data) > self._max_bytes:
                     self._next_part()
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
-                self._size += len(data)
-                self._lines.clear()
+                self._lines = [data]
+                while data:
+                    written = os.write(self._descriptor, data)
+                    self._size += written
+                    data = data[written:]
+                    # What is written stays written when the disk is full for the rest.
+                    self._lines = [data] if data else []
             if sync:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
@@ -211,8 +212,7 @@ class Journal:
                                 "A newer Midstream wrote that session; update to resume it."
                             )
                         continue
-                    kind, when = str(record.pop("k")), float(record.pop("t"))
-                    yield JournalEntry(kind, when, record)
+                    yield JournalEntry(str(record["k"]), float(record["t"]), record["d"])
 
     @staticmethod
     def latest(state: Path, root: Path) -> Path | None:
@@ -300,7 +300,7 @@ def _parse_line(line: bytes) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
     record = cast("dict[str, Any]", value)
-    return record if "midstream" in record or ("k" in record and "t" in record) else None
+    return record if "midstream" in record or {"k", "t", "d"} <= record.keys() else None
 
 
 def _first_line(path: Path) -> dict[str, Any]:
