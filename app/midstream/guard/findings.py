@@ -1,0 +1,46 @@
+"""What the guard reports: a rule, a place, and how serious it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """What a finding does to the stream."""
+
+    HALT = "halt"
+    """The model is stopped and the hunk is quarantined."""
+    WARN = "warn"
+    """The hunk is marked; it can be accepted, but not in bulk."""
+    OFF = "off"
+    """The rule is not reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a text.
+
+    Attributes:
+        rule: Rule code: ruff's (``S608``) or one of ours (``secret-aws-key``).
+        message: One sentence for people.
+        line: First line, 0-based.
+        stop: Line after the last one.
+        level: What it does to the stream.
+        idiom: The safe way to write it, as an instruction to the model; ``""`` when there is none.
+        evidence: The stripped source of the first line, secrets masked; tells equal findings apart
+            from new ones when lines have moved.
+    """
+
+    rule: str
+    message: str
+    line: int
+    stop: int
+    level: Level
+    idiom: str
+    evidence: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes a finding the same one after lines have moved."""
+        return (self.rule, self.evidence)

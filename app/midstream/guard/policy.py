@@ -1,0 +1,254 @@
+"""Which findings stop the model: levels per rule, and what the syntax tree says about the
+argument.
+
+A linter's security rules are written for reviews: most of them would stop a stream far too
+often. Here a rule halts only where the text itself shows the danger: a query glued from parts
+that are not constants, a shell or `eval` fed with something that is not a literal, a check
+switched off.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from midstream.guard.findings import Level
+from midstream.guard.secrets import looks_real
+
+IDIOMS: Final[Mapping[str, str]] = {
+    "S608": "pass the values as query parameters instead of building the SQL string",
+    "S602": "call the program with a list of arguments and without shell=True",
+    "S604": "call the program with a list of arguments and without shell=True",
+    "S605": "use subprocess.run with a list of arguments",
+    "S609": "expand the wildcard with glob and pass a list of arguments",
+    "S307": "use ast.literal_eval, or parse the value explicitly",
+    "S102": "call the function directly instead of executing text",
+    "S506": "use yaml.safe_load",
+    "S301": "use json for data from outside",
+    "S501": "keep certificate verification on (drop verify=False)",
+    "S105": "read the secret from the environment",
+    "S106": "read the secret from the environment",
+    "S107": "read the secret from the environment",
+    "S324": "use hashlib.sha256",
+    "S303": "use hashlib.sha256",
+    "S306": "use tempfile.NamedTemporaryFile",
+    "S323": "use ssl.create_default_context",
+    "S701": "switch autoescape on",
+}
+"""The safe way to write it, as the redirect tells the model."""
+
+SECRET_IDIOM: Final = "read the secret from the environment"
+
+NEVER: Final = frozenset(
+    {"S101", "S108", "S110", "S112", "S113", "S311", "S603", "S607", "S404", "S403", "S606"}
+)
+"""Rules that say more about style than about danger; never reported (measured false alarms)."""
+
+_OUTSIDE: Final = frozenset(
+    {
+        "input",
+        "argv",
+        "request",
+        "req",
+        "args",
+        "form",
+        "cookies",
+        "headers",
+        "get_json",
+        "recv",
+        "recvfrom",
+        "read",
+        "readline",
+        "urlopen",
+        "body",
+        "params",
+        "query_params",
+        "b64decode",
+        "payload",
+        "stdin",
+        "environ",
+        "getenv",
+        "content",
+        "raw_input",
+        "files",
+        "get_data",
+        "POST",
+        "GET",
+        "COOKIES",
+        "values",
+    }
+)
+"""Names by which data from outside a program usually comes in."""
+
+
+def level_of(code: str, node: ast.AST | None, tree: ast.Module | None) -> Level:
+    """Return what a linter's finding does to the stream.
+
+    Args:
+        code: The rule.
+        node: The expression the finding is about, where the text could be parsed.
+        tree: The module it stands in.
+    """
+    if code in NEVER:
+        return Level.OFF
+    if code in _ALWAYS:
+        return Level.HALT
+    test = _TESTS.get(code)
+    return Level.HALT if test is not None and node is not None and test(node, tree) else Level.WARN
+
+
+def _built_sql(node: ast.AST, tree: ast.Module | None) -> bool:
+    """A query with parts that are neither constants nor lists of placeholders."""
+    return any(not _constant(part, tree) for part in _string_parts(node))
+
+
+def _string_parts(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.JoinedStr):
+        return [value.value for value in node.values if isinstance(value, ast.FormattedValue)]
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Mod):
+            right = node.right
+            return list(right.elts) if isinstance(right, ast.Tuple) else [right]
+        return [*_operand(node.left), *_operand(node.right)]
+    if isinstance(node, ast.Call):
+        return [*node.args, *(keyword.value for keyword in node.keywords)]
+    return []
+
+
+def _operand(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.Constant):
+        return []
+    nested = _string_parts(node) if isinstance(node, ast.BinOp | ast.JoinedStr) else []
+    return nested if isinstance(node, ast.BinOp | ast.JoinedStr) else [node]
+
+
+def _constant(node: ast.expr, tree: ast.Module | None) -> bool:
+    """A literal, an ALL_CAPS name, or a run of placeholders such as ``", ".join("?" * n)``."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Name):
+        return node.id.isupper() or _assigned_constant(node.id, tree)
+    if isinstance(node, ast.Attribute):
+        return node.attr.isupper()
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Mult):
+            return _constant(node.left, tree) or _constant(node.right, tree)
+        return _constant(node.left, tree) and _constant(node.right, tree)
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(_constant(item, tree) for item in node.elts)
+    if isinstance(node, ast.IfExp):
+        return _constant(node.body, tree) and _constant(node.orelse, tree)
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return _constant(node.elt, tree)
+    if isinstance(node, ast.JoinedStr):
+        return all(_constant(part, tree) for part in _string_parts(node))
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name == "join":
+            return all(_constant(argument, tree) for argument in node.args)
+        return name in ("len", "int", "float", "bool", "range", "quote", "repeat")
+    return False
+
+
+def _assigned_constant(name: str, tree: ast.Module | None) -> bool:
+    """The name is bound only by plain assignments of constants: no parameter, loop or import."""
+    if tree is None:
+        return False
+    constant: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _constant(node.value, None):
+            constant.update(id(target) for target in node.targets)
+        elif isinstance(node, ast.arg) and node.arg == name:
+            return False
+    bound = [
+        id(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    return bool(bound) and all(place in constant for place in bound)
+
+
+def _first_argument(node: ast.AST) -> ast.expr | None:
+    if not isinstance(node, ast.Call):
+        return None
+    if node.args:
+        return node.args[0]
+    for keyword in node.keywords:
+        if keyword.arg in ("args", "cmd", "command"):
+            return keyword.value
+    return None
+
+
+def _shell(node: ast.AST, tree: ast.Module | None) -> bool:
+    argument = _first_argument(node)
+    return argument is not None and not _constant(argument, tree)
+
+
+def _evaluates(node: ast.AST, tree: ast.Module | None) -> bool:
+    """`eval` or `exec` of something unknown in the caller's own namespace.
+
+    With a namespace of its own it is mostly a template engine or a test tool; then only data that
+    visibly comes from outside halts.
+    """
+    argument = _first_argument(node)
+    if argument is None or _constant(argument, tree) or not isinstance(node, ast.Call):
+        return False
+    if isinstance(argument, ast.Call) and getattr(argument.func, "id", "") in ("compile", "repr"):
+        return False
+    return (len(node.args) == 1 and not node.keywords) or _from_outside(argument, tree)
+
+
+def _deserializes(node: ast.AST, tree: ast.Module | None) -> bool:
+    argument = _first_argument(node)
+    return argument is not None and _from_outside(argument, tree)
+
+
+def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bool:
+    """The expression mentions a usual door of outside data, directly or through one assignment."""
+    names: set[str] = set()
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name):
+            names.add(child.id)
+        elif isinstance(child, ast.Attribute):
+            names.add(child.attr)
+    if names & _OUTSIDE:
+        return True
+    if tree is None or depth == 0:
+        return False
+    return any(
+        _from_outside(assignment.value, None)
+        for assignment in ast.walk(tree)
+        if isinstance(assignment, ast.Assign)
+        and any(
+            isinstance(target, ast.Name) and target.id in names for target in assignment.targets
+        )
+    )
+
+
+def _real_password(node: ast.AST, _tree: ast.Module | None) -> bool:
+    values = [
+        child.value
+        for child in ast.walk(node)
+        if isinstance(child, ast.Constant) and isinstance(child.value, str)
+    ]
+    return any(looks_real(value) for value in values)
+
+
+_ALWAYS: Final = frozenset({"S501", "S506"})
+"""Rules that need no second look: certificate checks off, `yaml.load` with an unsafe loader."""
+
+_TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
+    "S608": _built_sql,
+    "S602": _shell,
+    "S604": _shell,
+    "S605": _shell,
+    "S307": _evaluates,
+    "S102": _evaluates,
+    "S301": _deserializes,
+    "S105": _real_password,
+    "S106": _real_password,
+    "S107": _real_password,
+}
+"""Rules that can halt, and when they do; every other reported rule warns."""
