@@ -1,0 +1,1 @@
+"""Edit formats: one streaming parser for each, behind one interface (``base.Parser``)."""

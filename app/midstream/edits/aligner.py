@@ -1,0 +1,241 @@
+"""The monotone aligner: old lines against a rewrite that arrives line by line.
+
+Every new line is decided exactly once, from left to right, and no decision is ever taken back; the
+price is that a line whose place is uncertain stays *pending* until there is evidence.  The concept
+is a cursor in the old lines, runs of equal lines on diagonals, and an evidence threshold which
+grows with the number of old lines that an anchor would skip.
+
+Responsibility: the classes context / added / deleted.  It knows no rows, hunks or files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from midstream.edits.lcs import equal_blocks
+
+MAX_PENDING: Final = 64
+"""More pending lines than this, and the oldest is decided to be an addition."""
+
+_FREQUENT: Final = 4
+"""A line that occurs more often than this says little about the place."""
+_CROWDED: Final = 32
+"""A line that occurs more often than this starts runs only at the nearest places."""
+_NEAREST: Final = 8
+_SHORT: Final = 4
+"""Lines of fewer characters than this (brackets, ``else:`` is longer) count less."""
+
+_NEAR_EVIDENCE: Final = 1.4
+_FAR_EVIDENCE: Final = 1.9
+_EVIDENCE_PER_SKIPPED_LINE: Final = 0.3
+_ENOUGH_EVIDENCE: Final = 20.0
+_STOPPED_EVIDENCE: Final = 0.15
+"""At a stop, a line that says less than this is no reason to pass over an unread line."""
+
+
+class Change(IntEnum):
+    """What became of a line."""
+
+    CONTEXT = 0
+    DELETED = 1
+    ADDED = 2
+
+
+class Op(NamedTuple):
+    """One decision: ``old`` is -1 for an added line, ``new`` is -1 for a deleted one."""
+
+    change: Change
+    old: int
+    new: int
+
+
+class _Run(NamedTuple):
+    """Equal lines on one diagonal, ending at the newest pending line."""
+
+    weight: float
+    old: int
+    new: int
+
+
+class LineIndex:
+    """Where each old line occurs; built once, shared by everything that looks lines up."""
+
+    __slots__ = ("lines", "positions")
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        positions: dict[str, list[int]] = {}
+        for number, line in enumerate(lines):
+            if line in positions:
+                positions[line].append(number)
+            else:
+                positions[line] = [number]
+        self.positions = positions
+
+    def weight(self, line: str) -> float:
+        """Evidence in [0.02, 1] that an equal line marks the same place."""
+        stripped = line.strip()
+        if not stripped:
+            return 0.05
+        count = len(self.positions.get(line, ()))
+        weight = 1.0 if count == 1 else 0.5 if count <= _FREQUENT else 0.15
+        return weight if len(stripped) >= _SHORT else 0.4 * weight
+
+
+class Aligner:
+    """Aligns one growing rewrite with the old lines of its region.
+
+    Attributes:
+        cursor: First old line that is not decided; every line before it is context or deleted.
+        pending: New lines whose place is not decided, oldest first.
+    """
+
+    def __init__(self, old: Sequence[str]) -> None:
+        self._index = LineIndex(old)
+        self._old = old
+        self.cursor = 0
+        self.pending: list[str] = []
+        self._decided = 0  # new lines decided; the number of the first pending line
+        self._runs: dict[int, _Run] = {}  # by the old line that the run has reached
+
+    def push(self, line: str) -> list[Op]:
+        """Take one complete new line; return what became certain, in order."""
+        if not self.pending:
+            if self.cursor < len(self._old):
+                if self._old[self.cursor] == line:
+                    return [self._context()]
+            else:
+                return [self._added()]
+        self.pending.append(line)
+        self._extend_runs(line)
+        run = self._convincing_run()
+        if run is not None:
+            return self._commit(run)
+        if len(self.pending) > MAX_PENDING:
+            return [self._spill()]
+        return []
+
+    def finish(self) -> list[Op]:
+        """The rewrite is complete: decide the rest, unread old lines being deleted."""
+        return self._gap(len(self._old), len(self.pending))
+
+    def stop(self) -> list[Op]:
+        """The rewrite was cut short: decide pending lines, keeping old lines it has not reached.
+
+        Pending lines meet old lines in order; an old line is passed over (deleted) only when a line
+        that says something follows it in the rewrite and no more lines are passed over than were
+        written in their place.  The cursor then stands at the first unread line, none of which is
+        decided.
+        """
+        ops: list[Op] = []
+        while True:
+            reach = self._next_meeting()
+            if reach is None:
+                break
+            old, new = reach
+            ops += self._gap(old, new)
+            ops.append(self._context_of_pending())
+        while self.pending:
+            ops.append(self._spill())
+        self._runs.clear()
+        return ops
+
+    def _extend_runs(self, line: str) -> None:
+        positions = self._index.positions.get(line)
+        before = self._runs
+        self._runs = runs = {}
+        if positions is None:
+            return
+        first = bisect_left(positions, self.cursor)
+        candidates: Iterable[int]
+        if len(positions) <= _CROWDED:
+            candidates = positions[first:]
+        else:
+            old = self._old
+            going_on = {i + 1 for i in before if i + 1 < len(old) and old[i + 1] == line}
+            candidates = sorted(going_on.union(positions[first : first + _NEAREST]))
+        weight = self._index.weight(line)
+        new = len(self.pending) - 1
+        for i in candidates:
+            run = before.get(i - 1)
+            runs[i] = (
+                _Run(weight, i, new) if run is None else run._replace(weight=run.weight + weight)
+            )
+
+    def _convincing_run(self) -> _Run | None:
+        """The run with most evidence over its threshold, the nearest if tied."""
+        best: _Run | None = None
+        best_surplus = 0.0
+        for run in self._runs.values():
+            skipped = run.old - self.cursor
+            if skipped <= run.new:
+                needed = _NEAR_EVIDENCE
+            else:
+                needed = min(_ENOUGH_EVIDENCE, _FAR_EVIDENCE + _EVIDENCE_PER_SKIPPED_LINE * skipped)
+            surplus = run.weight - needed
+            if surplus >= 0 and (best is None or surplus > best_surplus):
+                best, best_surplus = run, surplus
+        return best
+
+    def _commit(self, run: _Run) -> list[Op]:
+        ops = self._gap(run.old, run.new)
+        while self.pending:
+            ops.append(self._context_of_pending())
+        self._runs.clear()
+        return ops
+
+    def _gap(self, old_stop: int, pending_stop: int) -> list[Op]:
+        """Decide old lines before ``old_stop`` against the first ``pending_stop`` pending lines."""
+        ops: list[Op] = []
+        new = self.pending[:pending_stop]
+        del self.pending[:pending_stop]
+        old = self._old[self.cursor : old_stop]
+        at_old = at_new = 0
+        for i, j, size in [*equal_blocks(old, new), (len(old), len(new), 0)]:
+            ops += (self._deleted() for _ in range(at_old, i))
+            ops += (self._added() for _ in range(at_new, j))
+            ops += (self._context() for _ in range(size))
+            at_old, at_new = i + size, j + size
+        return ops
+
+    def _next_meeting(self) -> tuple[int, int] | None:
+        """The first old line and pending line that meet under the rule of ``stop``."""
+        for new, line in enumerate(self.pending):
+            reachable = self._old[self.cursor : self.cursor + new + 1]
+            if line in reachable:
+                skipped = reachable.index(line)
+                if skipped == 0 or self._index.weight(line) >= _STOPPED_EVIDENCE:
+                    return self.cursor + skipped, new
+        return None
+
+    def _spill(self) -> Op:
+        """Decide the oldest pending line to be an addition."""
+        del self.pending[0]
+        self._runs = {
+            i: run._replace(new=run.new - 1) if run.new else run._replace(old=run.old + 1)
+            for i, run in self._runs.items()
+        }
+        return self._added()
+
+    def _context_of_pending(self) -> Op:
+        del self.pending[0]
+        return self._context()
+
+    def _context(self) -> Op:
+        op = Op(Change.CONTEXT, self.cursor, self._decided)
+        self.cursor += 1
+        self._decided += 1
+        return op
+
+    def _deleted(self) -> Op:
+        op = Op(Change.DELETED, self.cursor, -1)
+        self.cursor += 1
+        return op
+
+    def _added(self) -> Op:
+        op = Op(Change.ADDED, -1, self._decided)
+        self._decided += 1
+        return op

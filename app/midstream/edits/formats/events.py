@@ -1,0 +1,155 @@
+"""What a streaming parser reports.  Data only.
+
+Texts of events never have ``"\\r"``: a parser folds line ends before it looks at anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class FileOp(StrEnum):
+    """What a reply does to a file."""
+
+    REGION = "region"
+    """Rewrites one region that the request marked."""
+    UPDATE = "update"
+    """Changes parts of an existing file."""
+    ADD = "add"
+    """Creates a file."""
+    WRITE = "write"
+    """Gives the whole text of a file, which may exist."""
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class FileOpened:
+    """The events that follow are about this file; ``path`` is ``""`` where the reply names none."""
+
+    op: FileOp
+    path: str
+    new_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HunkOpened:
+    """A block of changes starts.
+
+    Attributes:
+        hunk: Id; grows within one reply.
+        context: Lines named to find the place, outermost first (``@@`` lines of a patch).
+        line: Line number hinted at, 0-based, or None.
+        unique: Whether the format demands that the old lines occur exactly once.
+    """
+
+    hunk: int
+    context: tuple[str, ...] = ()
+    line: int | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OldLine:
+    """A line that the hunk takes away."""
+
+    hunk: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLine:
+    """A line that the hunk keeps."""
+
+    hunk: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewText:
+    r"""A piece of the hunk's new text, in order; a line is complete when its ``"\n"`` came."""
+
+    hunk: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HunkClosed:
+    """A hunk is complete and will not change.
+
+    Attributes:
+        hunk: Its id.
+        at_end: Whether it belongs at the end of the file.
+        everywhere: Whether every occurrence of the old lines is meant.
+    """
+
+    hunk: int
+    at_end: bool = False
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileClosed:
+    """Nothing more comes for this file.
+
+    Attributes:
+        path: The file.
+        new_path: Where it moves to, if it does (some formats say so after the hunks).
+        final_newline: Whether its text ends with a newline; None where the format does not say.
+    """
+
+    path: str
+    new_path: str | None = None
+    final_newline: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Text around the edits."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the reply is wrong.
+
+    Attributes:
+        message: One sentence.
+        line: Line of the reply, 0-based.
+        hunk: The hunk it spoils, or None.
+        fatal: Whether the reply cannot be read any further.
+    """
+
+    message: str
+    line: int
+    hunk: int | None = None
+    fatal: bool = False
+
+
+Event = (
+    FileOpened
+    | HunkOpened
+    | OldLine
+    | ContextLine
+    | NewText
+    | HunkClosed
+    | FileClosed
+    | Prose
+    | Problem
+)
+
+
+def merge_text(events: Iterable[Event]) -> list[Event]:
+    """Join neighbouring pieces of text, so that two chunkings of one reply compare equal."""
+    merged: list[Event] = []
+    for event in events:
+        last = merged[-1] if merged else None
+        if isinstance(event, NewText) and isinstance(last, NewText) and last.hunk == event.hunk:
+            merged[-1] = replace(last, text=last.text + event.text)
+        elif isinstance(event, Prose) and isinstance(last, Prose):
+            merged[-1] = Prose(last.text + event.text)
+        else:
+            merged.append(event)
+    return merged

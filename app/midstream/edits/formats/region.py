@@ -1,0 +1,280 @@
+"""Region rewrite: the reply is the new text of the one region that the request marked.
+
+The text may come bare, inside a Markdown fence or between ``<region>`` tags; what a chat model says
+around it is prose.  Models that were trained for this write bare text and need no sniffing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from midstream.edits.formats.base import LineParser, Wait
+from midstream.edits.formats.events import (
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    Problem,
+    Prose,
+)
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
+_TAG = re.compile(r"\s*<(region(?:-\d+)?)(?:\s[^>]*)?>(.*)$")
+_HUNK: Final = 0
+
+
+class _Mode(Enum):
+    SNIFF = "sniff"
+    BARE = "bare"
+    FENCE = "fence"
+    TAG = "tag"
+    DONE = "done"
+
+
+class RegionParser(LineParser):
+    """Reads the rewrite of one region; there is one file and one hunk, with id 0."""
+
+    def __init__(self, old: Sequence[str] = (), *, bare: bool = False) -> None:
+        """Start a parser.
+
+        Args:
+            old: The lines of the region, which help to tell text from prose.
+            bare: The reply is the text and nothing else (the built-in model).
+        """
+        super().__init__()
+        self._old = frozenset(line.strip() for line in old if line.strip())
+        self._first_old = next(iter(old), "")
+        self._owed = Counter(line for line in old if _FENCE.match(line))
+        self._mode = _Mode.BARE if bare else _Mode.SNIFF
+        self._prose_region = _prose_like_region(old)
+        self._opened = False
+        self._lines_seen = 0  # of content, while the first may still open an inner wrapper
+        self._sniffed: list[str] = []
+        self._fence = ""
+        self._depth = 0
+        self._maybe_closing: list[str] = []  # a fence that old text has too, and blanks after it
+        self._closing = ""
+        self._tail = ""
+
+    def _line(self, line: str, *, ended: bool) -> None:
+        end = "\n" if ended else ""
+        if self._mode is _Mode.SNIFF:
+            self._sniff(line, end)
+        elif self._mode is _Mode.BARE:
+            self._content(line + end)
+        elif self._mode is _Mode.FENCE:
+            self._fence_line(line, end)
+        elif self._mode is _Mode.TAG:
+            self._tag_line(line, end)
+        else:
+            self._prose(line + end)
+
+    def _start(self, start: str) -> str | Wait:
+        if self._mode is _Mode.SNIFF:
+            return Wait.LINE
+        if self._mode is _Mode.FENCE:
+            return self._fence_start(start)
+        if self._mode is _Mode.TAG:
+            stripped = start.lstrip()
+            if self._lines_seen == 0 and (not stripped or stripped[0] in "`~"):
+                return Wait.LINE if stripped else Wait.MORE
+            return Wait.MORE if self._closing.startswith(stripped) else start
+        return start
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        if self._mode is _Mode.TAG:
+            self._tag_text(text, ended=ended)
+        elif self._mode is _Mode.DONE:
+            self._prose(text + ("\n" if ended else ""))
+        else:
+            self._content(text + ("\n" if ended else ""))
+
+    def _end(self) -> None:
+        if self._mode is _Mode.SNIFF:
+            self._end_of_sniffing()
+        elif self._mode is _Mode.FENCE:
+            if self._maybe_closing:
+                self._maybe_closing.clear()  # it was the closing fence after all
+            else:
+                self._problem("the reply ended inside its code fence")
+        elif self._mode is _Mode.TAG:
+            if self._tail:
+                self._content(self._tail)
+            self._problem(f"the reply ended before {self._closing}")
+        if self._opened and self._mode is not _Mode.DONE:
+            self._close()
+
+    def _sniff(self, line: str, end: str) -> None:
+        fence, tag = _FENCE.match(line), _TAG.match(line)
+        if (fence and line not in self._owed) or tag:
+            self._prose("".join(self._sniffed))
+            self._sniffed.clear()
+            if tag:
+                self._open_tag(tag, end)
+            elif fence:
+                self._open_fence(fence[1])
+            return
+        text = line + end
+        if not line.strip() or self._is_chatter(line):
+            self._sniffed.append(text)
+            return
+        self._mode = _Mode.BARE
+        kept = "".join(self._sniffed)
+        self._sniffed.clear()
+        if kept.strip() or self._first_old.strip():
+            self._prose(kept)
+        else:
+            self._content(kept)
+        self._content(text)
+
+    def _is_chatter(self, line: str) -> bool:
+        known = self._prose_region or line.strip() in self._old
+        return not known and _looks_like_prose(line)
+
+    def _end_of_sniffing(self) -> None:
+        text = "".join(self._sniffed)
+        if not text.strip():
+            self._prose(text)
+            return
+        if self._old:
+            self._prose(text)
+            self._problem("the reply has no rewritten text, only prose", fatal=True)
+            return
+        self._content(text)
+
+    def _open_fence(self, fence: str) -> None:
+        self._mode = _Mode.FENCE
+        self._fence = fence
+        self._lines_seen = 0
+        self._open()
+
+    def _open_tag(self, tag: re.Match[str], end: str) -> None:
+        self._mode = _Mode.TAG
+        self._closing = f"</{tag[1]}>"
+        self._lines_seen = 0
+        self._open()
+        if tag[2].strip():
+            self._tag_line(tag[2], end)
+
+    def _fence_start(self, start: str) -> str | Wait:
+        stripped = start.lstrip(" ")
+        if self._maybe_closing or (self._lines_seen == 0 and not stripped):
+            return Wait.LINE if self._maybe_closing else Wait.MORE
+        if self._lines_seen == 0 and stripped.startswith("<"):
+            return Wait.LINE
+        if len(start) - len(stripped) > 3:
+            return start
+        mark = self._fence[0] * 3
+        if not stripped or mark.startswith(stripped):
+            return Wait.MORE
+        return Wait.LINE if stripped.startswith(mark) else start
+
+    def _fence_line(self, line: str, end: str) -> None:
+        if self._lines_seen == 0 and (tag := _TAG.match(line)):
+            self._open_tag(tag, end)
+            return
+        if self._maybe_closing:
+            if not line.strip():
+                self._maybe_closing.append(line + end)
+                return
+            kept = "".join(self._maybe_closing)
+            self._maybe_closing.clear()
+            self._content(kept)
+        fence = _FENCE.match(line)
+        if fence and fence[1][0] == self._fence[0]:
+            if fence[2].strip():
+                self._depth += 1
+            elif self._depth:
+                self._depth -= 1
+            elif self._owed[line] > 0:
+                self._owed[line] -= 1
+                self._maybe_closing.append(line + end)
+                return
+            elif len(fence[1]) >= len(self._fence):
+                self._close()
+                return
+        self._content(line + end)
+
+    def _tag_line(self, line: str, end: str) -> None:
+        fence = _FENCE.match(line)
+        if self._lines_seen == 0 and fence and line not in self._owed:
+            self._open_fence(fence[1])
+            return
+        text, closing, rest = line.partition(self._closing)
+        if not closing:
+            self._content(line + end)
+            return
+        if text.strip():
+            self._content(text)
+        self._close()
+        self._prose(rest + end)
+
+    def _tag_text(self, text: str, *, ended: bool) -> None:
+        text = self._tail + text
+        self._tail = ""
+        content, closing, rest = text.partition(self._closing)
+        if closing:
+            self._content(content)
+            self._close()
+            self._prose(rest + ("\n" if ended else ""))
+        elif ended:
+            self._content(text + "\n")
+        else:
+            held = _overlap(text, self._closing)
+            self._tail = text[len(text) - held :]
+            self._content(text[: len(text) - held])
+
+    def _open(self) -> None:
+        if not self._opened:
+            self._opened = True
+            self._events += (FileOpened(FileOp.REGION, ""), HunkOpened(_HUNK))
+
+    def _close(self) -> None:
+        self._open()
+        self._mode = _Mode.DONE
+        self._events += (HunkClosed(_HUNK), FileClosed(""))
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._open()
+            self._lines_seen += 1
+            self._events.append(NewText(_HUNK, text))
+
+    def _prose(self, text: str) -> None:
+        if text:
+            self._events.append(Prose(text))
+
+    def _problem(self, message: str, *, fatal: bool = False) -> None:
+        self._events.append(Problem(message, self._number, None if fatal else _HUNK, fatal))
+
+
+def _overlap(text: str, marker: str) -> int:
+    """Length of the longest end of ``text`` that starts ``marker``."""
+    for size in range(min(len(text), len(marker) - 1), 0, -1):
+        if marker.startswith(text[-size:]):
+            return size
+    return 0
+
+
+def _looks_like_prose(line: str) -> bool:
+    """Whether a line outside a fence is more likely said to a person than meant as code."""
+    text = line.strip()
+    if line[:1].isspace() or text.startswith(("## ", "### ", "**")):
+        return not line[:1].isspace()
+    if not text[0].isupper() or re.search(
+        r"[=(){}\[\];<>]|::|->|\w_\w", re.sub(r"`[^`]*`", "", text)
+    ):
+        return False
+    return text.endswith((".", ":", "!", "?", ",")) or len(text.split()) >= 6
+
+
+def _prose_like_region(old: Sequence[str]) -> bool:
+    """Whether the region itself is prose, so that sniffing would take its text for chatter."""
+    lines = [line for line in old if line.strip()]
+    return bool(lines) and 2 * sum(map(_looks_like_prose, lines)) > len(lines)

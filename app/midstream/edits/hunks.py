@@ -1,0 +1,569 @@
+"""Hunks, and the one store that owns every decision about them.
+
+A hunk is one block of changed lines.  It streams while its block grows, settles when a context line
+follows it or its segment ends, and can be decided from then on.
+
+Responsibility: states, decisions, their undo history, and which line edits follow from them.  The
+rows on screen and the moving of hunks over external edits are ``segment``'s and ``rebase``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+
+from midstream.edits.documents import LineEdit
+
+
+class HunkState(StrEnum):
+    """Where a hunk stands."""
+
+    STREAMING = "streaming"
+    SETTLED = "settled"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    CONFLICT = "conflict"
+    """The base changed where the hunk is; kept and shown, but it cannot be applied."""
+    QUARANTINED = "quarantined"
+    """A guard holds it back until it is released."""
+    SUPERSEDED = "superseded"
+    """A later rewrite, a split or an undo took its place; it has no position any more."""
+
+
+_DECIDABLE = frozenset({HunkState.SETTLED, HunkState.ACCEPTED, HunkState.REJECTED})
+
+
+class UndecidableError(ValueError):
+    """The hunk cannot be decided in its present state; the message names why."""
+
+
+class Hunk:
+    """One block of changed lines.  Decisions change only through :class:`HunkStore`.
+
+    Attributes:
+        id: Grows over the life of a store; never reused.
+        path: File that the hunk belongs to.
+        start: First base line of the block.
+        stop: Base line after the block; equal to ``start`` for a pure insertion.
+        state: Where the hunk stands.
+        note: Why it was rejected, quarantined or put in conflict; ``""`` if nothing was said.
+        match_level: How leniently its place was found (0 for a rewritten region or exact match).
+        anchored: Whether the position is still this hunk's; a later rewrite of the place ends it.
+        rank: Order among hunks at the same line.
+    """
+
+    __slots__ = (
+        "_held",
+        "_new",
+        "_old",
+        "anchored",
+        "id",
+        "match_level",
+        "note",
+        "path",
+        "rank",
+        "start",
+        "state",
+        "stop",
+    )
+
+    def __init__(
+        self, hunk_id: int, path: str, start: int, rank: tuple[int, ...] | None = None
+    ) -> None:
+        self.id = hunk_id
+        self.path = path
+        self.start = start
+        self.stop = start
+        self.state = HunkState.STREAMING
+        self.note = ""
+        self.match_level = 0
+        self.anchored = True
+        self.rank = rank or (hunk_id,)
+        self._old: list[str] = []
+        self._new: list[str] = []
+        self._held: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Hunk({self.id}, {self.path!r}, {self.start}-{self.stop}, "
+            f"-{self.deleted} +{self.added}, {self.state})"
+        )
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The lines that the hunk takes away."""
+        return tuple(self._old)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The lines that the hunk brings."""
+        return tuple(self._new)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The lines that the base has in ``[start, stop)``.
+
+        They are ``old`` until the hunk is folded into the base, ``new`` after that, and the file's
+        own lines in a conflict.
+        """
+        return self.old if self._held is None else self._held
+
+    @property
+    def added(self) -> int:
+        """How many lines it brings."""
+        return len(self._new)
+
+    @property
+    def deleted(self) -> int:
+        """How many lines it takes away."""
+        return len(self._old)
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is accepted or rejected."""
+        return self.state in (HunkState.ACCEPTED, HunkState.REJECTED)
+
+    @property
+    def decidable(self) -> bool:
+        """Whether it can be accepted or rejected now."""
+        return self.anchored and self.state in _DECIDABLE
+
+    @property
+    def live(self) -> bool:
+        """Whether it is part of the picture: it has a position and was not superseded."""
+        return self.anchored and self.state is not HunkState.SUPERSEDED
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...]]:
+        """Sort key by position."""
+        return self.start, self.rank
+
+    def edit(self) -> LineEdit | None:
+        """The change to the base that the hunk's decision asks for, if any.
+
+        An accepted hunk asks for its new lines.  One whose new lines are in the base already, and
+        which is no longer accepted, asks for its old lines back.
+        """
+        if not self.decidable:
+            return None
+        wanted = self.new if self.state is HunkState.ACCEPTED else self.old
+        return None if wanted == self.held else LineEdit(self.start, self.stop, wanted)
+
+    # Used by the edits package only: a hunk grows while it streams, and is moved with its base.
+
+    def grow(self, old: str | None = None, new: str | None = None) -> None:
+        """Add a deleted or an added line to a streaming hunk."""
+        if old is not None:
+            self._old.append(old)
+        if new is not None:
+            self._new.append(new)
+
+    def place(self, start: int, stop: int, held: tuple[str, ...] | None = None) -> None:
+        """Move the hunk; ``held`` (default: its old lines) is what the base has there."""
+        self.start = start
+        self.stop = stop
+        self._held = None if held == self.old else held
+
+    def rewrite(self, old: Iterable[str], new: Iterable[str]) -> None:
+        """Give the hunk other lines (split, edit in place)."""
+        self._old = list(old)
+        self._new = list(new)
+
+
+class _Snapshot:
+    """What a decision can change in a hunk."""
+
+    __slots__ = ("new", "note", "state")
+
+    def __init__(self, hunk: Hunk) -> None:
+        self.state = hunk.state
+        self.note = hunk.note
+        self.new = hunk.new
+
+    def same(self, other: _Snapshot) -> bool:
+        return (self.state, self.note, self.new) == (other.state, other.note, other.new)
+
+
+class _Step:
+    """One undoable step: hunks before and after, and for a split which hunk became which."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, _Snapshot] = {}
+        self.after: dict[int, _Snapshot] = {}
+        self.parent: Hunk | None = None
+        self.children: tuple[Hunk, ...] = ()
+
+
+class HunkStore:
+    """All hunks of a pairing session, and the single owner of their decisions.
+
+    Attributes:
+        version: Grows with every change.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._hunks: dict[int, Hunk] = {}
+        self._by_path: dict[str, list[Hunk]] = {}
+        self._next_id = 1
+        self._undo: list[_Step] = []
+        self._redo: list[_Step] = []
+        self._watchers: list[Callable[[str], None]] = []
+
+    def __iter__(self) -> Iterator[Hunk]:
+        return iter(self._hunks.values())
+
+    def __len__(self) -> int:
+        return len(self._hunks)
+
+    def get(self, hunk_id: int) -> Hunk:
+        """The hunk with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._hunks[hunk_id]
+
+    def for_path(self, path: str) -> list[Hunk]:
+        """The live hunks of a file, by position."""
+        return sorted((h for h in self._by_path.get(path, ()) if h.live), key=lambda h: h.order)
+
+    def undecided(self, path: str | None = None) -> list[Hunk]:
+        """Settled hunks that wait for a decision, by file and position."""
+        paths = self._by_path if path is None else (path,)
+        return [h for p in paths for h in self.for_path(p) if h.state is HunkState.SETTLED]
+
+    # Decisions
+
+    def accept(self, hunk_id: int) -> None:
+        """Accept a hunk.
+
+        Raises:
+            UndecidableError: It streams, is in conflict, quarantined, superseded, or overlaps
+                another accepted change.
+        """
+        self.decide((hunk_id,), HunkState.ACCEPTED)
+
+    def reject(self, hunk_id: int, note: str = "") -> None:
+        """Reject a hunk, saying why or not; raises as ``accept``."""
+        self.decide((hunk_id,), HunkState.REJECTED, note)
+
+    def reset(self, hunk_id: int) -> None:
+        """Make a hunk undecided again; raises as ``accept``."""
+        self.decide((hunk_id,), HunkState.SETTLED)
+
+    def decide(self, hunk_ids: Iterable[int], state: HunkState, note: str = "") -> None:
+        """Decide several hunks as one undoable step.
+
+        Args:
+            hunk_ids: The hunks.
+            state: ACCEPTED, REJECTED or SETTLED (undecided).
+            note: Why.
+
+        Raises:
+            UndecidableError: One of them cannot be decided; then none is.
+        """
+        hunks = [self.get(hunk_id) for hunk_id in hunk_ids]
+        for hunk in hunks:
+            if not hunk.decidable:
+                raise UndecidableError(_why_undecidable(hunk))
+        step = self._begin(hunks)
+        for hunk in hunks:
+            hunk.state = state
+            hunk.note = note
+        self._end(step)
+
+    def undo(self) -> tuple[Hunk, ...]:
+        """Take the last step back; the hunks it changed, ``()`` when there is nothing to undo.
+
+        Raises:
+            UndecidableError: A later change stands in the place of the one to be taken back.
+        """
+        return self._travel(self._undo, self._redo)
+
+    def redo(self) -> tuple[Hunk, ...]:
+        """Do the last undone step again; raises as ``undo``."""
+        return self._travel(self._redo, self._undo)
+
+    def accepted_edits(self, path: str) -> list[LineEdit]:
+        """The edits of the base that the decisions so far ask for, by position."""
+        return [edit for hunk in self.for_path(path) if (edit := hunk.edit()) is not None]
+
+    def quarantine(self, hunk_id: int, note: str) -> None:
+        """Hold a hunk back.  One that still streams stays held back when it settles.
+
+        Raises:
+            UndecidableError: It is accepted already, in conflict or superseded.
+        """
+        hunk = self.get(hunk_id)
+        if hunk.state in (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED):
+            raise UndecidableError(_why_undecidable(hunk))
+        hunk.state = HunkState.QUARANTINED
+        hunk.note = note
+        self.touch()
+
+    def release(self, hunk_id: int, note: str = "") -> None:
+        """Let a quarantined hunk be decided after all.
+
+        Raises:
+            UndecidableError: It is not quarantined.
+        """
+        hunk = self.get(hunk_id)
+        if hunk.state is not HunkState.QUARANTINED:
+            raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
+        hunk.state = HunkState.SETTLED
+        hunk.note = note
+        self.touch()
+
+    # Structure
+
+    def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[Hunk, ...]:
+        """Split an undecided hunk into consecutive ones, as one undoable step.
+
+        Args:
+            hunk_id: The hunk; it becomes superseded.
+            cuts: For each cut, how many old and how many new lines lie before it, ascending.
+
+        Returns:
+            The new hunks, in order (empty parts left out).
+
+        Raises:
+            UndecidableError: The hunk is not waiting for a decision.
+            ValueError: A cut is out of range or out of order.
+        """
+        hunk = self._splittable(hunk_id)
+        step = self._begin((hunk,))
+        children = self._cut(hunk, cuts, step)
+        self._end(step)
+        self._restructured(hunk.path)
+        return children
+
+    def decide_lines(
+        self, hunk_id: int, start: int, stop: int, state: HunkState, note: str = ""
+    ) -> tuple[Hunk, ...]:
+        """Decide some lines of an undecided hunk: cut them out and decide that part, as one step.
+
+        Args:
+            hunk_id: The hunk.
+            start: First line of the range, counting the old lines and then the new ones.
+            stop: Line after the range.
+            state: ACCEPTED or REJECTED.
+            note: Why.
+
+        Returns:
+            The hunks that took the hunk's place, in order.
+
+        Raises:
+            UndecidableError: The hunk is not waiting for a decision.
+            ValueError: The range is empty or out of range.
+        """
+        hunk = self._splittable(hunk_id)
+        deleted = hunk.deleted
+        if not 0 <= start < stop <= deleted + hunk.added:
+            raise ValueError(f"lines {start}-{stop} are not lines of hunk {hunk_id}")
+        first = (min(start, deleted), max(0, start - deleted))
+        last = (min(stop, deleted), max(0, stop - deleted))
+        step = self._begin((hunk,))
+        children = self._cut(hunk, (first, last), step)
+        at = [0, 0]
+        for child in children:
+            if (at[0], at[1]) == first:
+                child.state = state
+                child.note = note
+            at[0] += child.deleted
+            at[1] += child.added
+        self._end(step)
+        self._restructured(hunk.path)
+        return children
+
+    def edit(self, hunk_id: int, new: Sequence[str]) -> None:
+        """Replace the new lines of an undecided hunk by the user's own, as one undoable step.
+
+        Raises:
+            UndecidableError: The hunk is not waiting for a decision.
+            ValueError: A line has a terminator in it.
+        """
+        hunk = self._splittable(hunk_id)
+        if any("\n" in line or "\r" in line for line in new):
+            raise ValueError("a new line has a line terminator in it")
+        step = self._begin((hunk,))
+        hunk.rewrite(hunk.old, new)
+        self._end(step)
+        self._restructured(hunk.path)
+
+    # Used by the edits package only.
+
+    def open(self, path: str, start: int) -> Hunk:
+        """A new streaming hunk."""
+        return self._new(path, start, None)
+
+    def settle(self, hunk: Hunk, *, conflict: str = "") -> None:
+        """A streaming hunk is complete; it stays quarantined if it was."""
+        if conflict:
+            hunk.state = HunkState.CONFLICT
+            hunk.note = conflict
+        elif hunk.state is HunkState.STREAMING:
+            hunk.state = HunkState.SETTLED
+        self.touch()
+
+    def supersede(self, hunk: Hunk) -> None:
+        """A later rewrite takes the place of the hunk."""
+        hunk.state = HunkState.SUPERSEDED
+        self.touch()
+
+    def detach(self, hunk: Hunk) -> None:
+        """The place of a decided hunk is rewritten: its decision stands and can't be taken back."""
+        hunk.anchored = False
+        self.touch()
+
+    def touch(self) -> None:
+        """Note a change."""
+        self.version += 1
+
+    def watch(self, watcher: Callable[[str], None]) -> None:
+        """Call ``watcher(path)`` whenever hunks of a path were split, edited or joined again."""
+        self._watchers.append(watcher)
+
+    def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> Hunk:
+        hunk = Hunk(self._next_id, path, start, rank)
+        self._next_id += 1
+        self._hunks[hunk.id] = hunk
+        self._by_path.setdefault(path, []).append(hunk)
+        self.touch()
+        return hunk
+
+    def _splittable(self, hunk_id: int) -> Hunk:
+        hunk = self.get(hunk_id)
+        if not hunk.decidable:
+            raise UndecidableError(_why_undecidable(hunk))
+        if hunk.state is not HunkState.SETTLED or hunk.held != hunk.old:
+            raise UndecidableError(f"Hunk {hunk_id} is decided already; undo the decision first.")
+        return hunk
+
+    def _cut(self, hunk: Hunk, cuts: Sequence[tuple[int, int]], step: _Step) -> tuple[Hunk, ...]:
+        points = [(0, 0), *cuts, (hunk.deleted, hunk.added)]
+        if any(a > c or b > d for (a, b), (c, d) in pairwise(points)):
+            raise ValueError(f"the cuts {list(cuts)} do not lie in hunk {hunk.id} in order")
+        children: list[Hunk] = []
+        for (a, b), (c, d) in pairwise(points):
+            if (a, b) == (c, d):
+                continue
+            child = self._new(hunk.path, hunk.start + a, (*hunk.rank, len(children)))
+            child.rewrite(hunk.old[a:c], hunk.new[b:d])
+            child.place(hunk.start + a, hunk.start + c)
+            child.match_level = hunk.match_level
+            child.state = HunkState.SUPERSEDED  # as it was before this step, for undo
+            step.before[child.id] = _Snapshot(child)
+            child.state = HunkState.SETTLED
+            children.append(child)
+        hunk.state = HunkState.SUPERSEDED
+        step.parent, step.children = hunk, tuple(children)
+        return step.children
+
+    def _begin(self, hunks: Iterable[Hunk]) -> _Step:
+        step = _Step()
+        step.before = {hunk.id: _Snapshot(hunk) for hunk in hunks}
+        return step
+
+    def _end(self, step: _Step) -> None:
+        step.after = {hunk_id: _Snapshot(self.get(hunk_id)) for hunk_id in step.before}
+        if all(step.before[i].same(step.after[i]) for i in step.before):
+            return
+        try:
+            self._check_overlap(step.after)
+        except UndecidableError:
+            self._restore(step.before)
+            raise
+        self._undo.append(step)
+        self._redo.clear()
+        self.touch()
+
+    def _restore(self, snapshots: dict[int, _Snapshot]) -> None:
+        for hunk_id, snapshot in snapshots.items():
+            hunk = self.get(hunk_id)
+            hunk.state, hunk.note = snapshot.state, snapshot.note
+            if hunk.new != snapshot.new:
+                hunk.rewrite(hunk.old, snapshot.new)
+
+    def _travel(self, source: list[_Step], target: list[_Step]) -> tuple[Hunk, ...]:
+        backwards = source is self._undo
+        while source:
+            step = source.pop()
+            expected, wanted = (step.after, step.before) if backwards else (step.before, step.after)
+            # A hunk may since have been superseded, put in conflict or detached: it stays as it is.
+            possible = {
+                i: wanted[i]
+                for i in wanted
+                if (hunk := self.get(i)).anchored and hunk.state is expected[i].state
+            }
+            if not possible or not self._place_split(
+                step, backwards, whole=len(possible) == len(wanted)
+            ):
+                continue
+            present = {i: _Snapshot(self.get(i)) for i in possible}
+            self._restore(possible)
+            try:
+                self._check_overlap(possible)
+            except UndecidableError:
+                self._restore(present)
+                source.append(step)
+                raise
+            target.append(step)
+            self.touch()
+            changed = tuple(self.get(i) for i in possible)
+            for path in {h.path for h in changed if _structure_changed(present[h.id], h)}:
+                self._restructured(path)
+            return changed
+        return ()
+
+    def _place_split(self, step: _Step, backwards: bool, *, whole: bool) -> bool:
+        """Give the hunks that a step brings back their present positions; False if impossible."""
+        parent, children = step.parent, step.children
+        if parent is None:
+            return True
+        if backwards:
+            start, stop = children[0].start, children[-1].stop
+            if not whole or stop - start != parent.deleted:
+                return False
+            parent.place(start, stop)
+            return True
+        at = parent.start
+        for child in children:
+            child.place(at, at + child.deleted)
+            at = child.stop
+        return whole
+
+    def _check_overlap(self, hunk_ids: Iterable[int]) -> None:
+        for path in {self.get(i).path for i in hunk_ids}:
+            before: Hunk | None = None
+            for hunk in self.for_path(path):
+                if hunk.edit() is None:
+                    continue
+                if before is not None and hunk.start < before.stop:
+                    raise UndecidableError(
+                        f"Hunks {before.id} and {hunk.id} change the same lines of {path}; "
+                        "undo one of them first."
+                    )
+                before = hunk
+
+    def _restructured(self, path: str) -> None:
+        self.touch()
+        for watcher in self._watchers:
+            watcher(path)
+
+
+def _structure_changed(before: _Snapshot, hunk: Hunk) -> bool:
+    superseded = HunkState.SUPERSEDED
+    return before.new != hunk.new or (before.state is superseded) != (hunk.state is superseded)
+
+
+def _why_undecidable(hunk: Hunk) -> str:
+    reasons = {
+        HunkState.STREAMING: "is still being written; it can be decided as soon as it settles",
+        HunkState.CONFLICT: "is in conflict with a change to the file; ask for the edit again",
+        HunkState.QUARANTINED: "is quarantined; release it first",
+        HunkState.SUPERSEDED: "was superseded by a later edit",
+    }
+    reason = reasons.get(hunk.state, "lies in lines that were rewritten since")
+    return f"Hunk {hunk.id} {reason}."

@@ -1,0 +1,111 @@
+"""Longest common subsequences of lines: exact where affordable, anchored on unique lines elsewhere.
+
+Responsibility: one alignment of two known lists of lines, for gaps, rebasing and yardsticks.  The
+streaming alignment of a growing text is ``aligner``'s.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from rapidfuzz.distance import LCSseq
+
+_EXACT_CELLS = 200_000_000
+"""Largest exact problem (old lines x new lines); the bit matrix then takes 25 MB."""
+
+
+def matching_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Index pairs ``(i, j)`` with ``old[i] == new[j]``, ascending in both.
+
+    Exact (a longest common subsequence) up to 200 million cells after the common head and tail are
+    cut off; beyond that, problems are split at lines that are unique on both sides (patience).
+    """
+    head = 0
+    limit = min(len(old), len(new))
+    while head < limit and old[head] == new[head]:
+        head += 1
+    tail = 0
+    limit -= head
+    while tail < limit and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    pairs = [(i, i) for i in range(head)]
+    middle_old = old[head : len(old) - tail]
+    middle_new = new[head : len(new) - tail]
+    pairs += ((i + head, j + head) for i, j in _middle(middle_old, middle_new))
+    shift = len(new) - len(old)
+    pairs += ((i, i + shift) for i in range(len(old) - tail, len(old)))
+    return pairs
+
+
+def line_map(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """For each old line its line in ``new``, or -1 where it has none."""
+    result = [-1] * len(old)
+    for i, j in matching_pairs(old, new):
+        result[i] = j
+    return result
+
+
+def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
+    """An exact longest common subsequence as blocks ``(old start, new start, size)``.
+
+    Memory grows with ``len(old) * len(new)`` bits.
+    """
+    if not old or not new:
+        return []
+    return [
+        (o.src_start, o.dest_start, o.src_end - o.src_start)
+        for o in LCSseq.opcodes(old, new)
+        if o.tag == "equal"
+    ]
+
+
+def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    if not old or not new:
+        return
+    if len(old) * len(new) <= _EXACT_CELLS:
+        for i, j, size in equal_blocks(old, new):
+            yield from ((i + k, j + k) for k in range(size))
+        return
+    anchors = _unique_anchors(old, new)
+    if not anchors:
+        for block in SequenceMatcher(None, old, new).get_matching_blocks():
+            yield from ((block.a + k, block.b + k) for k in range(block.size))
+        return
+    i = j = 0
+    for anchor_i, anchor_j in [*anchors, (len(old), len(new))]:
+        between = matching_pairs(old[i:anchor_i], new[j:anchor_j])
+        yield from ((i + di, j + dj) for di, dj in between)
+        if anchor_i < len(old):
+            yield anchor_i, anchor_j
+        i, j = anchor_i + 1, anchor_j + 1
+
+
+def _unique_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Longest increasing chain of lines that occur exactly once on each side."""
+    old_count, new_count = Counter(old), Counter(new)
+    at = {line: i for i, line in enumerate(old) if old_count[line] == 1}
+    candidates = [
+        (at[line], j) for j, line in enumerate(new) if new_count[line] == 1 and line in at
+    ]
+    tops: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (i, _) in enumerate(candidates):
+        pile = bisect_left(tops, i)
+        before.append(ends[pile - 1] if pile else -1)
+        if pile == len(tops):
+            tops.append(i)
+            ends.append(number)
+        else:
+            tops[pile] = i
+            ends[pile] = number
+    chain: list[tuple[int, int]] = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        chain.append(candidates[number])
+        number = before[number]
+    chain.reverse()
+    return chain

@@ -1,0 +1,54 @@
+"""Line ends and bytes of a stream in any chunking: one fold, applied where text comes in."""
+
+from __future__ import annotations
+
+import codecs
+
+
+class NewlineFolder:
+    r"""Folds ``"\r\n"`` and lone ``"\r"`` to ``"\n"``, across chunk borders.
+
+    >>> folder = NewlineFolder()
+    >>> folder.feed("a\r") + folder.feed("\nb") + folder.finish()
+    'a\nb'
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held = False
+
+    def feed(self, text: str) -> str:
+        r"""The folded text; a ``"\r"`` at the end is held until the next character is known."""
+        if not self._held and "\r" not in text:
+            return text
+        if self._held:
+            if not text:
+                return text
+            text = "\r" + text
+        self._held = text.endswith("\r")
+        if self._held:
+            text = text[:-1]
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def finish(self) -> str:
+        r"""``"\n"`` if a ``"\r"`` was held at the end, else ``""``."""
+        held, self._held = self._held, False
+        return "\n" if held else ""
+
+
+class Utf8Feed:
+    """Decodes UTF-8 split anywhere; bytes that are not UTF-8 become U+FFFD."""
+
+    __slots__ = ("_decoder",)
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, data: bytes) -> str:
+        """The characters that are complete now."""
+        return self._decoder.decode(data)
+
+    def finish(self) -> str:
+        """What an incomplete character at the end becomes."""
+        return self._decoder.decode(b"", final=True)

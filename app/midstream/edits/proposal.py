@@ -1,0 +1,271 @@
+"""What a model proposes for one file: streamed rewrites of line ranges over a base text.
+
+Base, proposal and disk are three different texts: the base is what line numbers refer to, the
+proposal is the base with segments over it, and the disk text becomes the base by ``advance``.
+
+Responsibility: opening, stopping, resuming and ending segments, and the texts that follow from
+decisions.  Reading and writing files is the workspace's.
+"""
+
+from __future__ import annotations
+
+from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.newlines import NewlineFolder
+from midstream.edits.rebase import Rebase
+from midstream.edits.segment import Segment
+
+__all__ = ["FileProposal", "Segment"]
+
+
+class FileProposal:
+    """The proposal for one file.
+
+    Attributes:
+        path: The file's name, as hunks carry it.
+        base: The text that all line numbers refer to.
+        hunks: The store that owns the decisions (shared by the files of a session).
+        segments: The rewrites, by position; they do not overlap.
+        version: Grows with every change of the rows.
+    """
+
+    def __init__(self, path: str, base: SourceText, hunks: HunkStore) -> None:
+        self.path = path
+        self.base = base
+        self.hunks = hunks
+        self.segments: list[Segment] = []
+        self.version = 0
+        self._current: Segment | None = None
+        self._newlines = NewlineFolder()
+        hunks.watch(self._hunks_restructured)
+
+    @property
+    def current(self) -> Segment | None:
+        """The segment that streams or is frozen, if any."""
+        return self._current
+
+    def begin(self, start: int, stop: int, *, match_level: int = 0) -> Segment:
+        """Open a rewrite of base lines ``[start, stop)``.
+
+        Decisions made so far are folded into the base first (``start`` and ``stop`` refer to the
+        base as it is before that).  Undecided hunks that overlap the range are superseded;
+        decisions in the range stand and cannot be taken back by ``undo`` any more.
+
+        Args:
+            start: First line of the region.
+            stop: Line after the region; equal to ``start`` for an insertion.
+            match_level: How leniently the region was found; hunks carry it.
+
+        Raises:
+            ValueError: A segment is open, or the range is not in the base.
+        """
+        if self._current is not None:
+            raise ValueError(f"a rewrite of {self.path} is open already")
+        if not 0 <= start <= stop <= len(self.base.lines):
+            raise ValueError(f"{self.path} has no lines {start}-{stop}")
+        if self.hunks.accepted_edits(self.path):
+            start, stop = self._advance(self.composed(), start, stop)
+        for hunk in self.hunks.for_path(self.path):
+            if _overlaps(hunk, start, stop):
+                if hunk.decided:
+                    self.hunks.detach(hunk)
+                else:
+                    self.hunks.supersede(hunk)
+        self._clear(start, stop)
+        segment = Segment(self.path, self.base, start, stop, self.hunks)
+        segment.match_level = match_level
+        self._current = segment
+        self._newlines = NewlineFolder()
+        self._insert(segment)
+        return segment
+
+    def feed(self, text: str) -> None:
+        """Take the next part of the rewrite, in any chunking, with LF or CRLF line ends.
+
+        Raises:
+            ValueError: No segment is open, or it is frozen.
+        """
+        segment = self._streaming()
+        folded = self._newlines.feed(text)
+        if folded:
+            segment.feed(folded)
+            self.version += 1
+
+    def freeze(self) -> str:
+        r"""Stop: drop the line being written and keep the rest so that ``resume`` can go on.
+
+        Pending lines stay pending and unread lines unread.
+
+        Returns:
+            The kept text: the complete lines fed so far, each ``"\n"`` terminated.
+
+        Raises:
+            ValueError: No segment is open.
+        """
+        segment = self._open_segment()
+        # A held "\r" ended its line, whether or not "\n" would have followed.
+        segment.feed(self._newlines.finish())
+        segment.freeze()
+        self.version += 1
+        return segment.new_text
+
+    def resume(self) -> None:
+        """Go on after ``freeze``: the stream continues after the kept text.
+
+        Raises:
+            ValueError: No segment is frozen.
+        """
+        segment = self._current
+        if segment is None or not segment.frozen:
+            raise ValueError(f"no rewrite of {self.path} is stopped, so none can be resumed")
+        segment.frozen = False
+        self.version += 1
+
+    def finish(self) -> None:
+        """The stream ended: everything settles, and unread lines of the region are deleted.
+
+        Raises:
+            ValueError: No segment is open, or it is frozen (a stopped stream has no end; use
+                ``abandon``).
+        """
+        segment = self._streaming()
+        segment.feed(self._newlines.finish())
+        segment.finish()
+        self._current = None
+        self.version += 1
+
+    def abandon(self) -> None:
+        """The stream was stopped for good: unread lines stay as they are, everything else settles.
+
+        The line being written is dropped.  Pending lines settle against the old lines that they
+        meet; no unread line is deleted.
+
+        Raises:
+            ValueError: No segment is open.
+        """
+        segment = self._open_segment()
+        segment.feed(self._newlines.finish())
+        segment.abandon()
+        self._current = None
+        self.version += 1
+
+    def composed(self) -> SourceText:
+        """The base with the accepted hunks and no others: what belongs on disk."""
+        return self.base.replace(self.hunks.accepted_edits(self.path))
+
+    def proposed_region(self, start: int, stop: int) -> str:
+        r"""Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.
+
+        Hunks that reach over an end of the range are left out (``cover`` widens a range so that
+        there are none), and so are rejected, streaming, quarantined and conflicting ones.
+
+        Returns:
+            The lines, each ``"\n"`` terminated.
+        """
+        lines: list[str] = []
+        at = start
+        for hunk in self.hunks.for_path(self.path):
+            if not (start <= hunk.start and hunk.stop <= stop):
+                continue
+            if hunk.decidable and hunk.state is not HunkState.REJECTED:
+                wanted = hunk.new
+            elif (edit := hunk.edit()) is not None:
+                wanted = edit.lines
+            else:
+                continue
+            lines += self.base.lines[at : hunk.start]
+            lines += wanted
+            at = hunk.stop
+        lines += self.base.lines[at:stop]
+        return join_lines(lines)
+
+    def cover(self, start: int, stop: int) -> tuple[int, int]:
+        """The smallest range around ``[start, stop)`` whose ends cut through no live hunk."""
+        hunks = self.hunks.for_path(self.path)
+        while True:
+            touched = [h for h in hunks if h.start < stop and h.stop > start]
+            wider = (
+                min([start, *(h.start for h in touched)]),
+                max([stop, *(h.stop for h in touched)]),
+            )
+            if wider == (start, stop):
+                return wider
+            start, stop = wider
+
+    def advance(self, new_base: SourceText) -> None:
+        """Replace the base: own accepts were written, or the file was changed from outside.
+
+        Undecided hunks move with their lines; where those were changed a hunk is in conflict, or
+        counts as accepted if the change is its own.  Accepted hunks that the new base contains stay
+        accepted, and undoing one asks for its old lines back.  Works in the middle of a stream.
+        """
+        self._advance(new_base, 0, 0)
+
+    def _advance(self, new_base: SourceText, start: int, stop: int) -> tuple[int, int]:
+        """``advance``, returning where the range ``[start, stop)`` went."""
+        rebase = Rebase(self.hunks.for_path(self.path), self.base, new_base)
+        ranges = [
+            (rebase.start_of(s.start, s.hunk_ids), rebase.stop_of(s.stop, s.hunk_ids))
+            for s in self.segments
+        ]
+        moved = rebase.start_of(start), rebase.stop_of(stop)
+        streaming = None if self._current is None else self._current.streaming_hunk
+        rebase.move_hunks(self.hunks, streaming)
+        self.base = new_base
+        for segment, (first, last) in zip(self.segments, ranges, strict=True):
+            segment.moved(new_base, first, max(first, last), rebase.moves)
+        self.hunks.touch()
+        self.version += 1
+        return moved[0], max(moved)
+
+    def _clear(self, start: int, stop: int) -> None:
+        """Make room for a new segment: older ones keep only what lies outside its range."""
+        kept: list[Segment] = []
+        live = self.hunks.for_path(self.path)
+        for segment in self.segments:
+            if segment.stop <= start or segment.start >= stop:
+                kept.append(segment)
+                continue
+            mine = set(segment.hunk_ids)
+            for first, last in ((segment.start, start), (stop, segment.stop)):
+                hunks = [h for h in live if h.id in mine and first <= h.start and h.stop <= last]
+                if hunks:
+                    piece = Segment(self.path, self.base, first, last, self.hunks)
+                    piece.adopt(hunks)
+                    kept.append(piece)
+        self.segments = kept
+
+    def _insert(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.segments.sort(key=lambda s: (s.start, s.stop))
+        self.version += 1
+
+    def _open_segment(self) -> Segment:
+        if self._current is None:
+            raise ValueError(f"no rewrite of {self.path} is open")
+        return self._current
+
+    def _streaming(self) -> Segment:
+        segment = self._open_segment()
+        if segment.frozen:
+            raise ValueError(f"the rewrite of {self.path} is stopped; resume or abandon it")
+        return segment
+
+    def _hunks_restructured(self, path: str) -> None:
+        if path != self.path:
+            return
+        live = self.hunks.for_path(path)
+        for segment in self.segments:
+            mine = {self.hunks.get(i).rank[0] for i in segment.hunk_ids}
+            segment.hunk_ids = [hunk.id for hunk in live if hunk.rank[0] in mine]
+            segment.rebuild()
+        self.version += 1
+
+
+def _overlaps(hunk: Hunk, start: int, stop: int) -> bool:
+    """Whether a rewrite of ``[start, stop)`` touches the hunk; insertions at its ends count."""
+    if hunk.start == hunk.stop:
+        return start <= hunk.start <= stop
+    if start == stop:
+        return hunk.start < start < hunk.stop
+    return hunk.start < stop and hunk.stop > start

@@ -1,0 +1,171 @@
+"""Moving hunks from one base to another: own accepts folded in, or the file changed on disk.
+
+The way goes from the base to *base + decisions* (exactly, by the hunks' own edits) and from there
+to the new base (by a longest common subsequence of lines).  A hunk whose lines survive in one
+piece moves with them; one whose lines were changed is in conflict, unless the change is the very
+change that the hunk wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from midstream.edits.documents import SourceText
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.lcs import line_map
+
+_CHANGED = "the file was changed in these lines"
+_APPLIED = "the same change was made in the file"
+_REVERTED = "the change was taken back in the file"
+
+
+class Rebase:
+    """One move of the live hunks of a file to a new base.
+
+    Attributes:
+        moves: For each line of the former base its line in the new base, or -1.
+    """
+
+    def __init__(self, hunks: Sequence[Hunk], base: SourceText, new_base: SourceText) -> None:
+        """Compute the maps; nothing is moved yet.
+
+        Args:
+            hunks: The live hunks, by position.
+            base: The base that they refer to.
+            new_base: The base to move them to.
+        """
+        self._hunks = hunks
+        self._new = new_base.lines
+        self._growth: list[tuple[Hunk, int]] = []  # by how many lines each decision grows the base
+        composed: list[str] = []
+        to_composed: list[int] = []
+        at = 0
+        for hunk in hunks:
+            edit = hunk.edit()
+            if edit is None:
+                continue
+            to_composed += range(len(composed), len(composed) + edit.start - at)
+            composed += base.lines[at : edit.start]
+            to_composed += [-1] * (edit.stop - edit.start)
+            composed += edit.lines
+            at = edit.stop
+            self._growth.append((hunk, len(edit.lines) - (edit.stop - edit.start)))
+        to_composed += range(len(composed), len(composed) + len(base.lines) - at)
+        composed += base.lines[at:]
+        self._composed = tuple(composed)
+        self._map = self._lines_map()
+        self._before, self._after = _surroundings(self._map, len(self._new))
+        self.moves = [-1 if number < 0 else self._map[number] for number in to_composed]
+
+    def move_hunks(self, store: HunkStore, streaming: Hunk | None) -> None:
+        """Give every hunk its new position and, where the lines changed, its new state.
+
+        Args:
+            store: The owner of the hunks.
+            streaming: The hunk that still grows; it never counts as accepted by the file.
+        """
+        growth = 0
+        for hunk in self._hunks:
+            edit = hunk.edit()
+            start = hunk.start + growth
+            length = hunk.stop - hunk.start if edit is None else len(edit.lines)
+            growth += length - (hunk.stop - hunk.start)
+            held = self._composed[start : start + length]
+            place = self._place(start, start + length)
+            if place is None:
+                self._changed(store, hunk, start, start + length, growing=hunk is streaming)
+            else:
+                hunk.place(*place, None if hunk is streaming else held)
+
+    def start_of(self, line: int, own: Collection[int] | None = None) -> int:
+        """Where a range that starts at ``line`` starts in the new base.
+
+        Args:
+            line: First line of the range in the former base.
+            own: Ids of the hunks that belong to the range (default: insertions at its ends do).
+        """
+        line += sum(
+            growth
+            for hunk, growth in self._growth
+            if hunk.stop <= line and (hunk.start < line or (own is not None and hunk.id not in own))
+        )
+        if line < len(self._map) and self._map[line] >= 0:
+            return self._map[line]
+        return self._before[line]
+
+    def stop_of(self, line: int, own: Collection[int] | None = None) -> int:
+        """Where a range that ends before ``line`` ends in the new base; see ``start_of``."""
+        line += sum(
+            growth
+            for hunk, growth in self._growth
+            if hunk.stop <= line and (hunk.start < line or own is None or hunk.id in own)
+        )
+        if line > 0 and self._map[line - 1] >= 0:
+            return self._map[line - 1] + 1
+        return self._after[line]
+
+    def _lines_map(self) -> Sequence[int]:
+        if self._composed == self._new:
+            return range(len(self._new))
+        return line_map(self._composed, self._new)
+
+    def _place(self, start: int, stop: int) -> tuple[int, int] | None:
+        """The range in the new base of composed lines that survived in one piece, if they did."""
+        if start < stop:
+            first = self._map[start]
+            if first < 0 or any(self._map[start + k] != first + k for k in range(stop - start)):
+                return None
+            return first, first + stop - start
+        left = 0 if start == 0 else self._map[start - 1] + 1 or None
+        right = len(self._new) if start == len(self._map) else self._map[start]
+        if right < 0:
+            return None if left is None else (left, left)
+        return (right, right) if left is None or left == right else None
+
+    def _changed(
+        self, store: HunkStore, hunk: Hunk, start: int, stop: int, *, growing: bool
+    ) -> None:
+        """The lines of a hunk were changed: find out what that makes of it."""
+        low, high = self._before[start], self._after[stop]
+        found = self._new[low:high]
+        if hunk.decided:
+            if hunk.state is HunkState.ACCEPTED and found == hunk.old:
+                hunk.state, hunk.note = HunkState.SETTLED, _REVERTED
+                hunk.place(low, high)
+            else:
+                store.detach(hunk)
+            return
+        applied = None if growing else _find(hunk.new, found)
+        if applied is not None:
+            hunk.state, hunk.note = HunkState.ACCEPTED, _APPLIED
+            hunk.place(low + applied, low + applied + hunk.added, hunk.new)
+        elif hunk.state is HunkState.CONFLICT and found == hunk.old:
+            hunk.state, hunk.note = HunkState.SETTLED, ""
+            hunk.place(low, high)
+        else:
+            hunk.state, hunk.note = HunkState.CONFLICT, _CHANGED
+            hunk.place(low, high, found)
+
+
+def _surroundings(moves: Sequence[int], total: int) -> tuple[list[int], list[int]]:
+    """For each boundary: the end of the last mapped line before it, the first mapped line after."""
+    before = [0] * (len(moves) + 1)
+    after = [total] * (len(moves) + 1)
+    for i, target in enumerate(moves):
+        before[i + 1] = before[i] if target < 0 else target + 1
+    for i in range(len(moves) - 1, -1, -1):
+        after[i] = after[i + 1] if moves[i] < 0 else moves[i]
+    return before, after
+
+
+def _find(wanted: tuple[str, ...], lines: tuple[str, ...]) -> int | None:
+    """Where ``wanted`` stands in ``lines``: all of them, or a part that is not just blank."""
+    if lines == wanted:
+        return 0
+    if not any(line.strip() for line in wanted):
+        return None
+    size = len(wanted)
+    for offset in range(len(lines) - size + 1):
+        if lines[offset : offset + size] == wanted:
+            return offset
+    return None

@@ -1,0 +1,278 @@
+"""One streamed rewrite of a range of base lines: its rows, its hunks and what it has not reached.
+
+Responsibility: turning the aligner's decisions into rows and hunks in the coordinates of the base,
+also when the base is moved under a rewrite that still streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from midstream.edits.aligner import Aligner, Change, Op
+from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.rows import Row, RowKind
+
+_MOVED = "the file changed under this hunk while it was being written"
+
+
+class Segment:
+    """A rewrite of base lines ``[start, stop)`` that streams in or has streamed in.
+
+    Attributes:
+        path: The file.
+        start: First base line.
+        stop: Base line after the last.
+        settled: Rows in order.  Append-only while the rewrite streams; afterwards a row may change
+            its ``hunk`` and its line numbers, never its kind.
+        hunk_ids: Hunks of this segment, by position.
+        new_lines: Complete lines of the rewrite so far.
+        finished: Whether the rewrite has ended (also when it was cut short).
+        frozen: Whether the rewrite is stopped for now and can be resumed.
+    """
+
+    def __init__(
+        self, path: str, base: SourceText, start: int, stop: int, hunks: HunkStore
+    ) -> None:
+        self.path = path
+        self.start = start
+        self.stop = stop
+        self.settled: list[Row] = []
+        self.hunk_ids: list[int] = []
+        self.new_lines: list[str] = []
+        self.finished = False
+        self.frozen = False
+        self.match_level = 0
+        self._old = base.lines[start:stop]
+        self._base_of: Sequence[int] = range(start, stop)
+        self._base = base
+        self._hunks = hunks
+        self._aligner = Aligner(self._old)
+        self._at = start  # first base line without a row
+        self._parts: list[str] = []  # the line being written
+        self._open: Hunk | None = None
+        self._disturbed = False  # the open hunk's base lines are not in one piece any more
+
+    @property
+    def new_text(self) -> str:
+        r"""Everything fed so far: lines ``"\n"`` terminated, then the line being written."""
+        return join_lines(self.new_lines) + self.partial
+
+    @property
+    def partial(self) -> str:
+        """The line that is being written."""
+        return "".join(self._parts)
+
+    @property
+    def unread(self) -> range:
+        """Base lines which the rewrite has not reached."""
+        return range(self.stop, self.stop) if self.finished else range(self._at, self.stop)
+
+    @property
+    def streaming_hunk(self) -> Hunk | None:
+        """The hunk whose block still grows."""
+        return self._open
+
+    def tail(self) -> list[Row]:
+        """The undecided end of the rewrite: PENDING rows, then the WRITING row if there is one."""
+        pending = self._aligner.pending
+        number = self.start + len(self.new_lines) - len(pending)
+        rows = [
+            Row(RowKind.PENDING, None, number + offset, line) for offset, line in enumerate(pending)
+        ]
+        if self._parts:
+            rows.append(Row(RowKind.WRITING, None, self.start + len(self.new_lines), self.partial))
+        return rows
+
+    # Used by FileProposal only.
+
+    def feed(self, text: str) -> None:
+        r"""Take text with ``"\n"`` line ends in any chunking."""
+        *complete, rest = text.split("\n")
+        if complete:
+            complete[0] = self.partial + complete[0]
+            self._parts.clear()
+            for line in complete:
+                self._push(line)
+        if rest:
+            self._parts.append(rest)
+
+    def freeze(self) -> None:
+        """Stop for now: the line being written is dropped."""
+        self._parts.clear()
+        self.frozen = True
+
+    def finish(self) -> None:
+        """The rewrite is complete: unread lines are deleted, everything settles."""
+        if self._parts:
+            line = self.partial
+            self._parts.clear()
+            self._push(line)
+        self._apply(self._aligner.finish())
+        self._end()
+
+    def abandon(self) -> None:
+        """The rewrite was cut short: unread lines stay, everything settles."""
+        self._parts.clear()
+        self._apply(self._aligner.stop())
+        self._end()
+
+    def moved(self, base: SourceText, start: int, stop: int, moves: Sequence[int]) -> None:
+        """The base was replaced and all hunks were moved; take the new coordinates.
+
+        Args:
+            base: The new base.
+            start: First base line of the segment now.
+            stop: Base line after the last now.
+            moves: For each line of the former base its line in the new one, or -1.
+        """
+        self._base = base
+        for hunk in map(self._hunks.get, self.hunk_ids):
+            if hunk.live:  # a conflict at the edge takes in what was put there
+                start, stop = min(start, hunk.start), max(stop, hunk.stop)
+        if not self.finished:
+            at = start
+            for number in self._base_of[: self._aligner.cursor]:
+                if number >= 0 and moves[number] >= 0:
+                    at = moves[number] + 1
+            self._base_of = [moves[number] if number >= 0 else -1 for number in self._base_of]
+            if self._open is not None and self._open.state is HunkState.CONFLICT:
+                self._open.state = HunkState.STREAMING
+                self._disturbed = True
+            for hunk_id in self.hunk_ids:
+                hunk = self._hunks.get(hunk_id)
+                if hunk.live:
+                    at = max(at, hunk.stop)
+            self._at = at
+        self.start, self.stop = start, stop
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make the settled rows anew from the base and the hunks (positions or hunks changed).
+
+        The rows of a hunk keep their order and kinds, so that nothing on screen changes class.
+        """
+        kinds: dict[int, list[Row]] = {}
+        for row in self.settled:
+            if row.hunk is not None:
+                kinds.setdefault(row.hunk, []).append(row)
+        live = [h for h in map(self._hunks.get, self.hunk_ids) if h.live]
+        live.sort(key=lambda hunk: hunk.order)
+        rows: list[Row] = []
+        at, new = self.start, self.start
+        for hunk in live:
+            new = self._context_rows(rows, at, hunk.start, new)
+            if hunk.state is HunkState.CONFLICT:  # what the file has there now comes first
+                new = self._context_rows(rows, max(at, hunk.start), hunk.stop, new)
+            new = _hunk_rows(rows, hunk, kinds.get(hunk.id, ()), new)
+            at = max(at, hunk.stop)
+        self._context_rows(rows, at, self.stop if self.finished else self._at, new)
+        self.settled = rows
+        self.hunk_ids = [hunk.id for hunk in live]
+
+    def adopt(self, hunks: Iterable[Hunk]) -> None:
+        """Become the finished picture of existing hunks in this range."""
+        self.hunk_ids = [hunk.id for hunk in hunks]
+        self.finished = True
+        self.rebuild()
+
+    def _push(self, line: str) -> None:
+        self.new_lines.append(line)
+        self._apply(self._aligner.push(line))
+
+    def _end(self) -> None:
+        self._close_hunk()
+        new = self.start + len(self.new_lines)
+        self._context_rows(self.settled, self._at, self.stop, new)
+        self._at = self.stop
+        self.finished = True
+        self.frozen = False
+
+    def _apply(self, ops: Iterable[Op]) -> None:
+        for change, old, new in ops:
+            if change is Change.CONTEXT:
+                self._context(old, new)
+            elif change is Change.DELETED:
+                self._deleted(old)
+            else:
+                line = self.new_lines[new]
+                hunk = self._open_hunk()
+                hunk.grow(new=line)
+                row = Row(RowKind.ADDED, None, self.start + new, line, hunk.id)
+                self.settled.append(row)
+
+    def _context(self, old: int, new: int) -> None:
+        if self._open is not None:
+            self._close_hunk()
+        number = self._base_of[old]
+        if number < 0:
+            return  # The user deleted the line meanwhile; the rewrite leaves it alone.
+        shown = self.start + new
+        self._context_rows(self.settled, self._at, number, shown)
+        self.settled.append(Row(RowKind.CONTEXT, number, shown, self._old[old]))
+        self._at = number + 1
+
+    def _deleted(self, old: int) -> None:
+        number = self._base_of[old]
+        if self._open is None and number > self._at:  # lines that the user put in meanwhile
+            new = self.start + len(self.new_lines) - len(self._aligner.pending)
+            self._context_rows(self.settled, self._at, number, new)
+            self._at = number
+        hunk = self._open_hunk()
+        hunk.grow(old=self._old[old])
+        if number == self._at:
+            self._at = hunk.stop = number + 1
+        else:
+            self._disturbed = True
+            if number > self._at:
+                self._at = hunk.stop = number + 1
+        row = Row(RowKind.DELETED, number if number >= 0 else None, None, self._old[old], hunk.id)
+        self.settled.append(row)
+
+    def _open_hunk(self) -> Hunk:
+        if self._open is None:
+            hunk = self._hunks.open(self.path, self._at)
+            hunk.match_level = self.match_level
+            self.hunk_ids.append(hunk.id)
+            self._open = hunk
+        else:
+            self._hunks.touch()
+        return self._open
+
+    def _close_hunk(self) -> None:
+        hunk = self._open
+        if hunk is None:
+            return
+        self._open = None
+        if not self._disturbed:
+            self._hunks.settle(hunk)
+            return
+        self._disturbed = False
+        hunk.place(hunk.start, hunk.stop, self._base.lines[hunk.start : hunk.stop])
+        self._hunks.settle(hunk, conflict=_MOVED)
+        self.rebuild()
+
+    def _context_rows(self, rows: list[Row], start: int, stop: int, new: int) -> int:
+        """Append base lines ``[start, stop)`` as context; the number of the next new line."""
+        lines = self._base.lines
+        for number in range(start, stop):
+            rows.append(Row(RowKind.CONTEXT, number, new, lines[number]))
+            new += 1
+        return new
+
+
+def _hunk_rows(rows: list[Row], hunk: Hunk, shown: Sequence[Row], new: int) -> int:
+    """Append the rows of a hunk in the order in which they are shown already, if they are."""
+    kinds = [row.kind for row in shown]
+    if kinds.count(RowKind.DELETED) != hunk.deleted or kinds.count(RowKind.ADDED) != hunk.added:
+        kinds = [RowKind.DELETED] * hunk.deleted + [RowKind.ADDED] * hunk.added
+    old_lines, new_lines = iter(hunk.old), iter(hunk.new)
+    number: int | None = hunk.start if hunk.held == hunk.old else None
+    for kind in kinds:
+        if kind is RowKind.DELETED:
+            rows.append(Row(kind, number, None, next(old_lines), hunk.id))
+            number = None if number is None else number + 1
+        else:
+            rows.append(Row(kind, None, new, next(new_lines), hunk.id))
+            new += 1
+    return new

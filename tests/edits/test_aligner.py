@@ -1,0 +1,130 @@
+"""The aligner: valid alignments, nothing revised, close to the optimum."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.edits.strategies import LINES, code, mutate
+
+from midstream.edits.aligner import MAX_PENDING, Aligner, Change, Op
+from midstream.edits.lcs import line_map, matching_pairs
+
+
+def check_alignment(old: list[str], new: list[str], ops: list[Op]) -> None:
+    """Every line decided once, in order, context lines equal."""
+    kept_old = [op.old for op in ops if op.change is not Change.ADDED]
+    kept_new = [op.new for op in ops if op.change is not Change.DELETED]
+    assert kept_old == list(range(len(kept_old)))
+    assert kept_new == list(range(len(new)))
+    assert all(old[op.old] == new[op.new] for op in ops if op.change is Change.CONTEXT)
+
+
+@given(LINES, LINES)
+def test_finish_aligns_everything(old: list[str], new: list[str]) -> None:
+    aligner = Aligner(old)
+    ops = [op for line in new for op in aligner.push(line)] + aligner.finish()
+    check_alignment(old, new, ops)
+    assert aligner.cursor == len(old)
+    assert not aligner.pending
+
+
+@given(LINES, LINES)
+def test_stop_deletes_nothing_unread(old: list[str], new: list[str]) -> None:
+    aligner = Aligner(old)
+    ops = [op for line in new for op in aligner.push(line)]
+    before = len(ops)
+    ops += aligner.stop()
+    check_alignment(old, new, ops)
+    assert not aligner.pending
+    last = [op.change for op in ops[before:] if op.change is not Change.ADDED]
+    assert not last or last[-1] is Change.CONTEXT
+
+
+@given(LINES)
+def test_equal_text_is_context_at_once(old: list[str]) -> None:
+    aligner = Aligner(old)
+    for number, line in enumerate(old):
+        assert aligner.push(line) == [Op(Change.CONTEXT, number, number)]
+    assert aligner.finish() == []
+
+
+@given(st.integers(0, 10_000))
+def test_pending_is_bounded_and_cursor_only_moves_on(seed: int) -> None:
+    rng = random.Random(seed)
+    old = code(rng, 60)
+    aligner = Aligner(old)
+    cursor = 0
+    for line in mutate(rng, old, 6) + [f"new {n}" for n in range(100)]:
+        aligner.push(line)
+        assert len(aligner.pending) <= MAX_PENDING
+        assert aligner.cursor >= cursor
+        cursor = aligner.cursor
+
+
+def test_deletion_is_found_after_little_evidence() -> None:
+    old = [f"statement number {n}" for n in range(40)]
+    aligner = Aligner(old)
+    decided = [aligner.push(line) for line in old[5:12]]
+    first = next(number for number, ops in enumerate(decided) if ops)
+    assert first <= 3
+    assert [op.change for op in decided[first]][:5] == [Change.DELETED] * 5
+
+
+def test_far_false_anchor_needs_more_evidence() -> None:
+    old = [f"line {n} of the file" for n in range(60)]
+    aligner = Aligner(old)
+    assert aligner.push(old[50]) == []
+    assert aligner.push(old[51]) == []
+    assert aligner.cursor == 0
+
+
+def test_size_is_near_the_optimum() -> None:
+    rng = random.Random(7)
+    total = best = 0
+    for _ in range(150):
+        old = code(rng, rng.randint(5, 150))
+        new = mutate(rng, old, rng.randint(1, 6))
+        aligner = Aligner(old)
+        ops = [op for line in new for op in aligner.push(line)] + aligner.finish()
+        total += sum(op.change is not Change.CONTEXT for op in ops)
+        best += len(old) + len(new) - 2 * len(matching_pairs(old, new))
+    assert total <= 1.05 * best
+
+
+@pytest.mark.parametrize("size", [3, 400])
+def test_stop_passes_over_a_replaced_line_only_with_a_meeting(size: int) -> None:
+    old = [f"l{n}" for n in range(size)]
+    aligner = Aligner(old)
+    ops = [op for line in ["l0", "CHANGED", "l2"] for op in aligner.push(line)] + aligner.stop()
+    assert [op.change for op in ops] == [
+        Change.CONTEXT,
+        Change.DELETED,
+        Change.ADDED,
+        Change.CONTEXT,
+    ]
+    aligner = Aligner(old)
+    ops = [op for line in ["l0", "CHANGED"] for op in aligner.push(line)] + aligner.stop()
+    assert [op.change for op in ops] == [Change.CONTEXT, Change.ADDED]
+
+
+@given(LINES, LINES)
+def test_line_map_is_a_common_subsequence(old: list[str], new: list[str]) -> None:
+    moves = line_map(old, new)
+    targets = [target for target in moves if target >= 0]
+    assert targets == sorted(set(targets))
+    assert all(new[target] == old[i] for i, target in enumerate(moves) if target >= 0)
+
+
+def test_large_problems_split_at_unique_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("midstream.edits.lcs._EXACT_CELLS", 50)
+    rng = random.Random(3)
+    old = code(rng, 300)
+    new = mutate(rng, old, 20)
+    pairs = matching_pairs(old, new)
+    assert pairs == sorted(pairs)
+    assert all(old[i] == new[j] for i, j in pairs)
+    monkeypatch.undo()
+    assert len(pairs) >= 0.95 * len(matching_pairs(old, new))
