@@ -63,19 +63,24 @@ class Meter:
         self._sample(now)
         self._bucket += tokens
 
-    def finish_turn(
-        self, *, input_tokens: int = 0, cached_tokens: int = 0, output_tokens: int | None = None
-    ) -> None:
-        """The turn ended; the server's own counts replace ours where it gave them."""
-        self.input_tokens += input_tokens
-        self.cached_tokens += cached_tokens
-        if output_tokens is not None:
-            self.output_tokens += output_tokens - self._turn_tokens
-            self._turn_tokens = output_tokens
+    def finish_turn(self) -> None:
+        """The turn's text has ended."""
         if self._bucket_start is not None and self._bucket:
             elapsed = max(self._clock() - self._bucket_start, 1e-3)
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))
         self._bucket_start, self._bucket = None, 0
+
+    def add_usage(self, *, input_tokens: int, cached_tokens: int, missed: int) -> None:
+        """Take over what the server counted for a turn, which may be over for a while.
+
+        Args:
+            input_tokens: Tokens of the prompt.
+            cached_tokens: How many of them it had in its cache.
+            missed: Generated tokens beyond those that were passed to ``add`` (may be negative).
+        """
+        self.input_tokens += input_tokens
+        self.cached_tokens += cached_tokens
+        self.output_tokens += missed
 
     @property
     def turn_tokens(self) -> int:

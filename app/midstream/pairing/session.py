@@ -3,61 +3,102 @@
 It knows the other rooms and is the only one that does: edits (proposals and hunks), workspace
 (files, git, watcher, journal), responses (the wire) and serving (the embedded server).  It imports
 no Textual.  All methods belong to one event loop.
+
+This module puts the parts together: ``desk`` (files and decisions), ``steering`` (turns), ``link``
+(the server), ``recorder`` and ``resuming`` (the journal), ``board`` (state, notices, events).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from midstream.pairing.events import Notice, SessionEvent
+from midstream.errors import UserError
+from midstream.pairing.board import Board
+from midstream.pairing.desk import Desk
+from midstream.pairing.events import Notice, RepoChanged, SessionEvent
+from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
+from midstream.pairing.recorder import Recorder
+from midstream.pairing.steering import Steering
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.resuming import Replay
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.files import Workspace
+    from midstream.workspace.journal import Journal
     from midstream.workspace.repo import RepoStatus
+    from midstream.workspace.watch import Watcher
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
+REPO_DELAY_S = 0.15
+"""Changes within this time make one look at the repository."""
+
 
 class PairingSession:
-    """One person, one model, one folder.
+    """One person, one model, one folder.  Made by ``open``.
 
     Attributes:
         root: The folder; no file outside it is read or written.
         workspace: The files.
         hunks: Every hunk of the session and its decision.
         files: Open proposals by path relative to the root.
-        state: What the session is doing.
         repo: Branch and dirty state, or ``None`` where there is no repository.
         meter: Rates and token counts.
-        turn: The running or last turn.
-        turns: All turns, oldest first.
-        model_name: What the server calls its model, ``""`` before it is known.
-        facts: What the server says about the model (edit format, longest region, languages, ...).
-        notices: Sentences for the person, oldest first.
         queued: Instructions that run when the current turn ends.
     """
 
-    root: Path
-    workspace: Workspace
-    hunks: HunkStore
-    files: dict[str, FileProposal]
-    state: SessionState
-    repo: RepoStatus | None
-    meter: Meter
-    turn: Turn | None
-    turns: list[Turn]
-    model_name: str
-    facts: Mapping[str, str]
-    notices: list[Notice]
-    queued: list[str]
+    def __init__(
+        self,
+        workspace: Workspace,
+        hunks: HunkStore,
+        *,
+        settings: Settings,
+        endpoint: Endpoint | None,
+        replay: Path | None,
+        recorder: Recorder,
+        resumed: Replay | None,
+        state: Path,
+    ) -> None:
+        self.root = workspace.root
+        self.workspace = workspace
+        self.hunks = hunks
+        self.repo: RepoStatus | None = None
+        self.meter = Meter()
+        self.queued: list[str] = []
+        self._board = Board()
+        self._recorder = recorder
+        self._link = Link(
+            settings, endpoint=endpoint, replay=replay, state=state, on_lost=self._server_ended
+        )
+        self._desk = Desk(workspace, hunks, self._board, recorder, self._look_at_repo)
+        self.files: dict[str, FileProposal] = self._desk.files
+        if resumed is not None:
+            self._desk.files.update(resumed.files)
+            self._desk.digests.update(resumed.digests)
+        self._steering = Steering(
+            workspace=workspace,
+            hunks=hunks,
+            desk=self._desk,
+            link=self._link,
+            board=self._board,
+            meter=self.meter,
+            recorder=recorder,
+            turns=resumed.turns if resumed is not None else [],
+            on_end=self._turn_ended,
+        )
+        self._watcher: Watcher | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._repo_timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     @classmethod
     async def open(
@@ -69,6 +110,7 @@ class PairingSession:
         replay: Path | None = None,
         journal: bool = True,
         resume: Path | None = None,
+        watch: bool = True,
     ) -> PairingSession:
         """Open a session on a folder and return at once; the server starts in the background.
 
@@ -79,20 +121,108 @@ class PairingSession:
             replay: A script for the embedded server to play instead of running a model.
             journal: Whether to keep a journal; ``settings.journal`` must allow it as well.
             resume: The journal of an earlier session of this root to take up again.
+            watch: Whether to follow changes to files from outside and the state of the repository.
 
         Raises:
-            UserError: ``root`` is not a folder that can be read.
+            UserError: ``root`` cannot be opened, or the journal to resume is in use.
         """
-        raise NotImplementedError
+        from midstream.edits.hunks import HunkStore
+        from midstream.workspace.files import Workspace
+        from midstream.workspace.journal import Journal
+        from midstream.workspace.paths import state_dir
+
+        workspace = await asyncio.to_thread(Workspace, root)
+        state = state_dir()
+        create: Callable[[], Journal] | None = None
+        if journal and settings.journal:
+
+            def create_journal() -> Journal:
+                return Journal.create(state, workspace.root)
+
+            create = create_journal
+        recorder, resumed, trouble = Recorder(create), None, ""
+        if resume is not None:
+            from midstream.pairing.resuming import Replay, ResumeError
+
+            kept = Journal.open(resume)
+            try:
+                resumed = await asyncio.to_thread(Replay.read, resume)
+                recorder = Recorder(create, kept)
+            except ResumeError as error:
+                kept.close()
+                trouble = str(error)
+        session = cls(
+            workspace,
+            resumed.hunks if resumed is not None else HunkStore(),
+            settings=settings,
+            endpoint=endpoint,
+            replay=replay,
+            recorder=recorder,
+            resumed=resumed,
+            state=state,
+        )
+        if trouble:
+            session._board.warn(trouble)
+        if resumed is not None:
+            await session._take_up(resumed)
+        session._spawn(session._start_server())
+        if watch:
+            session._spawn(session._watch())
+            session._spawn(session._read_repo())
+        return session
+
+    # Looking
+
+    @property
+    def state(self) -> SessionState:
+        """What the session is doing."""
+        return self._board.state
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Sentences for the person, oldest first."""
+        return self._board.notices
+
+    @property
+    def turn(self) -> Turn | None:
+        """The running or last turn."""
+        return self.turns[-1] if self.turns else None
+
+    @property
+    def turns(self) -> list[Turn]:
+        """All turns, oldest first."""
+        return self._steering.turns
+
+    @property
+    def model_name(self) -> str:
+        """What the server calls its model, ``""`` before it is known."""
+        return self._link.model_name
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the server says about the model (edit format, longest region, languages, ...)."""
+        return self._link.facts
+
+    @property
+    def server_pid(self) -> int | None:
+        """Process id of the embedded server while it runs."""
+        server = self._link.server
+        return server.process.pid if server is not None and server.process is not None else None
+
+    @property
+    def watching(self) -> str:
+        """How changes from outside are seen: ``native``, ``polling: why`` or ``off: why``."""
+        return self._watcher.mode if self._watcher is not None else "off: not asked for"
 
     @property
     def version(self) -> int:
         """Grows with everything a screen could show; while it stays, there is nothing to paint."""
-        raise NotImplementedError
+        proposals = sum(proposal.version for proposal in self.files.values())
+        return self._board.version + self.hunks.version + proposals
 
     def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
         """Call ``listener`` on the loop with every event from now on; returns how to stop that."""
-        raise NotImplementedError
+        return self._board.subscribe(listener)
 
     async def open_file(self, rel: str) -> FileProposal:
         """The proposal of a file, opening it when needed.
@@ -100,7 +230,14 @@ class PairingSession:
         Raises:
             UserError: The file is missing, unreadable, too large, not text, or outside the root.
         """
-        raise NotImplementedError
+        return await self._desk.open(rel)
+
+    async def refresh(self) -> None:
+        """Compare every open file with the disk now, as when the terminal has the focus again."""
+        await self._desk.changed(list(self.files))
+        self._look_at_repo()
+
+    # Steering
 
     async def instruct(
         self,
@@ -115,7 +252,7 @@ class PairingSession:
         Args:
             text: The instruction.
             path: The file it is about; without it the instruction must name a symbol.
-            cursor: 0-based line of the cursor.
+            cursor: 0-based line of the cursor, in the base text of the file.
             selection: 0-based half-open line range that overrides the search for the region.
 
         Raises:
@@ -123,48 +260,194 @@ class PairingSession:
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
         """
-        raise NotImplementedError
+        return await self._steering.instruct(text, path=path, cursor=cursor, selection=selection)
 
     async def stop(self) -> None:
-        """Stop the model now: complete lines stay decidable, the unread rest of the file stays."""
-        raise NotImplementedError
+        """Stop the model now: complete lines stay decidable, the unread rest of the file stays.
+
+        What a screen shows is frozen when this is called; it returns when the server has stopped.
+        Queued instructions wait for the end of the next turn.
+        """
+        await self._steering.stop()
 
     async def redirect(self, text: str) -> Turn:
         """Stop, keep what has come, and go on with a new instruction in the same region.
 
         Raises:
-            UserError: No turn is running.
+            UserError: No turn is running, or the model cannot be reached any more.
         """
-        raise NotImplementedError
+        return await self._steering.redirect(text)
 
     def queue(self, text: str) -> None:
         """Run ``text`` on the current file when the turn ends, or at once if none runs."""
-        raise NotImplementedError
+        self.queued.append(text)
+        self._board.touch()
+        if not self._steering.busy:
+            self._run_next()
+
+    async def finished(self) -> None:
+        """Wait until no turn runs, queued ones that follow included."""
+        await self._steering.finished()
+
+    # Deciding
 
     async def accept(self, hunk_id: int) -> bool:
         """Accept a settled hunk and write the file; ``False`` with a notice if it could not be."""
-        raise NotImplementedError
+        from midstream.edits.hunks import HunkState
+
+        return await self._desk.decide((hunk_id,), HunkState.ACCEPTED)
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
-        """Reject a settled hunk; nothing is written unless it had been accepted."""
-        raise NotImplementedError
+        """Reject a settled hunk; one that was accepted is taken out of the file again."""
+        from midstream.edits.hunks import HunkState
+
+        return await self._desk.decide((hunk_id,), HunkState.REJECTED, note)
 
     async def accept_rest(self, path: str) -> int:
-        """Accept every decidable undecided hunk of a file in one write; returns how many."""
-        raise NotImplementedError
+        """Accept every undecided settled hunk of a file, in one write and one undo step.
+
+        Returns:
+            How many; 0 with a notice if they could not be written.
+        """
+        from midstream.edits.hunks import HunkState
+
+        return await self._decide_rest(path, HunkState.ACCEPTED)
 
     async def reject_rest(self, path: str) -> int:
-        """Reject every decidable undecided hunk of a file; returns how many."""
-        raise NotImplementedError
+        """Reject every undecided settled hunk of a file in one undo step; returns how many."""
+        from midstream.edits.hunks import HunkState
+
+        return await self._decide_rest(path, HunkState.REJECTED)
+
+    async def _decide_rest(self, path: str, state: Any) -> int:
+        ids = [hunk.id for hunk in self.hunks.undecided(path)]
+        return len(ids) if ids and await self._desk.decide(ids, state) else 0
 
     async def undo(self) -> tuple[int, ...]:
         """Take the last decision back and rewrite what it had written; ids of the hunks changed."""
-        raise NotImplementedError
+        return await self._desk.travel(back=True)
 
     async def redo(self) -> tuple[int, ...]:
         """Decide again what ``undo`` took back; ids of the hunks changed."""
-        raise NotImplementedError
+        return await self._desk.travel(back=False)
+
+    # Ending
 
     async def close(self) -> None:
         """End the turn, the server, the watcher and the journal."""
-        raise NotImplementedError
+        if self._closed:
+            return
+        self._closed = True
+        self.queued.clear()
+        await self._steering.stop()
+        if self._repo_timer is not None:
+            self._repo_timer.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        for task in list(self._tasks):
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+        async with self._desk.lock:
+            await self._link.close()
+            self._recorder.close()
+
+    async def __aenter__(self) -> PairingSession:
+        """The session itself; it is closed when the block is left."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the session."""
+        await self.close()
+
+    # Background
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start_server(self) -> None:
+        try:
+            await self._link.ready()
+        except UserError as error:
+            if not self._steering.busy:
+                self._board.enter(SessionState.OFFLINE)
+                self._board.fail(str(error))
+            return
+        if self.state in (SessionState.STARTING, SessionState.OFFLINE) and not self._steering.busy:
+            self._board.enter(SessionState.READY)
+
+    def _server_ended(self) -> None:
+        """The embedded server has ended by itself; a running turn learns it from its stream."""
+        if self._closed or self._steering.streaming or self.state is SessionState.OFFLINE:
+            return
+        self._board.enter(SessionState.OFFLINE)
+        self._board.warn("The model server has ended; the next instruction starts it again.")
+
+    async def _take_up(self, resumed: Replay) -> None:
+        on_disk = {path: await asyncio.to_thread(self._digest, path) for path in resumed.files}
+        resumed.tidy(self._recorder, on_disk)
+        self._desk.digests.update(resumed.digests)
+        await self._desk.changed(resumed.files)
+        undecided = self.hunks.undecided()
+        files = len({hunk.path for hunk in undecided})
+        self._board.inform(
+            f"The last session is back: {len(undecided)} undecided "
+            f"hunk{'s' * (len(undecided) != 1)} in {files} file{'s' * (files != 1)}."
+            if undecided
+            else "The last session is back; every hunk in it is decided."
+        )
+
+    def _digest(self, path: str) -> str | None:
+        try:
+            return self.workspace.digest(path)
+        except UserError:
+            return None
+
+    async def _watch(self) -> None:
+        from midstream.workspace.watch import Watcher
+
+        watcher = self._watcher = Watcher(self.workspace)
+        async for paths in watcher.changes():
+            await self._desk.changed(paths)
+            self._look_at_repo()
+
+    def _look_at_repo(self) -> None:
+        if self._repo_timer is None and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._repo_timer = loop.call_later(REPO_DELAY_S, self._repo_due)
+
+    def _repo_due(self) -> None:
+        self._repo_timer = None
+        self._spawn(self._read_repo())
+
+    async def _read_repo(self) -> None:
+        from midstream.workspace.repo import repo_status
+
+        status = await repo_status(self.root)
+        if status != self.repo:
+            self.repo = status
+            self._board.emit(RepoChanged())
+
+    def _turn_ended(self, turn: Turn) -> None:
+        if turn.status is TurnStatus.DONE:
+            self._run_next()
+
+    def _run_next(self) -> None:
+        if self.queued and not self._closed:
+            self._spawn(self._instruct_queued())
+
+    async def _instruct_queued(self) -> None:
+        if not self.queued or self._steering.busy:
+            return
+        text = self.queued.pop(0)
+        last = self.turn
+        try:
+            await self.instruct(
+                text,
+                path=None if last is None else last.path,
+                cursor=None if last is None else last.start,
+            )
+        except UserError as error:
+            self._board.fail(f'"{text[:60]}" did not run: {error}')
+            self._run_next()

@@ -1,0 +1,315 @@
+"""The open files of a session: their proposals, decisions about them, and what is on disk.
+
+One lock puts everything that reads or writes the disk in order: decisions, undo, changes from
+outside and the start of a turn.  Streaming does not take it, so text goes on arriving while a file
+is written.  Knows no model and no turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from midstream.errors import UserError
+from midstream.pairing.board import Board
+from midstream.pairing.events import (
+    FileChangedOnDisk,
+    FileOpened,
+    FileWritten,
+    HunkDecided,
+)
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import Hunk, HunkState, HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.recorder import Recorder
+    from midstream.workspace.files import Workspace
+
+ATTEMPTS = 3
+"""How often a write is tried when the file changes under it."""
+
+
+class NotTextFileError(UserError):
+    """The file is not text."""
+
+    code = "not-text"
+
+
+class Desk:
+    """Open files and their decisions.
+
+    Attributes:
+        files: Open proposals by path.
+        digests: What is on disk for each of them, as last read or written; ``None``: no such file.
+        lock: Held by whoever compares a proposal with the disk.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        hunks: HunkStore,
+        board: Board,
+        recorder: Recorder,
+        on_write: Callable[[], None],
+    ) -> None:
+        self.files: dict[str, FileProposal] = {}
+        self.digests: dict[str, str | None] = {}
+        self.lock = asyncio.Lock()
+        self._workspace = workspace
+        self._hunks = hunks
+        self._board = board
+        self._recorder = recorder
+        self._on_write = on_write
+
+    # Reading
+
+    async def open(self, rel: str) -> FileProposal:
+        """The proposal of a file, opening it when needed.
+
+        Raises:
+            UserError: The file cannot be read or is not text.
+        """
+        async with self.lock:
+            return await self.refreshed(rel, follow=False)
+
+    async def refreshed(self, rel: str, *, follow: bool = True) -> FileProposal:
+        """The proposal of a file over what is on disk now; the caller holds ``lock``.
+
+        Args:
+            rel: The file, in any spelling.
+            follow: Whether a file that is open already is compared with the disk.
+
+        Raises:
+            UserError: The file cannot be read or is not text.
+        """
+        path = await asyncio.to_thread(self._workspace.relative, rel)
+        proposal = self.files.get(path)
+        if proposal is not None and not follow:
+            return proposal
+        data, digest, text = await self._read(path)
+        if proposal is None:
+            return self.adopt(path, text, data, digest)
+        if digest != self.digests[path] or text != proposal.base:
+            changed_outside = digest != self.digests[path]
+            self._rebase(proposal, text, data, digest)
+            if changed_outside:
+                self._board.emit(FileChangedOnDisk(path))
+        return proposal
+
+    def adopt(self, path: str, text: SourceText, data: bytes, digest: str) -> FileProposal:
+        """Take a file that was just read into ``files``."""
+        from midstream.edits.proposal import FileProposal
+
+        proposal = self.files[path] = FileProposal(path, text, self._hunks)
+        self.digests[path] = digest
+        self._recorder.base(path, data, digest)
+        self._board.emit(FileOpened(path))
+        return proposal
+
+    async def changed(self, paths: Iterable[str]) -> None:
+        """Somebody else changed these files; open ones are moved onto their new text."""
+        for path in sorted(paths):
+            if path in self.files:
+                async with self.lock:
+                    await self._follow(path)
+
+    async def _follow(self, path: str) -> None:
+        """Compare an open file with the disk; says in a notice what could not be kept."""
+        try:
+            await self.refreshed(path)
+        except UserError as error:
+            if self.digests[path] is not None:
+                self.digests[path] = None
+                self._board.emit(FileChangedOnDisk(path))
+                kept = "its hunks stay, but cannot be written until it is back"
+                self._board.warn(f"{str(error).rstrip('.')}; {kept}.")
+
+    async def _read(self, path: str) -> tuple[bytes, str, SourceText]:
+        return await asyncio.to_thread(read_text, self._workspace, path)
+
+    def _rebase(self, proposal: FileProposal, text: SourceText, data: bytes, digest: str) -> None:
+        before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
+        proposal.advance(text)
+        self.digests[proposal.path] = digest
+        self._recorder.base(proposal.path, data, digest)
+        lost = 0
+        for hunk in self._hunks.for_path(proposal.path):
+            if before.get(hunk.id) not in (None, hunk.state):
+                self._board.emit(HunkDecided(proposal.path, hunk.id))
+                lost += hunk.state == "conflict"
+        if lost:
+            what, they = ("A hunk is", "it") if lost == 1 else (f"{lost} hunks are", "they")
+            self._board.warn(
+                f"{what} in conflict: {proposal.path} was changed where {they} would go; your text "
+                "is kept, ask for the edit again."
+            )
+
+    # Decisions
+
+    async def decide(self, hunk_ids: Sequence[int], state: HunkState, note: str = "") -> bool:
+        """Decide hunks of one file in one step and bring the disk in line.
+
+        Returns:
+            Whether the decision stands; if not, a notice says why and nothing was written.
+        """
+        async with self.lock:
+            for attempt in range(ATTEMPTS):
+                if not self._step(hunk_ids, state, note):
+                    return False
+                hunks = [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
+                label = f"{state} {len(hunks)} hunk{'s' * (len(hunks) != 1)} in {hunks[0].path}"
+                error = await self._sync(hunks, label)
+                if error is None:
+                    return True
+                self._take_back("undo", self._hunks.undo())
+                if attempt == ATTEMPTS - 1 or not _stale(error):
+                    self._board.fail(str(error))
+                    break
+                await self._follow(hunks[0].path)
+            return False
+
+    def _step(self, hunk_ids: Sequence[int], state: HunkState, note: str) -> bool:
+        from midstream.edits.hunks import UndecidableError
+
+        version = self._hunks.version
+        try:
+            self._hunks.decide(hunk_ids, state, note)
+        except KeyError:
+            self._board.warn(f"There is no hunk {hunk_ids[0]} in this session.")
+            return False
+        except UndecidableError as error:
+            self._board.warn(str(error))
+            return False
+        if self._hunks.version == version:
+            return False  # They were decided so already; there is no step to write or undo.
+        self._recorder.decide(hunk_ids, state, note)
+        self._announce(map(self._hunks.get, hunk_ids))
+        return True
+
+    async def travel(self, *, back: bool) -> tuple[int, ...]:
+        """Undo or redo the last decision and bring the disk in line; ids of the hunks changed."""
+        from midstream.edits.hunks import UndecidableError
+
+        there, return_ = ("undo", "redo") if back else ("redo", "undo")
+        move = self._hunks.undo if back else self._hunks.redo
+        move_back = self._hunks.redo if back else self._hunks.undo
+        async with self.lock:
+            for attempt in range(ATTEMPTS):
+                try:
+                    hunks = move()
+                except UndecidableError as error:
+                    self._board.warn(str(error))
+                    return ()
+                self._recorder.travel(there)
+                if not hunks:
+                    return ()
+                self._announce(hunks)
+                error = await self._sync(hunks, f"{there} in {hunks[0].path}")
+                if error is None:
+                    return tuple(hunk.id for hunk in hunks)
+                self._take_back(return_, move_back())
+                if attempt == ATTEMPTS - 1 or not _stale(error):
+                    self._board.fail(str(error))
+                    break
+                for path in {hunk.path for hunk in hunks}:
+                    await self._follow(path)
+            return ()
+
+    def _take_back(self, kind: str, hunks: Sequence[Hunk]) -> None:
+        self._recorder.travel(kind)
+        self._announce(hunks)
+
+    # Writing
+
+    async def _sync(self, hunks: Sequence[Hunk], label: str) -> UserError | None:
+        """Write what the decisions ask for where the disk differs; the error if that failed."""
+        batch: dict[str, bytes] = {}
+        digests: dict[str, str] = {}
+        try:
+            for path in {hunk.path for hunk in hunks}:
+                data, digest = await asyncio.to_thread(encode, path, self.files[path].composed())
+                if digest != self.digests[path]:
+                    batch[path], digests[path] = data, digest
+            if not batch:
+                return None
+            for path in batch:
+                if self.digests[path] is None:
+                    raise UserError(f"{path} cannot be written because it is gone or unreadable.")
+            await self._write(batch, digests, label)
+        except UserError as error:
+            return error
+        except OSError as error:
+            return UserError(f"The journal cannot be written ({error.strerror}); free some space.")
+        for path in batch:
+            self._board.emit(FileWritten(path))
+        self._on_write()
+        return None
+
+    async def _write(self, batch: dict[str, bytes], digests: dict[str, str], label: str) -> None:
+        expected = {path: self.digests[path] for path in batch}
+        self._recorder.writing(digests)
+        writing = asyncio.create_task(
+            asyncio.to_thread(self._workspace.write_all, batch, expected, label)
+        )
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            # The thread goes on; what it has done must be known before the lock is let go.
+            await asyncio.wait({writing})
+            if writing.exception() is None:
+                self._written(digests)
+            raise
+        self._written(digests)
+
+    def _written(self, digests: dict[str, str]) -> None:
+        self.digests.update(digests)
+        self._recorder.wrote(digests)
+
+    # Telling
+
+    def _announce(self, hunks: Iterable[Hunk]) -> None:
+        for hunk in hunks:
+            self._board.emit(HunkDecided(hunk.path, hunk.id))
+
+
+def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:
+    """Bytes, digest and text of a file (blocking).
+
+    Raises:
+        UserError: The file cannot be read or is not text.
+    """
+    from midstream.edits.documents import NotTextError, SourceText
+    from midstream.workspace.files import content_digest
+
+    data = workspace.read(path)
+    try:
+        text = SourceText.from_bytes(data)
+    except NotTextError as error:
+        raise NotTextFileError(
+            f"{path} is not a text file ({error}); name a text file instead."
+        ) from None
+    return data, content_digest(data), text
+
+
+def encode(path: str, text: SourceText) -> tuple[bytes, str]:
+    """Bytes and digest of a text (blocking).
+
+    Raises:
+        UserError: The text has a character that the file's encoding lacks.
+    """
+    from midstream.edits.documents import UnencodableError
+    from midstream.workspace.files import content_digest
+
+    try:
+        data = text.to_bytes()
+    except UnencodableError as error:
+        raise UserError(f"{path} was not written: {error}; convert the file first.") from None
+    return data, content_digest(data)
+
+
+def _stale(error: UserError) -> bool:
+    from midstream.workspace.errors import StaleFileError
+
+    return isinstance(error, StaleFileError)

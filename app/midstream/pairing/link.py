@@ -1,0 +1,214 @@
+"""The model server of a session: which one it is, reaching it, and reaching it again.
+
+With no endpoint configured the server is a child process of ours; it is started in the background
+and started again when it has died.  Streams and what is in them are not this module's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from midstream.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from midstream.responses.client import Client
+    from midstream.responses.endpoint import Endpoint, EndpointKind
+    from midstream.serving.embedded import EmbeddedServer
+    from midstream.settings import Settings
+
+_FACTS_SECONDS = 3.0
+
+
+def configured_endpoint(
+    settings: Settings, environ: Mapping[str, str] = os.environ
+) -> Endpoint | None:
+    """The endpoint that the settings name, or ``None`` for the embedded server.
+
+    Raises:
+        UsageError: The variable that should hold the token is empty, or a model name is missing.
+    """
+    if settings.endpoint_url is None:
+        return None
+    from midstream.responses.endpoint import Endpoint
+
+    token: str | None = None
+    if settings.endpoint_token_env is not None:
+        token = environ.get(settings.endpoint_token_env)
+        if not token:
+            raise UsageError(
+                f"{settings.endpoint_token_env} is not set, and the endpoint "
+                f"{settings.endpoint_url} needs its token from there; export it and try again."
+            )
+    kind = _kind(settings.endpoint_url)
+    if not settings.endpoint_model and kind != "custom":
+        raise UsageError(
+            f"No model is named for {settings.endpoint_url}; set endpoint.model or pass --model."
+        )
+    return Endpoint(settings.endpoint_url, token, settings.endpoint_model, kind)
+
+
+def read_facts(endpoint: Endpoint) -> Mapping[str, str]:
+    """What a Midstream server says about a model (blocking); empty for other servers."""
+    import json
+    from urllib.error import URLError
+    from urllib.request import ProxyHandler, Request, build_opener
+
+    if endpoint.kind not in ("local", "custom"):
+        return {}
+    request = Request(f"{endpoint.http_url}/models/{endpoint.model}")
+    if endpoint.token is not None:
+        request.add_header("Authorization", f"Bearer {endpoint.token}")
+    opener = build_opener(ProxyHandler({})) if endpoint.loopback else build_opener()
+    try:
+        with opener.open(request, timeout=_FACTS_SECONDS) as answer:
+            facts: object = json.load(answer).get("metadata")
+    except (URLError, OSError, ValueError, AttributeError):
+        return {}  # Reaching the server is the client's business, and so is saying why it failed.
+    if not isinstance(facts, dict):
+        return {}
+    return {str(name): str(value) for name, value in cast("dict[object, object]", facts).items()}
+
+
+def _kind(url: str) -> EndpointKind:
+    host = urlsplit(url).hostname or ""
+    if host == "api.openai.com":
+        return "openai"
+    if host == "api.x.ai":
+        return "xai"
+    if host.endswith((".openai.azure.com", ".services.ai.azure.com")):
+        return "azure"
+    return "custom"
+
+
+class Link:
+    """A client that is connected when it is needed.
+
+    Args:
+        settings: Which server and model.
+        endpoint: A server to use instead of the configured one.
+        replay: A script for the embedded server.
+        state: Folder for the embedded server's log.
+        on_lost: Called on the loop when the embedded server has ended by itself.
+
+    Attributes:
+        model_name: What the server calls its model, ``""`` before it is known.
+        facts: What it says about the model.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        endpoint: Endpoint | None,
+        replay: Path | None,
+        state: Path,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self.model_name = ""
+        self.facts: Mapping[str, str] = {}
+        self._settings = settings
+        self._endpoint = endpoint
+        self._replay = replay
+        self._state = state
+        self._on_lost = on_lost
+        self._server: EmbeddedServer | None = None
+        self._client: Client | None = None
+        self._lock = asyncio.Lock()
+        self._watcher: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def server(self) -> EmbeddedServer | None:
+        """The embedded server, if there is one."""
+        return self._server
+
+    @property
+    def up(self) -> bool:
+        """Whether a request could be sent right now."""
+        return self._client is not None and self._client.connected
+
+    async def ready(self) -> Client:
+        """A connected client, starting or restarting the server where that is needed.
+
+        Raises:
+            UsageError: The configured endpoint is not complete.
+            UnavailableError: The server cannot be started or reached.
+        """
+        async with self._lock:
+            if self._closed:
+                raise UnavailableError("This session is closed.")
+            client = self._client
+            server_died = self._server is not None and not self._server.alive
+            if client is None or server_died:
+                await self._leave()
+                client = await self._reach()
+            await client.connect()
+            return client
+
+    def learn(self, metadata: Mapping[str, str]) -> None:
+        """Take facts about the model from a response's metadata."""
+        prefix = "midstream."
+        facts = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
+        if facts:
+            self.facts = {**self.facts, **facts}
+
+    async def close(self) -> None:
+        """Close the connection and end the embedded server."""
+        self._closed = True
+        async with self._lock:
+            await self._leave()
+
+    async def _reach(self) -> Client:
+        from midstream.responses.client import Client
+
+        endpoint = self._endpoint or configured_endpoint(self._settings)
+        if endpoint is None:
+            endpoint = await self._start_server()
+        elif not self.facts:
+            self.facts = await asyncio.to_thread(read_facts, endpoint)
+        self.model_name = endpoint.model
+        self._client = Client(endpoint)
+        return self._client
+
+    async def _start_server(self) -> Endpoint:
+        from midstream.serving.embedded import EmbeddedServer
+
+        server = EmbeddedServer(
+            self._settings.model,
+            self._replay,
+            self._settings.threads,
+            self._settings.provider,
+            state_dir=self._state,
+        )
+        self._server = server
+        endpoint = await server.start()
+        self.facts = dict(server.facts)
+        self._watcher = asyncio.create_task(self._watch(server))
+        return endpoint
+
+    async def _watch(self, server: EmbeddedServer) -> None:
+        process = server.process
+        if process is None:
+            return
+        await process.wait()
+        if self._server is server and not self._closed:
+            self._on_lost()
+
+    async def _leave(self) -> None:
+        client, self._client = self._client, None
+        server, self._server = self._server, None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
+        if client is not None:
+            await client.close()
+        if server is not None:
+            await server.close()

@@ -1,0 +1,120 @@
+"""The session's side of the journal: everything that changes proposals and decisions, in order.
+
+The journal holds the inputs of the edits room (base texts, streamed text, decisions), not its
+state.  ``resuming`` feeds them in again and arrives at the same hunks with the same ids.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from midstream.pairing.turns import Turn
+
+if TYPE_CHECKING:
+    from midstream.workspace.journal import Journal
+
+
+def pack(data: bytes) -> str:
+    """Bytes of a file as they stand in an entry."""
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+
+
+def unpack(text: str) -> bytes:
+    """Inverse of ``pack``.
+
+    Raises:
+        ValueError: The text was not made by ``pack``.
+    """
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+
+
+class Recorder:
+    """Writes entries from the first turn on: a session that asked nothing leaves no journal.
+
+    Args:
+        create: Makes the journal when it is needed; ``None`` to keep none.
+        journal: A journal to go on with.
+    """
+
+    def __init__(
+        self, create: Callable[[], Journal] | None, journal: Journal | None = None
+    ) -> None:
+        self._create = create
+        self._journal = journal
+        self._bases: dict[str, tuple[bytes, str]] = {}
+
+    def base(self, path: str, data: bytes, digest: str) -> None:
+        """A file was opened, or its base was replaced by what is on disk."""
+        if self._journal is not None:
+            self._append("base", path=path, data=pack(data), digest=digest)
+        elif self._create is not None:
+            self._bases[path] = data, digest
+
+    def begin(self, turn: Turn) -> None:
+        """A turn opened a segment over the current base.
+
+        Raises:
+            UserError: The journal cannot be made.
+            OSError: As the system says.
+        """
+        if self._journal is None and self._create is not None:
+            self._journal = self._create()
+            for path, (data, digest) in self._bases.items():
+                self._append("base", path=path, data=pack(data), digest=digest)
+            self._bases.clear()
+        self._append("begin", turn=asdict(turn))
+
+    def redirect(self, turn: Turn) -> None:
+        """The frozen segment goes on under another turn."""
+        self._append("redirect", turn=asdict(turn))
+
+    def text(self, path: str, text: str) -> None:
+        """Text was fed."""
+        self._append("text", path=path, text=text)
+
+    def mark(self, kind: str, path: str) -> None:
+        """A segment was frozen, resumed, finished or abandoned."""
+        self._append(kind, path=path)
+
+    def end(self, turn: Turn) -> None:
+        """A turn ended."""
+        self._append("end", turn=asdict(turn))
+
+    def decide(self, hunk_ids: Iterable[int], state: str, note: str) -> None:
+        """Hunks were decided in one step."""
+        self._append("decide", ids=list(hunk_ids), state=str(state), note=note)
+
+    def travel(self, kind: str) -> None:
+        """The last step was undone or redone."""
+        self._append(kind)
+
+    def writing(self, digests: Mapping[str, str]) -> None:
+        """Files are about to be written so that they have these digests; on disk when this returns.
+
+        Raises:
+            OSError: The journal's disk is full or gone.
+        """
+        self._append("writing", digests=dict(digests))
+        if self._journal is not None:
+            self._journal.flush()
+
+    def wrote(self, digests: Mapping[str, str]) -> None:
+        """They were written."""
+        self._append("wrote", digests=dict(digests))
+
+    def close(self) -> None:
+        """End the journal."""
+        self._create = None
+        if self._journal is not None:
+            self._journal.close()
+
+    def _append(self, kind: str, **data: object) -> None:
+        if self._journal is not None:
+            self._journal.append(kind, **data)

@@ -1,0 +1,150 @@
+"""What is sent to the model: the region, what stands around it, and how the answer is to look.
+
+Also knows which language a file is in, because a model may be made for some only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.formats.base import Parser
+
+LINES_BEFORE = 60
+"""Lines above the region that go along as context."""
+LINES_AFTER = 30
+"""Lines below the region that go along as context."""
+
+REGION_INSTRUCTIONS = """\
+You rewrite one region of a source file. The user message holds the instruction, the lines around
+the region for orientation, and the region itself. Answer with the complete new text of the region
+and nothing else, between <region> and </region>: every line that should stay, unchanged and with
+its indentation, and every line that should change, changed. Do not repeat the lines around the
+region, do not use a code fence, do not explain. If an earlier answer of yours was cut off and a
+further instruction follows, answer again between <region> and </region>, but only with the lines
+that come behind the last line of that answer; never repeat what it holds.
+"""
+"""System text for chat models; an edit model was trained to do this and is not told."""
+
+
+class WrongLanguageError(UserError):
+    """The model is not made for the language of the file."""
+
+    code = "wrong-language"
+
+
+_LANGUAGES: Mapping[str, str] = {
+    ".c": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cs": "csharp",
+    ".css": "css",
+    ".go": "go",
+    ".h": "c",
+    ".hpp": "cpp",
+    ".html": "html",
+    ".java": "java",
+    ".js": "javascript",
+    ".json": "json",
+    ".jsx": "javascript",
+    ".kt": "kotlin",
+    ".lua": "lua",
+    ".md": "markdown",
+    ".php": "php",
+    ".py": "python",
+    ".pyi": "python",
+    ".pyw": "python",
+    ".rb": "ruby",
+    ".rs": "rust",
+    ".rst": "rst",
+    ".sh": "bash",
+    ".sql": "sql",
+    ".swift": "swift",
+    ".toml": "toml",
+    ".ts": "typescript",
+    ".tsx": "typescript",
+    ".txt": "text",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+
+
+def language_of(path: str, first_line: str = "") -> str:
+    """Name of the language of a file by its suffix or its ``#!`` line, or ``""``."""
+    known = _LANGUAGES.get(PurePosixPath(path).suffix.lower(), "")
+    if not known and first_line.startswith("#!") and "python" in first_line:
+        return "python"
+    return known
+
+
+def check_language(path: str, text: SourceText, facts: Mapping[str, str]) -> None:
+    """Refuse a file in a language which the model does not know.
+
+    Raises:
+        WrongLanguageError: The model names its languages and this file's is not among them.
+    """
+    languages = [name for name in facts.get("languages", "").replace(",", " ").split() if name]
+    if not languages or "any" in languages:
+        return
+    language = language_of(path, text.lines[0] if text.lines else "")
+    if language not in languages:
+        what = f"is {language}" if language else "is in no language it knows"
+        raise WrongLanguageError(
+            f"This model edits {' and '.join(languages)} only, and {path} {what}; "
+            "choose another model with --model or --endpoint."
+        )
+
+
+def longest_region(facts: Mapping[str, str]) -> int | None:
+    """Lines that the model rewrites at once, or ``None`` if it does not say."""
+    text = facts.get("max_region_lines", "")
+    return int(text) if text.isdigit() and int(text) > 0 else None
+
+
+def system_text(facts: Mapping[str, str]) -> str:
+    """The system text for a model with these facts."""
+    return REGION_INSTRUCTIONS if facts.get("prompt", "chat") == "chat" else ""
+
+
+def region_message(
+    path: str, text: SourceText, start: int, stop: int, region: str, instruction: str
+) -> str:
+    """The user message that asks for a rewrite.
+
+    Args:
+        path: The file, relative to the root.
+        text: The base text.
+        start: First base line of the region.
+        stop: End of the region, exclusive.
+        region: The region's text as it is proposed now (undecided hunks included).
+        instruction: What the person asks for.
+    """
+    from midstream.edits.request import RegionRequest, render_request
+
+    return render_request(
+        RegionRequest(
+            instruction=instruction,
+            region=region,
+            path=path,
+            language=language_of(path, text.lines[0] if text.lines else ""),
+            before=text.text(max(0, start - LINES_BEFORE), start),
+            after=text.text(stop, min(len(text.lines), stop + LINES_AFTER)),
+        )
+    )
+
+
+def region_parser(facts: Mapping[str, str], region: Sequence[str]) -> Parser:
+    """The parser for a model's answer.
+
+    Args:
+        facts: What is known about the model; an edit model writes the region and nothing else.
+        region: The region's lines.
+    """
+    from midstream.edits.formats.region import RegionParser
+
+    return RegionParser(region, bare=facts.get("prompt") == "edit-codec")

@@ -1,0 +1,164 @@
+"""Taking up an earlier session from its journal.
+
+The entries are fed into a fresh hunk store in their order, which gives the same hunks with the same
+ids.  Whether the last write reached the disk is seen from the disk.  Opens no file but the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from midstream.edits.documents import SourceText
+from midstream.edits.hunks import HunkState, HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.errors import UserError
+from midstream.pairing.recorder import Recorder, unpack
+from midstream.pairing.turns import Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.workspace.journal import JournalEntry
+
+
+class ResumeError(UserError):
+    """The journal cannot be followed; the session starts without it."""
+
+    code = "resume"
+
+
+class Replay:
+    """The state that a journal leads to.
+
+    Attributes:
+        hunks: All hunks and decisions.
+        files: Proposals by path.
+        digests: What each file had on disk when last read or written.
+        turns: All turns, oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.hunks = HunkStore()
+        self.files: dict[str, FileProposal] = {}
+        self.digests: dict[str, str | None] = {}
+        self.turns: list[Turn] = []
+        self._last_step = ""
+        self._writing: dict[str, str] | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Replay:
+        """Follow a journal to its end.
+
+        Raises:
+            ResumeError: It is damaged, was cut, or belongs to a version that worked otherwise.
+        """
+        from midstream.workspace.journal import Journal
+
+        replay = cls()
+        try:
+            replay.follow(Journal.read(path))
+        except OSError as error:
+            raise ResumeError(
+                f"The journal {path} cannot be read ({error.strerror}); starting without it."
+            ) from None
+        return replay
+
+    def follow(self, entries: Iterable[JournalEntry]) -> None:
+        """Apply entries in order.
+
+        Raises:
+            ResumeError: One of them does not fit.
+        """
+        for number, entry in enumerate(entries):
+            try:
+                self._apply(entry.kind, entry.data)
+            except (KeyError, ValueError, TypeError, IndexError) as error:
+                raise ResumeError(
+                    f"The last session cannot be taken up: its journal breaks at entry {number} "
+                    f"({error}). Accepted hunks are on disk; undecided ones are lost."
+                ) from None
+
+    def _apply(self, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == "base":
+            self._base(data["path"], unpack(data["data"]), data["digest"])
+        elif kind in ("begin", "redirect", "end"):
+            self._turn(kind, read_turn(data["turn"]))
+        elif kind == "text":
+            self.files[data["path"]].feed(data["text"])
+        elif kind in ("freeze", "resume", "finish", "abandon"):
+            getattr(self.files[data["path"]], kind)()
+        elif kind == "decide":
+            self.hunks.decide(data["ids"], HunkState(data["state"]), data["note"])
+            self._step(kind)
+        elif kind == "undo":
+            self.hunks.undo()
+            self._step(kind)
+        elif kind == "redo":
+            self.hunks.redo()
+            self._step(kind)
+        elif kind == "writing":
+            self._writing = data["digests"]
+        elif kind == "wrote":
+            self.digests.update(data["digests"])
+            self._writing = None
+        else:
+            raise ValueError(f"unknown entry {kind!r}")
+
+    def _base(self, path: str, data: bytes, digest: str) -> None:
+        text = SourceText.from_bytes(data)
+        if path in self.files:
+            self.files[path].advance(text)
+        else:
+            self.files[path] = FileProposal(path, text, self.hunks)
+        self.digests[path] = digest
+
+    def _turn(self, kind: str, turn: Turn) -> None:
+        if kind == "end":
+            self.turns = [turn if known.id == turn.id else known for known in self.turns]
+            return
+        if kind == "begin":
+            self.files[turn.path].begin(turn.start, turn.stop)
+        self.turns.append(turn)
+
+    def _step(self, kind: str) -> None:
+        self._last_step = kind
+        self._writing = None
+
+    def tidy(self, recorder: Recorder, on_disk: Mapping[str, str | None]) -> None:
+        """Bring what was cut off to an end.
+
+        Args:
+            recorder: Notes what is done, so that the journal can be followed once more.
+            on_disk: Digest of every file of ``files`` now.
+        """
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            if all(on_disk.get(path) == digest for path, digest in writing.items()):
+                self.digests.update(writing)
+                recorder.wrote(writing)
+            else:
+                back = "redo" if self._last_step == "undo" else "undo"
+                (self.hunks.redo if back == "redo" else self.hunks.undo)()
+                recorder.travel(back)
+        for path, proposal in self.files.items():
+            if proposal.current is not None:
+                proposal.abandon()
+                recorder.mark("abandon", path)
+        for turn in self.turns:
+            if turn.running:
+                turn.status = TurnStatus.STOPPED
+                recorder.end(turn)
+
+
+def read_turn(data: Mapping[str, Any]) -> Turn:
+    """A turn as it stands in an entry.
+
+    Raises:
+        TypeError: A field is missing.
+        ValueError: The status is not known.
+    """
+    known = {field.name for field in fields(Turn)}
+    turn = Turn(**{name: value for name, value in data.items() if name in known})
+    turn.status = TurnStatus(turn.status)
+    return turn
