@@ -42,7 +42,7 @@ def test_agrees_with_the_reference(tmp_path: Path, lengths: str, shares: bool | 
     decoder.load_rows(saved, 40)
     np.testing.assert_allclose(decoder.run(IDS[40:60], 40), REFERENCE[40:60], atol=1e-3)
     # A padded row changes nothing for the one that was asked for.
-    padded = decoder.run(IDS[60:61], 60, rows=2)
+    padded = decoder.run(IDS[60:61], 60, exact=True)
     assert padded.shape == (1, SHAPE.vocab)
     np.testing.assert_allclose(padded[0], REFERENCE[60], atol=1e-3)
 
@@ -71,10 +71,10 @@ def test_rows_do_not_depend_on_their_number(tmp_path: Path, weights: str, thread
     graph = build(shape, random_weights(shape, 3), weights)
     decoder = Decoder(bare_folder(tmp_path, shape, graph), threads=threads)
     pairs = np.concatenate([decoder.run(IDS[p : p + 2], p).copy() for p in range(0, 120, 2)])
-    padded = np.concatenate([decoder.run(IDS[p : p + 1], p, rows=2).copy() for p in range(120)])
+    padded = np.concatenate([decoder.run(IDS[p : p + 1], p, exact=True).copy() for p in range(120)])
     np.testing.assert_array_equal(pairs, padded)
-    for count in (3, 5, 8, 17, 40, 120):
-        rows = [decoder.run(IDS[p : p + count], p, rows=2).copy() for p in range(0, 120, count)]
+    for count in (3, 5, 8, 17, 33, 65, 97, 120):
+        rows = [decoder.run(IDS[p : p + count], p, exact=True).copy() for p in range(0, 120, count)]
         np.testing.assert_array_equal(np.concatenate(rows), pairs)
     # Rows that were only filled in are the same rows.
     decoder.fill(IDS[:100], 0)

@@ -1,6 +1,7 @@
 """Random-weight decoder graphs and a NumPy reference of the same mathematics, for engine tests.
 
-Llama shape: RMS norms, grouped-query attention with rotary embeddings, SwiGLU, tied embeddings.
+Llama shape: RMS norms, grouped-query attention with rotary embeddings, SwiGLU, and an output matrix
+of its own (a random tied one only repeats its input).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def random_weights(shape: Shape, seed: int = 0, gain: float = 1.0) -> dict[str, 
     w: dict[str, Array] = {
         "embed": rng.standard_normal((shape.vocab, shape.dim)).astype(np.float32),
         "norm": np.ones(shape.dim, np.float32),
+        "head": matrix(shape.dim, shape.vocab),
     }
     for i in range(shape.layers):
         w[f"{i}.norm1"] = rng.uniform(0.5, 1.5, shape.dim).astype(np.float32)
@@ -87,7 +89,7 @@ def reference_logits(shape: Shape, w: dict[str, Array], ids: list[int]) -> Array
         x = x + np.einsum("hqk,khd->qhd", p, v).reshape(n, -1) @ w64[f"{i}.out"]
         gate, up = np.split(norm(x, w64[f"{i}.norm2"]) @ w64[f"{i}.gate_up"], 2, -1)
         x = x + (gate / (1 + np.exp(-gate)) * up) @ w64[f"{i}.down"]
-    return norm(x, w64["norm"]) @ w64["embed"].T
+    return norm(x, w64["norm"]) @ w64["head"]
 
 
 def quantize(weight: Array, bits: int, block: int) -> tuple[Array, Array]:
@@ -242,7 +244,7 @@ def build(
             epsilon=shape.eps,
         )
         h, x = f"{i}.next", f"{i}.res"
-    logits = matmul(h, w["embed"].T, "logits_out")
+    logits = matmul(h, w["head"], "logits_out")
     node("Identity", [logits], ["logits"])
     graph = helper.make_graph(nodes, "tiny", inputs, outputs, inits)
     return helper.make_model(

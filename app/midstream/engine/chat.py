@@ -37,10 +37,10 @@ class ChatPrompt:
                 "chat_template.jinja; this model cannot be talked to."
             )
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = time.strftime
+        # What transformers offers to templates beyond jinja2 itself.
+        offered: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": time.strftime}
         try:
-            self._template: Any = environment.from_string(folder.chat_template)
+            self._template: Any = environment.from_string(folder.chat_template, globals=offered)
         except TemplateError as error:
             raise ModelFolderError(
                 f"The chat template of {folder.path} is wrong: {error}."

@@ -20,11 +20,11 @@ class CopyPointer:
     """A place in a text that the output follows.
 
     Attributes:
-        at: index of the token expected next; None when the output departs from it.
+        at: index of the token expected next; None when the output left the text.
     """
 
     def __init__(self, text: Sequence[int], at: int | None, shortest: int = 1) -> None:
-        """Follow `text` from `at` on; shorter matches than `shortest` never set the pointer anew."""
+        """Follow `text` from `at` on; matches below `shortest` tokens never set the pointer anew."""
         self.text = list(text)
         self.at = at
         self._last = at or 0
@@ -53,10 +53,15 @@ class CopyPointer:
             self._last = self.at
 
     def _resync(self, output: Sequence[int]) -> int | None:
-        """Return the index behind the longest match with the output's end, the nearest one."""
+        """Return the index behind the longest match with the output's end, the nearest one.
+
+        A match at the very end of the text leads nowhere and does not count.
+        """
         best: tuple[int, int] | None = None
         found: int | None = None
         for index in self._places.get(output[-1], ()):
+            if index + 1 == len(self.text):
+                continue
             length = 1
             while (
                 length < LONGEST_MATCH

@@ -210,8 +210,9 @@ def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -
         value = table.get(key)
         if isinstance(value, int) and value > 1:
             return value
-    named = "model.context_length" if model else "max_position_embeddings"
-    where = path / ("genai_config.json" if model else "config.json")
+    genai = (path / "genai_config.json").is_file()
+    named = "model.context_length" if genai else "max_position_embeddings"
+    where = path / ("genai_config.json" if genai else "config.json")
     raise ModelFolderError(f"{where} does not say how long a context may be ({named}).")
 
 

@@ -28,9 +28,6 @@ from midstream.engine.types import FinishReason, Piece, Usage
 PREFILL_CHUNK = 128
 """Prompt tokens per run: long enough for the matrix kernels, short enough to stop in between."""
 
-EXACT_ROWS = 2
-"""Rows that every run has at least where drafts may be verified."""
-
 
 class ModelGeneration:
     """One generation on one decoder; see `types.Generation` for what callers may do with it.
@@ -71,7 +68,7 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._generate = generate
-        self._rows = EXACT_ROWS if plan.draft_ids else 1
+        self._exact = bool(plan.draft_ids)
         self._drafter = (
             Drafter(plan.draft_ids, plan.prompt_ids, first=drafting.first, most=drafting.most)
             if drafting is not None and plan.draft_ids and decoder.all_rows
@@ -132,7 +129,7 @@ class ModelGeneration:
         self.usage.cached_tokens = past
         while past < len(prompt) - 1 and not self._stop.is_set():
             chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
-            self._decoder.fill(chunk, past, rows=self._rows)
+            self._decoder.fill(chunk, past, exact=self._exact)
             self._cache.extend(chunk)
             past += len(chunk)
 
@@ -145,7 +142,7 @@ class ModelGeneration:
                 return
             draft = self._drafter.propose(left - 1) if self._drafter else []
             past = len(self._cache.tokens)
-            logits = self._decoder.run([current, *draft], past, rows=self._rows)
+            logits = self._decoder.run([current, *draft], past, exact=self._exact)
             tokens = self._verify(draft, logits)
             self._cache.extend([current, *tokens[:-1]])
             if self._drafter:

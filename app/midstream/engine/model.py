@@ -9,7 +9,7 @@ from pathlib import Path
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
-from midstream.engine.loop import EXACT_ROWS, ModelGeneration
+from midstream.engine.loop import ModelGeneration
 from midstream.engine.plan import PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prompts import prompt_style
@@ -69,12 +69,13 @@ class OnnxModel:
         if self._closed:
             raise RuntimeError("the model is closed")
         plan = self._style.plan(request)
-        # The rows that pad a run need room too.
-        room = self.decoder.context_length - (EXACT_ROWS - 1) - len(plan.prompt_ids)
+        # An exact run may need one more row than it has tokens.
+        most = self.decoder.context_length - 1
+        room = most - len(plan.prompt_ids)
         if room < 1:
             raise PromptTooLongError(
                 f"The prompt has {len(plan.prompt_ids)} tokens and {self.name} reads at most "
-                f"{self.decoder.context_length - EXACT_ROWS}; select a smaller part."
+                f"{most - 1}; select a smaller part."
             )
         wanted = request.max_output_tokens
         generation = ModelGeneration(

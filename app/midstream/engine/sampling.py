@@ -48,9 +48,9 @@ class Sampler:
             return int(logits.argmax())
         chances = self.probabilities(logits)
         # Inverse transform: one uniform number, whatever the filters leave.
-        total = np.cumsum(chances)
-        draw = self._random.random() * total[-1]
-        return int(np.searchsorted(total, draw, side="right"))
+        total: Array = np.cumsum(chances)
+        draw = self._random.random() * float(total[-1])
+        return int(np.count_nonzero(total <= draw))
 
     def probabilities(self, logits: Array) -> Array:
         """Return the float64 distribution [vocab] that `pick` draws from (temperature above 0)."""

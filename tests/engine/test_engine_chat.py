@@ -1,0 +1,106 @@
+"""Chat models: templates in a sandbox, special tokens, drafts from a region in the message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from folders import write_folder
+
+from midstream.edits.request import RegionRequest, render_request
+from midstream.engine.chat import ChatDecoder, ChatPrompt
+from midstream.engine.folder import ModelFolderError, read_folder
+from midstream.engine.model import OnnxModel
+from midstream.engine.plan import PromptError
+from midstream.engine.prompts import load_tokenizer
+from midstream.engine.types import GenerateRequest, Message
+
+HELLO = GenerateRequest(messages=(Message("user", "Hello!"),), instructions="Be brief.")
+
+
+def prompt_of(path: Path, template: str | None = None) -> ChatPrompt:
+    write_folder(path, prompt="chat")
+    if template is not None:
+        config = {"chat_template": template, "bos_token": {"content": "<pad>"}}
+        (path / "tokenizer_config.json").write_text(json.dumps(config))
+    folder = read_folder(path)
+    return ChatPrompt(folder, load_tokenizer(folder))
+
+
+def test_the_template_writes_the_prompt(tmp_path: Path) -> None:
+    prompt = prompt_of(tmp_path)
+    assert prompt.render(HELLO) == "<system>Be brief.<user>Hello!<assistant>"
+    plan = prompt.plan(HELLO)
+    tokenizer = load_tokenizer(read_folder(tmp_path))
+    assert plan.prompt_ids[0] == tokenizer.token_to_id("<system>")
+    assert plan.prompt_ids[-1] == tokenizer.token_to_id("<assistant>")
+    assert plan.draft_ids == []
+    assert plan.stop_ids == {tokenizer.token_to_id("<eos>")}
+
+
+def test_special_tokens_are_known_to_the_template(tmp_path: Path) -> None:
+    prompt = prompt_of(
+        tmp_path, "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    )
+    assert prompt.render(HELLO) == "<pad>Be brief.Hello!"
+
+
+def test_a_template_may_refuse(tmp_path: Path) -> None:
+    prompt = prompt_of(tmp_path, "{{ raise_exception('no system role') }}")
+    with pytest.raises(PromptError, match="no system role"):
+        prompt.plan(HELLO)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ cycler.__init__.__globals__.os.popen('true').read() }}",
+        "{% for m in messages %}{{ m.clear() }}{% endfor %}",
+    ],
+)
+def test_a_template_is_kept_in_its_box(tmp_path: Path, attack: str) -> None:
+    with pytest.raises(PromptError):
+        prompt_of(tmp_path, attack).plan(HELLO)
+
+
+def test_missing_and_broken_templates_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match="chat template of"):
+        prompt_of(tmp_path, "{% for %}")
+    (tmp_path / "tokenizer_config.json").unlink()
+    folder = read_folder(tmp_path)
+    with pytest.raises(ModelFolderError, match="holds no chat template"):
+        ChatPrompt(folder, load_tokenizer(folder))
+
+
+def test_a_region_is_the_draft(tmp_path: Path) -> None:
+    prompt = prompt_of(tmp_path)
+    region = "def total(items):\n    return 0\n"
+    text = render_request(RegionRequest(instruction="add a docstring", region=region))
+    plan = prompt.plan(GenerateRequest(messages=(Message("user", text),)))
+    decoder = plan.decoder
+    assert "".join(decoder.feed(token) for token in plan.draft_ids) == region
+
+
+def test_text_comes_out_whole_characters_only(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    tokenizer = load_tokenizer(read_folder(tmp_path))
+    eos = tokenizer.token_to_id("<eos>")
+    ids = tokenizer.encode("naïve €5 🙂 done", add_special_tokens=False).ids
+    decoder = ChatDecoder(tokenizer, frozenset({eos}))
+    pieces = [decoder.feed(token) for token in [*ids, eos]]
+    assert "".join(pieces) == "naïve €5 🙂 done"
+    assert all("�" not in piece for piece in pieces)
+    assert "" in pieces
+
+
+def test_a_chat_model_talks(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    model = OnnxModel(read_folder(tmp_path), threads=1)
+    generation = model.start(
+        GenerateRequest(messages=HELLO.messages, max_output_tokens=12, temperature=1.0, seed=4)
+    )
+    pieces = list(generation)
+    assert sum(piece.tokens for piece in pieces) == generation.usage.output_tokens
+    assert "".join(piece.text for piece in pieces)

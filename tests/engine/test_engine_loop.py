@@ -1,0 +1,177 @@
+"""Speculative decoding on real graphs: drafts change the cost of a text and never the text."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from folders import bare_folder
+from tiny import Shape, build, random_weights
+
+from midstream.engine.decoder import Decoder
+from midstream.engine.folder import Drafting
+from midstream.engine.loop import ModelGeneration
+from midstream.engine.plan import Plan
+from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.sampling import Sampler
+from midstream.engine.types import FinishReason, Usage
+
+
+class Spelled:
+    """A text decoder that writes token ids as words."""
+
+    def feed(self, token_id: int) -> str:
+        return f"{token_id} "
+
+    def finish(self) -> str:
+        return "."
+
+
+class Bench:
+    """A decoder with its cache, and generations from bare token lists."""
+
+    def __init__(self, folder: Path, shape: Shape, weights: str, seed: int, **more: Any) -> None:
+        graph = build(shape, random_weights(shape, seed), weights)
+        self.decoder = Decoder(bare_folder(folder, shape, graph, **more), threads=1)
+        self.cache = PrefixCache(self.decoder)
+        self.lock = threading.Lock()
+
+    def generate(
+        self,
+        prompt: list[int],
+        draft: list[int],
+        *,
+        drafting: Drafting | None,
+        limit: int = 40,
+        stop: frozenset[int] = frozenset(),
+        sampler: Sampler | None = None,
+        fresh: bool = True,
+    ) -> tuple[list[int], Usage]:
+        if fresh:
+            self.cache.clear()
+        generation = ModelGeneration(
+            Plan(prompt, draft, stop, Spelled()),
+            self.decoder,
+            self.cache,
+            self.lock,
+            sampler=sampler or Sampler(),
+            limit=limit,
+            drafting=drafting,
+        )
+        text = "".join(piece.text for piece in generation)
+        ended = text.endswith(".")
+        assert generation.finish_reason is (FinishReason.STOP if ended else FinishReason.LENGTH)
+        return [int(word) for word in text.removesuffix(".").split()], generation.usage
+
+
+def damaged(tokens: list[int], rng: np.random.Generator, vocab: int) -> list[int]:
+    """A source that the output is an edit of: some tokens replaced, dropped, put in."""
+    out: list[int] = []
+    for token in tokens:
+        chance = rng.random()
+        if chance < 0.05:
+            out.append(int(rng.integers(vocab)))
+        elif chance < 0.1:
+            out += [int(rng.integers(vocab)), token]
+        elif chance > 0.05 + 0.9:
+            continue
+        else:
+            out.append(token)
+    return out or [0]
+
+
+GRAPHS = [
+    ("fp32", Shape(), {}),
+    ("int4", Shape(vocab=500, dim=128, layers=3, heads=4, kv_heads=1, ffn=256), {}),
+    ("int8", Shape(vocab=500, dim=128, layers=2, heads=2, kv_heads=2, ffn=192), {}),
+    ("fp32", Shape(), {"shares_cache": False}),
+]
+
+
+@pytest.mark.parametrize(("weights", "shape", "more"), GRAPHS)
+def test_drafted_text_is_the_undrafted_text(
+    tmp_path: Path, weights: str, shape: Shape, more: dict[str, Any]
+) -> None:
+    bench = Bench(tmp_path, shape, weights, seed=5, **more)
+    rng = np.random.default_rng(7)
+    forwards = plain_forwards = accepted = 0
+    for _ in range(60):
+        prompt = [int(i) for i in rng.integers(0, shape.vocab, int(rng.integers(2, 60)))]
+        plain, plain_usage = bench.generate(prompt, [0], drafting=None)
+        source = damaged(plain, rng, shape.vocab)
+        for drafting in (Drafting(4, 16), Drafting(1, 3)):
+            drafted, usage = bench.generate(prompt, source, drafting=drafting)
+            assert drafted == plain
+            assert usage.output_tokens == len(plain)
+        forwards += usage.forwards
+        accepted += usage.accepted_tokens
+        plain_forwards += plain_usage.forwards
+    # The comparison means something only if drafts were taken and refused.
+    assert accepted > 0.5 * plain_forwards
+    assert forwards < 0.7 * plain_forwards
+
+
+def test_a_cached_prefix_gives_the_same_text(tmp_path: Path) -> None:
+    weights, shape, _ = GRAPHS[1]
+    bench = Bench(tmp_path, shape, weights, seed=2)
+    rng = np.random.default_rng(3)
+    stem = [int(i) for i in rng.integers(0, shape.vocab, 90)]
+    for length in range(1, 90, 3):
+        prompt = stem[:length] + [int(i) for i in rng.integers(0, shape.vocab, 7)]
+        cold, _ = bench.generate(prompt, [0], drafting=Drafting())
+        bench.generate([*stem, 1], [0], drafting=Drafting())
+        warm, usage = bench.generate(prompt, [0], drafting=Drafting(), fresh=False)
+        assert usage.cached_tokens >= length
+        assert warm == cold
+
+
+def test_a_draft_ends_at_a_stop_token(tmp_path: Path) -> None:
+    weights, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, weights, seed=5)
+    prompt = [3, 1, 4, 1, 5]
+    plain, _ = bench.generate(prompt, [0], drafting=None)
+    stop = frozenset({plain[9]})
+    first = plain.index(plain[9])
+    for drafting in (None, Drafting(16, 16)):
+        drafted, _ = bench.generate(prompt, plain, drafting=drafting, stop=stop)
+        assert drafted == plain[: first + 1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 16])
+def test_a_draft_does_not_pass_the_limit(tmp_path: Path, limit: int) -> None:
+    weights, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, weights, seed=5)
+    plain, _ = bench.generate([3, 1, 4], [0], drafting=None)
+    drafted, _ = bench.generate([3, 1, 4], plain, drafting=Drafting(8, 8), limit=limit)
+    assert drafted == plain[:limit]
+
+
+def test_the_context_can_be_filled_to_its_end(tmp_path: Path) -> None:
+    shape = Shape(max_len=48)
+    bench = Bench(tmp_path, shape, "fp32", seed=5)
+    plain, _ = bench.generate([3, 1, 4], [0], drafting=None, limit=44)
+    drafted, usage = bench.generate([3, 1, 4], plain, drafting=Drafting(8, 8), limit=44)
+    assert drafted == plain
+    assert usage.output_tokens == 44
+
+
+def test_sampled_text_with_a_seed_does_not_depend_on_drafts(tmp_path: Path) -> None:
+    weights, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, weights, seed=5)
+    texts: set[tuple[int, ...]] = set()
+    taken = 0
+    for seed in range(20):
+        plain, _ = bench.generate(
+            [3, 1, 4], [0], drafting=None, sampler=Sampler(temperature=3.0, seed=seed)
+        )
+        drafted, usage = bench.generate(
+            [3, 1, 4], plain, drafting=Drafting(), sampler=Sampler(temperature=3.0, seed=seed)
+        )
+        assert drafted == plain
+        texts.add(tuple(plain))
+        taken += usage.accepted_tokens
+    assert len(texts) == 20
+    assert taken > 100
