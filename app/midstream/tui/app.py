@@ -1,0 +1,180 @@
+"""The Textual application: themes, keys, one review screen, and the session behind it.
+
+The first paint comes before the session is opened, because opening it imports the wire and the file watcher.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from midstream.errors import UsageError, UserError
+from midstream.resources import themes_dir
+from midstream.tui.glyphs import ASCII, UNICODE
+from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
+from midstream.tui.screens.review import ReviewScreen
+from midstream.tui.terminal import teach_alt_enter
+from midstream.tui.themes import DEFAULT_THEME, Palette, load_themes
+
+if TYPE_CHECKING:
+    from midstream.demo import DemoInfo
+    from midstream.pairing.session import PairingSession
+    from midstream.responses.endpoint import Endpoint
+    from midstream.settings import Settings
+
+
+class MidstreamApp(App[None]):
+    """The program on one folder.
+
+    Args:
+        root: The folder.
+        settings: What the person configured.
+        demo: The example project, when this is the demo.
+        resume: The journal of an earlier session to take up again.
+        open_file: A file to show at once, relative to the folder.
+        endpoint: A model server to use instead of the configured one.
+        replay: A script for the built-in server to play instead of running a model.
+    """
+
+    TITLE = "Midstream"
+    CSS_PATH = "screens/review.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="quit.app")
+    ]
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        *,
+        demo: DemoInfo | None = None,
+        resume: Path | None = None,
+        open_file: str | None = None,
+        endpoint: Endpoint | None = None,
+        replay: Path | None = None,
+    ) -> None:
+        self.root = root.resolve()
+        self.settings = settings
+        self.demo = demo
+        self.glyphs = ASCII if settings.ascii else UNICODE
+        self.keys = keys_of(settings.keys)
+        self.palettes, self._theme_errors = load_themes(themes_dir())
+        self.palette: Palette = self._first_palette()
+        self.session: PairingSession | None = None
+        self.failure: UserError | None = None
+        self._resume = resume
+        self._open_file = open_file
+        self._endpoint = endpoint
+        self._replay = replay
+        super().__init__()
+        for palette in self.palettes.values():
+            self.register_theme(palette.to_textual())
+        self.theme = f"midstream-{self.palette.name}"
+        self.set_keymap(self.keys)
+        self.review = ReviewScreen(demo)
+
+    def _first_palette(self) -> Palette:
+        if not self.palettes:
+            raise UsageError(f"No theme could be loaded from {themes_dir()}; reinstall Midstream.")
+        wanted = self.settings.theme
+        if wanted is None:
+            return self.palettes.get(DEFAULT_THEME) or next(iter(self.palettes.values()))
+        if wanted not in self.palettes:
+            known = ", ".join(self.palettes)
+            raise UsageError(f'There is no theme "{wanted}"; known are {known}.')
+        return self.palettes[wanted]
+
+    def get_default_screen(self) -> ReviewScreen:
+        """The review screen."""
+        return self.review
+
+    async def on_mount(self) -> None:
+        """Open the session once the first frame is on screen."""
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        self.run_worker(self._open_session(), group="open", exit_on_error=True)
+
+    async def _open_session(self) -> None:
+        from midstream.pairing.session import PairingSession
+
+        try:
+            session = await PairingSession.open(
+                self.root,
+                settings=self.settings,
+                endpoint=self._endpoint,
+                replay=self._replay,
+                resume=self._resume,
+            )
+        except UserError as error:
+            self.failure = error
+            self.exit(return_code=error.exit_code)
+            return
+        self.session = session
+        self.review.attach(session)
+        if self._open_file is not None:
+            self.review.show_path(self._open_file, focus=False)
+        for sentence in [*map(str, self._theme_errors), *clashes(self.keys)]:
+            self.review.say("warning", sentence)
+        gc.collect()
+        gc.freeze()
+
+    async def on_unmount(self) -> None:
+        """End the session with the screen."""
+        gc.enable()
+        if self.session is not None:
+            await self.session.close()
+
+    def use_theme(self, name: str) -> None:
+        """Draw with another theme from now on."""
+        palette = self.palettes.get(name)
+        if palette is None or palette is self.palette:
+            return
+        self.palette = palette
+        self.theme = f"midstream-{name}"
+        self.review.set_palette(palette)
+
+    def key_for(self, action_id: str) -> str:
+        """The first key of an action, as people write it."""
+        return first_key(self.keys, action_id)
+
+    def all_keys_for(self, action_id: str) -> str:
+        """All keys of an action."""
+        return all_keys(self.keys, action_id)
+
+
+def run_app(
+    root: Path,
+    settings: Settings,
+    *,
+    demo: DemoInfo | None = None,
+    resume: Path | None = None,
+    replay: Path | None = None,
+) -> int:
+    """Run the program on a folder, or on the folder of a file which is then shown.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UserError: The folder, the theme or the session cannot be used.
+    """
+    open_file: str | None = None
+    if root.is_file():
+        root, open_file = root.parent, root.name
+    elif not root.is_dir():
+        raise UsageError(f"{root} is not a file or a folder; name one that exists.")
+    teach_alt_enter()
+    os.environ.setdefault("ESCDELAY", "25")
+    app = MidstreamApp(root, settings, demo=demo, resume=resume, open_file=open_file, replay=replay)
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    return app.return_code or 0

@@ -1,0 +1,89 @@
+"""The tokens of the rows on screen: one lexer for the base text, one for each text that streams in."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Final
+
+from midstream.edits.lexing import LineLexer, Span
+from midstream.edits.rows import RowKind
+from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
+
+PAINT_BUDGET_S: Final = 0.006
+"""How long one paint may lex ahead to colour the rows it shows."""
+IDLE_BUDGET_S: Final = 0.004
+"""How long one idle step lexes ahead."""
+_STEP: Final = 48
+"""Lines between two looks at the clock."""
+
+
+def advance_for(lexer: LineLexer, stop: int, seconds: float) -> bool:
+    """Lex towards line ``stop`` for about some seconds; says whether it was reached."""
+    deadline = perf_counter() + seconds
+    while not lexer.advance(stop, limit=_STEP):
+        if perf_counter() > deadline:
+            return False
+    return True
+
+
+class FileSyntax:
+    """Lexers of one file and its segments.
+
+    Args:
+        view: The rows whose tokens are wanted.
+    """
+
+    def __init__(self, view: FileView) -> None:
+        self._view = view
+        self._base_text = view.proposal.base
+        self._base = LineLexer(view.proposal.path, self._base_text.lines)
+        self._streams: dict[int, tuple[SegmentRuns, LineLexer]] = {}
+
+    def sync(self) -> None:
+        """Take in what has streamed in since the last time."""
+        view = self._view
+        if view.proposal.base is not self._base_text:
+            self._base_text = view.proposal.base
+            self._base = LineLexer(view.proposal.path, self._base_text.lines)
+            self._streams.clear()
+        for number, runs in enumerate(view.segments):
+            known = self._streams.get(number)
+            if known is None or known[0] is not runs:
+                advance_for(self._base, runs.segment.start, PAINT_BUDGET_S)
+                start = min(runs.segment.start, self._base.ready)
+                stack = self._base.stack_at(start) if start == runs.segment.start else None
+                known = (runs, LineLexer(view.proposal.path, stack=stack))
+                self._streams[number] = known
+            lexer = known[1]
+            lines = runs.new_lines
+            if len(lexer) < len(lines):
+                lexer.append(lines[len(lexer) :])
+            pending = [row for row in runs.segment.tail() if row.kind is RowKind.PENDING]
+            missing = len(lines) + len(pending) - len(lexer)
+            if missing > 0:
+                lexer.append(row.text for row in pending[-missing:])
+            advance_for(lexer, len(lexer), PAINT_BUDGET_S)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the whole base text has been passed."""
+        return self._base.ready >= len(self._base)
+
+    def advance(self) -> bool:
+        """Lex a little further while nothing else is to do; says whether there is more."""
+        return not advance_for(self._base, len(self._base), IDLE_BUDGET_S)
+
+    def is_ready(self, row: ViewRow) -> bool:
+        """Whether a row's tokens are known or never will be."""
+        return row.source >= 0 or row.line < self._base.ready
+
+    def spans(self, row: ViewRow) -> tuple[Span, ...]:
+        """The tokens of a row, ``()`` while they are not known."""
+        if row.source < 0:
+            if row.line >= self._base.ready:
+                advance_for(self._base, row.line + 1, PAINT_BUDGET_S)
+            return self._base.spans(row.line)
+        known = self._streams.get(row.source)
+        if known is None:
+            return ()
+        return known[1].preview(row.text) if row.look is Look.WRITING else known[1].spans(row.line)

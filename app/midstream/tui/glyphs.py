@@ -1,0 +1,107 @@
+"""The characters the screen draws with: one set for Unicode terminals, one for ASCII."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.edits.hunks import HunkState
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of characters; every one is a single cell wide.
+
+    Attributes:
+        light: State light of the status row.
+        bar: Hunk bar beside changed rows.
+        scope: Bar beside the rows an instruction would get.
+        cursor: Mark of the cursor row.
+        pending: Sign of a row that is not decided yet.
+        writing: Sign of the row that is being written.
+        fold: Mark of a folded block.
+        prompt: Mark before the composer's text.
+        ellipsis: Cut-off text.
+        separator: Between facts on one line.
+        rule: Horizontal line.
+        spark: Eight or fewer levels, lowest first.
+        states: First-row mark by hunk state.
+    """
+
+    light: str
+    bar: str
+    scope: str
+    cursor: str
+    pending: str
+    writing: str
+    fold: str
+    prompt: str
+    ellipsis: str
+    separator: str
+    rule: str
+    up: str
+    down: str
+    spark: str
+    states: dict[HunkState, str]
+
+
+UNICODE = Glyphs(
+    light="●",
+    bar="▎",
+    scope="▏",
+    cursor="▸",
+    pending="~",
+    writing="▌",
+    fold="⋯",
+    prompt="❯",
+    ellipsis="…",
+    separator="·",
+    rule="─",
+    up="↑",
+    down="↓",
+    spark="▁▂▃▄▅▆▇█",
+    states={
+        HunkState.STREAMING: "▎",
+        HunkState.SETTLED: "▌",
+        HunkState.ACCEPTED: "✓",
+        HunkState.REJECTED: "✗",
+        HunkState.CONFLICT: "!",
+        HunkState.QUARANTINED: "⚑",
+        HunkState.SUPERSEDED: "↷",
+    },
+)
+
+ASCII = Glyphs(
+    light="*",
+    bar="|",
+    scope=":",
+    cursor=">",
+    pending="~",
+    writing="_",
+    fold="=",
+    prompt=">",
+    ellipsis="~",
+    separator="-",
+    rule="-",
+    up="^",
+    down="v",
+    spark=".:-=+*#@",
+    states={
+        HunkState.STREAMING: "|",
+        HunkState.SETTLED: "|",
+        HunkState.ACCEPTED: "y",
+        HunkState.REJECTED: "n",
+        HunkState.CONFLICT: "!",
+        HunkState.QUARANTINED: "X",
+        HunkState.SUPERSEDED: "s",
+    },
+)
+
+
+def sparkline(values: list[float], glyphs: Glyphs, width: int) -> str:
+    """The last ``width`` values as bars, scaled to the largest of them."""
+    shown = values[-width:]
+    peak = max(shown, default=0.0)
+    if peak <= 0 or len(shown) < 3:
+        return ""
+    top = len(glyphs.spark) - 1
+    return "".join(glyphs.spark[round(value / peak * top)] for value in shown)

@@ -1,0 +1,121 @@
+"""Deciding hunks: the hunk is chosen when the key is pressed, the cursor goes on at once, the disk follows."""
+
+from __future__ import annotations
+
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.tui.screens.moving import MoveActions
+
+
+class DecideActions(MoveActions):
+    """Actions of the group "Decide"."""
+
+    def action_accept(self) -> None:
+        """Accept the hunk under the cursor and go on."""
+        hunk = self._target(HunkState.ACCEPTED)
+        session = self.session
+        if hunk is None or session is None:
+            return
+        hunk_id = hunk.id
+        self._go_on(hunk)
+        self.in_order(lambda: session.accept(hunk_id))
+
+    def action_reject(self) -> None:
+        """Reject the hunk under the cursor and go on."""
+        hunk = self._target(HunkState.REJECTED)
+        session = self.session
+        if hunk is None or session is None:
+            return
+        hunk_id = hunk.id
+        self._go_on(hunk)
+        self.in_order(lambda: session.reject(hunk_id))
+
+    def _target(self, wanted: HunkState) -> Hunk | None:
+        """The hunk under the cursor if it can get this decision; else go to one that can."""
+        hunk = self.hunk
+        if hunk is None:
+            if not self.to_hunk(forward=True, undecided=True):
+                self.action_next_undecided()
+            return None
+        if hunk.state is HunkState.STREAMING:
+            self.say("info", "This hunk is still being written; it can be decided as soon as it settles.")
+            return None
+        if hunk.state is wanted or not hunk.decidable:
+            if hunk.state is HunkState.CONFLICT:
+                self.say("warning", "The file changed where this hunk would go; ask for the edit again.")
+            self.action_next_undecided()
+            return None
+        return hunk
+
+    def _go_on(self, hunk: Hunk) -> None:
+        """Move to the next undecided hunk below, else to the first one above, else stay."""
+        self.hush()
+        view, pane = self.view, self.pane
+        if view is None:
+            return
+        rows = view.rows_of(hunk.id)
+        pane.detach()
+        pane.anchor = None
+        row = view.next_hunk(pane.cursor, forward=True, undecided=True)
+        if row is None:
+            row = view.next_hunk(-1, forward=True, undecided=True)
+        if row is not None and (rows is None or not rows[0] <= row < rows[1]):
+            target = view.hunk_at(row)
+            place = None if target is None else view.rows_of(target.id)
+            if place is not None:
+                pane.show_rows(*place)
+            pane.go_to(row)
+        elif rows is not None:
+            pane.go_to(rows[0])
+
+    def action_accept_rest(self) -> None:
+        """Accept every undecided hunk of this file."""
+        self._rest(accept=True)
+
+    def action_reject_rest(self) -> None:
+        """Reject every undecided hunk of this file."""
+        self._rest(accept=False)
+
+    def _rest(self, *, accept: bool) -> None:
+        session, path = self.session, self.path
+        if session is None or not path:
+            return
+
+        async def work() -> None:
+            count = await (session.accept_rest(path) if accept else session.reject_rest(path))
+            words = "accepted and written" if accept else "rejected"
+            many = f"{count} hunk{'s' * (count != 1)}"
+            key = self.program.key_for("decision.undo")
+            self.say("info", f"{many} {words}; {key} takes it back." if count else "No hunk waits for a decision here.")
+
+        self.in_order(work)
+
+    def action_undo(self) -> None:
+        """Take the last decision back."""
+        self._travel(back=True)
+
+    def action_redo(self) -> None:
+        """Make the decision again that was taken back."""
+        self._travel(back=False)
+
+    def _travel(self, *, back: bool) -> None:
+        session = self.session
+        if session is None:
+            return
+
+        async def work() -> None:
+            ids = await (session.undo() if back else session.redo())
+            if not ids:
+                self.say("info", "There is no decision to take back." if back else "There is nothing to redo.")
+                return
+            self.hush()
+            hunk = session.hunks.get(ids[0])
+            if hunk.path != self.path and not await self.open_path(hunk.path):
+                return
+            self.pane.sync()
+            view = self.view
+            rows = None if view is None else view.rows_of(hunk.id)
+            if rows is not None:
+                self.pane.show_rows(*rows)
+                self.pane.go_to(rows[0])
+
+        self.in_order(work)

@@ -1,0 +1,78 @@
+"""A screen that paints as soon as it is idle, instead of waiting for Textual's 60 Hz grid.
+
+Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream waits up to a whole
+frame.  Here a paint that is due happens at once when the last one is :data:`SHORTEST_FRAME_S` old, and otherwise on
+the timer as before.  When the terminal cannot take the output as fast as we make it, paints are put off instead
+of blocking the event loop.
+
+This module and ``widgets/diff_pane.py`` are the only ones that touch semi-internal parts of Textual;
+``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
+"""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+from typing import Any, Final
+
+from textual import events
+from textual.screen import Screen
+
+SHORTEST_FRAME_S: Final = 0.004
+"""Seconds between two immediate paints; closer ones wait for the timer."""
+SLOW_FRAME_S: Final = 0.1
+"""Seconds between paints while the terminal lags behind."""
+BACKLOG: Final = 2
+"""Writes waiting for the terminal from which on it counts as lagging behind."""
+
+EAGER: Final = os.environ.get("MIDSTREAM_PLAIN_PAINT", "") == ""
+
+
+class EagerScreen(Screen[Any]):
+    """A screen with leading-edge painting and an output governor."""
+
+    _last_paint = 0.0
+    _retry_armed = False
+
+    async def _on_idle(self, event: events.Idle) -> None:
+        if not EAGER:
+            return
+        event.prevent_default()
+        if not self.app._batch_count and self.is_current and self._paint_is_due():
+            if perf_counter() - self._last_paint < SHORTEST_FRAME_S:
+                self._update_timer.resume()
+            else:
+                self._on_timer_update()
+            return
+        await self._invoke_and_clear_callbacks()
+
+    def _paint_is_due(self) -> bool:
+        return bool(
+            self._layout_required
+            or self._scroll_required
+            or self._repaint_required
+            or self._recompose_required
+            or self._dirty_widgets
+        )
+
+    def _on_timer_update(self) -> None:
+        if EAGER:
+            now = perf_counter()
+            if self.output_backlog > BACKLOG and now - self._last_paint < SLOW_FRAME_S:
+                self._update_timer.pause()
+                if not self._retry_armed:
+                    self._retry_armed = True
+                    self.set_timer(SLOW_FRAME_S, self._retry)
+                return
+            self._last_paint = now
+        super()._on_timer_update()
+
+    def _retry(self) -> None:
+        self._retry_armed = False
+        self._update_timer.resume()
+
+    @property
+    def output_backlog(self) -> int:
+        """Writes that wait for the terminal; 0 where the driver has no queue."""
+        writer = getattr(self.app._driver, "_writer_thread", None)
+        return 0 if writer is None else writer._queue.qsize()

@@ -1,0 +1,111 @@
+"""Which keys the key bar shows: those that do something useful where the person is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from midstream.edits.hunks import HunkState
+from midstream.tui.keymap import BY_ID, first_key
+from midstream.tui.widgets.key_bar import KeyHint
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The facts the choice depends on.
+
+    Attributes:
+        composing: The composer has the focus.
+        in_rail: The file rail has the focus.
+        typed: There is text in the composer.
+        running: A turn runs.
+        following: The view follows the writing.
+        file: A file is open.
+        hunk: State of the hunk under the cursor.
+        undecided: Hunks that wait, in all files.
+        decided: Any hunk was decided, so that undo does something.
+        marked: Lines are marked.
+        searching: Matches are marked.
+        recallable: There are earlier instructions.
+    """
+
+    composing: bool = False
+    in_rail: bool = False
+    typed: bool = False
+    running: bool = False
+    following: bool = False
+    file: bool = False
+    hunk: HunkState | None = None
+    undecided: int = 0
+    decided: bool = False
+    marked: bool = False
+    searching: bool = False
+    recallable: bool = False
+
+
+def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
+    """The hints, most useful first; help is always the last."""
+    chosen: list[KeyHint] = []
+    for item in _wanted(moment):
+        action_id, _, words = item.partition(":")
+        action = BY_ID[action_id]
+        if keys[action_id]:
+            chosen.append(KeyHint(first_key(keys, action_id), words or action.short, action.call))
+    help_id = "help.anywhere" if moment.composing else "help"
+    chosen.append(KeyHint(first_key(keys, help_id), "keys", "help"))
+    return tuple(chosen)
+
+
+def _wanted(moment: Moment) -> Iterator[str]:
+    if moment.composing:
+        yield from _composing(moment)
+        return
+    if moment.in_rail:
+        yield "compose:open"
+        yield "open:find file"
+        yield "pane.next"
+        yield "close:back"
+        return
+    if moment.hunk is HunkState.SETTLED and not moment.marked:
+        yield "hunk.accept"
+        yield "hunk.reject"
+    if moment.undecided:
+        yield "hunk.next_undecided:next hunk" if moment.hunk is not HunkState.SETTLED else "hunk.next_undecided"
+    if moment.running:
+        yield "model.stop"
+        yield "compose:redirect"
+        if not moment.following:
+            yield "follow"
+    if moment.undecided > 1:
+        yield "hunk.accept_rest:accept all"
+    if moment.decided:
+        yield "decision.undo"
+    if moment.marked:
+        yield "compose:instruct"
+        yield "copy"
+        yield "close:unmark"
+    elif not moment.running:
+        yield "compose"
+    if moment.hunk is HunkState.SETTLED and not moment.marked:
+        yield "hunk.comment"
+    if moment.searching:
+        yield "search.next"
+        yield "search.previous"
+    if moment.file and not moment.marked and not moment.running:
+        yield "select"
+    yield "open"
+    yield "palette"
+
+
+def _composing(moment: Moment) -> Iterator[str]:
+    if moment.running:
+        yield "composer.send:redirect now"
+        yield "composer.queue"
+        yield "model.stop"
+    elif moment.typed:
+        yield "composer.send"
+    if moment.recallable and not moment.typed:
+        yield "composer.recall"
+    yield "composer.newline"
+    yield "composer.leave:back to code" if moment.file else "composer.leave"
+    yield "palette.anywhere"

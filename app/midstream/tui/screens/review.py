@@ -1,0 +1,517 @@
+"""The review screen: layout, the tick that follows the session, and what its events change on screen.
+
+The session tells coarse events; everything shown is read from it at our own pace, sixty times a second while text
+streams and not at all while nothing happens.  Keys and their meaning are in the modules this one builds on.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.timer import Timer
+
+from midstream.edits.hunks import HunkState
+from midstream.edits.lexing import language_of
+from midstream.pairing.events import (
+    FileChangedOnDisk,
+    FileOpened,
+    FileWritten,
+    HunkSettled,
+    NoticePosted,
+    SessionEvent,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+)
+from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.tui.keymap import Place, bindings
+from midstream.tui.screens.hints import Moment, hints
+from midstream.tui.screens.review_base import RUNNING
+from midstream.tui.screens.search import SearchBar
+from midstream.tui.screens.viewing import ViewActions
+from midstream.tui.widgets.composer import Composer, ComposerText
+from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.widgets.file_bar import FileBar, FileFacts
+from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.rail import FileEntry, Rail
+from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.ruler import Ruler
+from midstream.tui.widgets.status_row import StatusFacts, StatusRow, rate_of
+from midstream.tui.widgets.suggestions import Example, Suggestions
+from midstream.tui.widgets.welcome import Welcome
+
+if TYPE_CHECKING:
+    from midstream.demo import DemoInfo
+    from midstream.pairing.session import PairingSession
+    from midstream.tui.themes import Palette
+
+FRAME_S: Final = 1 / 60
+FACTS_EVERY: Final = 7
+"""Frames between two readings of the facts in status row, file bar and rail."""
+WIDE: Final = 140
+MEDIUM: Final = 80
+TALL: Final = 24
+
+
+class ReviewScreen(ViewActions):
+    """The one screen people work in."""
+
+    BINDINGS: ClassVar = bindings(Place.REVIEW, Place.ANYWHERE)
+    AUTO_FOCUS = ""
+
+    @dataclass
+    class News(Message):
+        """The session has told something; what, is in ``_news``."""
+
+    def __init__(self, demo: DemoInfo | None) -> None:
+        super().__init__(demo)
+        self._news: list[SessionEvent] = []
+        self._frames = 0
+        self._ticker: Timer | None = None
+        self._lexer: Timer | None = None
+        self._examples_hidden = False
+        self._tried: set[str] = set()
+        self._aim_timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The widgets, from top to bottom."""
+        palette, glyphs = self.program.palette, self.program.glyphs
+        yield StatusRow(palette, glyphs, id="status")
+        with Horizontal(id="body"):
+            yield Rail(palette, glyphs, id="rail")
+            with Vertical(id="centre"):
+                yield Welcome(palette, id="welcome")
+                with Vertical(id="code"):
+                    yield FileBar(palette, glyphs, id="file")
+                    with Horizontal(id="panes"):
+                        yield DiffPane(palette, glyphs=glyphs, id="pane")
+                        yield Ruler(palette, glyphs, id="ruler")
+        yield SearchBar(id="search")
+        yield Suggestions(palette, id="suggestions")
+        yield NoticeLine(palette, id="notice")
+        yield Composer(palette, glyphs, id="composer")
+        yield KeyBar(palette, id="keys")
+
+    def on_mount(self) -> None:
+        """Timers, and the facts that are known without a session."""
+        self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
+        self._lexer = self.set_interval(FRAME_S * 2, self._lex, pause=True)
+        self.query_one("#code").display = False
+        self.composer.field.focus()
+        self.refresh_facts()
+
+    def attach(self, session: PairingSession) -> None:
+        """The session is open: listen to it and show what it has."""
+        self.session = session
+        session.subscribe(self._hear)
+        self.run_worker(self._list_files(), group="files")
+        if session.notices:
+            last = session.notices[-1]
+            self.say(last.level.value, last.text)
+        if session.files and not self.path:
+            self.show_path(next(iter(session.files)), focus=False)
+        self.refresh_facts()
+
+    async def _list_files(self) -> None:
+        import asyncio
+
+        session = self.session
+        if session is not None:
+            self.files = tuple(await asyncio.to_thread(session.workspace.files))
+            self.refresh_facts()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw everything with other colours."""
+        glyphs = self.program.glyphs
+        for widget in (self.pane, self.rail, self.composer):
+            widget.set_palette(palette, glyphs)
+        self.query_one(StatusRow).set_palette(palette, glyphs)
+        self.query_one(FileBar).set_palette(palette, glyphs)
+        self.query_one(Ruler).set_palette(palette, glyphs)
+        for kind in (KeyBar, NoticeLine, Suggestions, Welcome):
+            self.query_one(kind).set_palette(palette)
+
+    # the session speaks
+
+    def _hear(self, event: SessionEvent) -> None:
+        self._news.append(event)
+        if len(self._news) == 1:
+            self.post_message(self.News())
+
+    def on_review_screen_news(self) -> None:
+        """React to what the session told since the last time."""
+        news, self._news = self._news, []
+        for event in news:
+            self._react(event)
+        self.pane.sync()
+        self.refresh_facts()
+        self.aim()
+
+    def _react(self, event: SessionEvent) -> None:
+        if isinstance(event, StateChanged):
+            self._set_pace(event.state)
+        elif isinstance(event, TurnStarted):
+            self._turn_started(event.turn)
+        elif isinstance(event, TurnFinished):
+            self._turn_finished(event.turn)
+        elif isinstance(event, NoticePosted):
+            self.say(event.notice.level.value, event.notice.text)
+        elif isinstance(event, HunkSettled):
+            self._hunk_settled(event)
+        elif isinstance(event, FileChangedOnDisk):
+            self.say("info", f"{event.path} changed on disk; open hunks were moved onto the new text.")
+        elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
+            self.run_worker(self._list_files(), group="files", exclusive=True)
+
+    def _set_pace(self, state: SessionState) -> None:
+        ticker = self._ticker
+        if ticker is None:
+            return
+        if state in RUNNING:
+            # A full collection costs a frame; it waits until the stream has ended.
+            gc.disable()
+            ticker.resume()
+        else:
+            ticker.pause()
+            gc.enable()
+
+    def _turn_started(self, turn: Turn) -> None:
+        async def work() -> None:
+            composing = self.composer.has_focus_within
+            if not await self.open_path(turn.path, focus=not composing):
+                return
+            view, pane = self.view, self.pane
+            if view is None:
+                return
+            pane.sync()
+            first, last = view.row_of_base(turn.start), view.row_of_base(max(turn.start, turn.stop - 1))
+            if turn.redirected_from is None:
+                pane.go_to(first, detach=False)
+            pane.show_rows(first, last + 1)
+            pane.follow()
+
+        self.run_worker(work(), group="turn")
+
+    def _hunk_settled(self, event: HunkSettled) -> None:
+        """While following, the cursor waits on the first hunk that can be decided."""
+        pane, view = self.pane, self.view
+        if view is None or event.path != self.path or not pane.following or self.decidable_hunk is not None:
+            return
+        pane.sync()
+        rows = view.rows_of(event.hunk_id)
+        if rows is not None and pane.top <= rows[0] < pane.top + pane.height:
+            pane.cursor = rows[0]
+
+    def _turn_finished(self, turn: Turn) -> None:
+        pane = self.pane
+        pane.sync()
+        following, pane.following = pane.following, False
+        if turn.status is TurnStatus.FAILED:
+            if not self.composer.text.strip():
+                self.composer.put(turn.instruction)
+            if turn.error:
+                self.say("error", turn.error)
+            return
+        waiting = 0 if self.session is None else len(self.session.hunks.undecided(turn.path))
+        if turn.status is TurnStatus.STOPPED:
+            what = f"{waiting} hunk{'s' * (waiting != 1)} to decide" if waiting else "nothing had settled yet"
+            self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
+        elif not waiting and turn.status is TurnStatus.DONE and not self._touched(turn):
+            self.say("info", "The model changed nothing here; say it differently, or mark other lines with v.")
+        if following and turn.path == self.path and self.decidable_hunk is None:
+            view = self.view
+            row = None if view is None else view.next_hunk(-1, forward=True, undecided=True)
+            if row is not None and pane.top <= row < pane.top + pane.height:
+                pane.cursor = row
+                pane.repaint()
+
+    def _touched(self, turn: Turn) -> bool:
+        """Whether a turn's region has any hunk, decided or not."""
+        session = self.session
+        if session is None:
+            return False
+        return any(turn.start <= h.start <= turn.stop for h in session.hunks.for_path(turn.path))
+
+    # the tick
+
+    def _tick(self) -> None:
+        if self.output_backlog > 2:
+            return
+        self.pane.sync()
+        self._frames += 1
+        if self._frames % FACTS_EVERY == 0:
+            self.refresh_facts()
+
+    def _lex(self) -> None:
+        if self.running:
+            return
+        if not self.pane.lex_ahead() and self._lexer is not None:
+            self._lexer.pause()
+
+    def refresh_facts(self) -> None:
+        """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
+        if not self.is_mounted:
+            return
+        self._show_status()
+        self._show_file()
+        self._show_rail()
+        self._show_examples()
+        self._show_keys()
+        view = self.view
+        self.query_one(Ruler).show(view, self.pane.top, self.pane.height)
+        if view is None:
+            self._show_welcome()
+
+    def _show_status(self) -> None:
+        session, row = self.session, self.query_one(StatusRow)
+        if session is None:
+            row.show(StatusFacts())
+            return
+        meter, repo = session.meter, session.repo
+        row.show(
+            StatusFacts(
+                model=session.model_name,
+                state=session.state,
+                rate=rate_of(meter, session.state),
+                history=tuple(meter.history),
+                ttft_s=meter.ttft_s,
+                tokens=meter.turn_tokens,
+                queued=len(session.queued),
+                branch="" if repo is None else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
+                dirty=0 if repo is None else repo.dirty + repo.untracked,
+                watching=str(getattr(session, "watching", "") or ""),
+            )
+        )
+
+    def _show_file(self) -> None:
+        session, view = self.session, self.view
+        bar = self.query_one(FileBar)
+        if session is None or view is None:
+            bar.show(FileFacts())
+            return
+        states = [hunk.state for hunk in session.hunks.for_path(self.path)]
+        turn, pane = session.turn, self.pane
+        bar.show(
+            FileFacts(
+                path=self.path,
+                language=language_of(self.path),
+                lines=len(view.proposal.base.lines),
+                undecided=states.count(HunkState.SETTLED),
+                accepted=states.count(HunkState.ACCEPTED),
+                rejected=states.count(HunkState.REJECTED),
+                conflicts=states.count(HunkState.CONFLICT),
+                writing=self.running and turn is not None and turn.path == self.path,
+                following=pane.following,
+                new_rows=pane.new_rows,
+                position=self._position(),
+                follow_key=self.program.key_for("follow"),
+            )
+        )
+
+    def _position(self) -> str:
+        if self.finder is not None:
+            place, count = self.finder.place(self.pane.cursor)
+            return f"match {place} of {count}" if count else f'no "{self.finder.text}"'
+        rows = self.pane.selection_rows
+        if rows is not None:
+            count = rows[1] - rows[0]
+            return f"{count} line{'s' * (count != 1)} marked"
+        return ""
+
+    def _show_rail(self) -> None:
+        session = self.session
+        if session is None or not self.rail.display:
+            return
+        turn = session.turn
+        entries: list[FileEntry] = []
+        for path in session.files:
+            hunks = session.hunks.for_path(path)
+            entries.append(
+                FileEntry(
+                    path,
+                    added=sum(h.added for h in hunks if h.state is not HunkState.REJECTED),
+                    deleted=sum(h.deleted for h in hunks if h.state is not HunkState.REJECTED),
+                    undecided=sum(h.state is HunkState.SETTLED for h in hunks),
+                    decided=sum(h.decided for h in hunks),
+                    writing=self.running and turn is not None and turn.path == path,
+                    current=path == self.path,
+                )
+            )
+        self.rail.show_files(entries, self.files)
+
+    def _show_examples(self) -> None:
+        widget = self.query_one(Suggestions)
+        demo = self.demo
+        small = self.has_class("-small")
+        if demo is None or self._examples_hidden or self.answers or self.running:
+            widget.show((), hint="", compact=small)
+            return
+        examples = [Example(s.title, s.instruction, s.path, s.instruction in self._tried) for s in demo.suggestions]
+        composing = self.composer.has_focus_within
+        key = self.program.key_for("suggestions")
+        hint = "click, or press its number in an empty line" if composing else f"press its number; {key} hides this"
+        widget.show(examples, hint=hint, compact=small)
+
+    def _show_keys(self) -> None:
+        session = self.session
+        hunk = self.hunk
+        moment = Moment(
+            composing=self.composer.has_focus_within,
+            in_rail=self.rail.has_focus,
+            typed=bool(self.composer.text.strip()),
+            running=self.running,
+            following=self.pane.following,
+            file=self.view is not None,
+            hunk=None if hunk is None else hunk.state,
+            undecided=0 if session is None else len(session.hunks.undecided()),
+            decided=session is not None and any(h.decided for h in session.hunks),
+            marked=self.pane.anchor is not None,
+            searching=self.finder is not None,
+            recallable=bool(self.composer.history),
+        )
+        self.query_one(KeyBar).show(hints(moment, self.program.keys))
+
+    def _show_welcome(self) -> None:
+        key = self.program.key_for
+        root = self.program.root
+        count = f"{len(self.files):,} files" if self.files else "reading the folder"
+        keys = (
+            (key("composer.leave"), "leave the line below, then these keys work:"),
+            (key("compose"), "say what you want changed"),
+            (key("open"), "open a file by name"),
+            (key("help"), "every key"),
+        )
+        if not self.composer.has_focus_within:
+            keys = keys[1:]
+        note = f"The example project is a throw-away copy in {root}" if self.demo else ""
+        self.query_one(Welcome).show(f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note)
+
+    # what people do
+
+    def action_suggestions(self) -> None:
+        """Show or hide the example instructions."""
+        if self.demo is None:
+            self.say("info", "Examples exist in the demo only: midstream demo.")
+            return
+        self._examples_hidden = not self._examples_hidden
+        self.refresh_facts()
+
+    def mark_tried(self, text: str) -> None:
+        """An example that was sent is shown dimmed."""
+        self._tried.add(text)
+
+    def choose_number(self, number: int) -> bool:
+        """Answer a question or take an example; says whether there was one."""
+        if self.answers:
+            if number <= len(self.answers):
+                self.answers[number - 1]()
+            return True
+        widget = self.query_one(Suggestions)
+        if number > len(widget.examples):
+            return False
+        example = widget.examples[number - 1]
+
+        async def work() -> None:
+            await self.open_path(example.path, focus=False)
+            self.composer.put(example.instruction)
+            self.composer.field.focus()
+            self.aim()
+
+        self.in_order(work)
+        return True
+
+    def on_key(self, event: events.Key) -> None:
+        """Number keys answer, also in a composer that is still empty."""
+        if event.key.isdecimal() and event.key != "0" and not self.query_one(SearchBar).has_focus_within:
+            if not self.composer.has_focus_within and self.choose_number(int(event.key)):
+                event.stop()
+
+    @on(ComposerText.Typed)
+    def _typed(self, event: ComposerText.Typed) -> None:
+        text = event.text
+        if len(text) == 1 and text in "123456789" and (self.answers or self.query_one(Suggestions).examples):
+            self.composer.put("")
+            self.choose_number(int(text))
+            return
+        if self._aim_timer is not None:
+            self._aim_timer.stop()
+        self._aim_timer = self.set_timer(0.12, self.aim)
+        self._show_keys()
+
+    @on(DiffPane.Moved)
+    def _moved(self) -> None:
+        self.aim()
+        self.refresh_facts()
+
+    @on(DiffPane.Chosen)
+    def _chosen_row(self) -> None:
+        self.action_compose()
+
+    @on(Ruler.Picked)
+    def _picked_row(self, event: Ruler.Picked) -> None:
+        self.pane.detach()
+        self.pane.scroll_to_row(event.row - self.pane.height // 2)
+        self.pane.go_to(event.row)
+
+    @on(RowList.Chosen, "#rail")
+    def _chosen_file(self, event: RowList.Chosen) -> None:
+        if self.has_class("-rail-open"):
+            self.remove_class("-rail-open")
+            self.rail.display = False
+        self.show_path(event.value)
+
+    @on(KeyBar.Pressed)
+    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+        await self.run_action(event.call)
+
+    @on(Suggestions.Chosen)
+    def _chosen_example(self, event: Suggestions.Chosen) -> None:
+        self.choose_number(event.number)
+
+    @on(NoticeLine.Dismissed)
+    def _dismissed(self) -> None:
+        self.hush()
+
+    def on_descendant_focus(self) -> None:
+        """Keys, titles and hints depend on the focus."""
+        self.refresh_facts()
+        self.aim()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the layout by size."""
+        width, height = event.size
+        small = width < MEDIUM or height < TALL
+        wide = width >= WIDE and not small
+        self.set_class(small, "-small")
+        self.set_class(wide, "-wide")
+        self.rail.display = wide
+        self.remove_class("-rail-open")
+        self.call_after_refresh(self.refresh_facts)
+
+    def resume_lexing(self) -> None:
+        """A file was opened: colour the rest of it while nothing else is to do."""
+        if self._lexer is not None:
+            self._lexer.resume()
+
+    async def open_path(self, path: str, *, line: int | None = None, focus: bool = True) -> bool:
+        """Show a file and colour it."""
+        opened = await super().open_path(path, line=line, focus=focus)
+        if opened:
+            self.resume_lexing()
+            self.aim()
+        return opened
+
+
+def _tilde(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)

@@ -1,0 +1,162 @@
+"""What every part of the review screen shares: the session, the open file, and how to speak to the person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
+
+from midstream.edits.hunks import HunkState
+from midstream.errors import UserError
+from midstream.pairing.turns import SessionState
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView
+from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.widgets.composer import Composer
+from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.rail import Rail
+
+if TYPE_CHECKING:
+    from midstream.demo import DemoInfo
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.session import PairingSession
+    from midstream.tui.app import MidstreamApp
+
+RUNNING = frozenset({SessionState.WAITING, SessionState.STREAMING})
+"""States in which Enter redirects and Ctrl+C stops."""
+
+
+class ReviewBase(EagerScreen):
+    """State and small helpers; no keys, no layout."""
+
+    def __init__(self, demo: DemoInfo | None) -> None:
+        super().__init__(id="review")
+        self.demo = demo
+        self.session: PairingSession | None = None
+        self.path = ""
+        self.files: tuple[str, ...] = ()
+        """Files of the folder, for the rail and the picker."""
+        self.views: dict[str, FileView] = {}
+        self.syntaxes: dict[str, FileSyntax] = {}
+        self.places: dict[str, tuple[int, int]] = {}
+        """Cursor and first visible row of files that were left."""
+        self.answers: tuple[Callable[[], None], ...] = ()
+        """What the number keys do while a question is shown."""
+        self._order = asyncio.Lock()
+
+    @property
+    def program(self) -> MidstreamApp:
+        """The app, with its own type."""
+        return cast("MidstreamApp", self.app)
+
+    @property
+    def pane(self) -> DiffPane:
+        """The code pane."""
+        return self.query_one("#pane", DiffPane)
+
+    @property
+    def composer(self) -> Composer:
+        """The composer."""
+        return self.query_one("#composer", Composer)
+
+    @property
+    def notice(self) -> NoticeLine:
+        """The line for sentences."""
+        return self.query_one("#notice", NoticeLine)
+
+    @property
+    def rail(self) -> Rail:
+        """The file rail."""
+        return self.query_one("#rail", Rail)
+
+    @property
+    def view(self) -> FileView | None:
+        """The rows of the open file."""
+        return self.views.get(self.path)
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn runs."""
+        return self.session is not None and self.session.state in RUNNING
+
+    @property
+    def hunk(self) -> Hunk | None:
+        """The hunk under the cursor."""
+        return self.pane.hunk
+
+    @property
+    def decidable_hunk(self) -> Hunk | None:
+        """The hunk under the cursor if it waits for a decision."""
+        hunk = self.hunk
+        return hunk if hunk is not None and hunk.state is HunkState.SETTLED else None
+
+    def say(self, level: str, text: str) -> None:
+        """Show one sentence."""
+        self.answers = ()
+        self.notice.show(level, text)
+
+    def ask(self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]) -> None:
+        """Show a question whose answers the number keys choose."""
+        self.answers = answers
+        self.notice.show("question", text, choices)
+
+    def hush(self) -> None:
+        """Take the sentence away."""
+        self.answers = ()
+        self.notice.clear()
+
+    def in_order(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something with the session after what was asked before; errors become a sentence."""
+
+        async def run() -> None:
+            async with self._order:
+                try:
+                    await work()
+                except UserError as error:
+                    self.say("error", str(error))
+                self.refresh_facts()
+
+        self.run_worker(run(), group="session", exit_on_error=True)
+
+    def refresh_facts(self) -> None:
+        """Show what the session says now; the screen overrides it."""
+        raise NotImplementedError
+
+    async def open_path(self, path: str, *, line: int | None = None, focus: bool = True) -> bool:
+        """Show a file; says whether that worked."""
+        session = self.session
+        if session is None:
+            return False
+        try:
+            proposal = await session.open_file(path)
+        except UserError as error:
+            self.say("error", str(error))
+            return False
+        path = proposal.path
+        if self.path and self.path != path:
+            self.places[self.path] = (self.pane.cursor, self.pane.top)
+        view = self.views.get(path)
+        if view is None or view.proposal is not proposal:
+            view = self.views[path] = FileView(proposal, session.hunks)
+            self.syntaxes[path] = FileSyntax(view)
+        if path != self.path:
+            cursor, top = self.places.get(path, (0, 0))
+            self.path = path
+            self.pane.show(view, self.syntaxes[path], cursor=cursor, top=top)
+        if line is not None:
+            self.pane.go_to(view.row_of_line(line), centre=True)
+        self.query_one("#welcome").display = False
+        self.query_one("#code").display = True
+        if focus:
+            self.pane.focus()
+        self.refresh_facts()
+        return True
+
+    def show_path(self, path: str, *, line: int | None = None, focus: bool = True) -> None:
+        """Show a file, in order with everything else."""
+
+        async def work() -> None:
+            await self.open_path(path, line=line, focus=focus)
+
+        self.in_order(work)

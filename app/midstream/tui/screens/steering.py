@@ -1,0 +1,248 @@
+"""Steering the model: instruct, redirect, queue, stop, comment on a hunk; and which lines an instruction gets.
+
+What a person has typed is never lost: if sending fails, it is put back where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from midstream.errors import UserError
+from midstream.pairing.turns import SessionState
+from midstream.tui.screens.deciding import DecideActions
+from midstream.tui.visible import visible
+
+if TYPE_CHECKING:
+    from midstream.pairing.targets import Target, TargetUnclearError
+
+QUIT_WITHIN_S = 2.0
+"""A second Ctrl+C within this time quits."""
+LONGEST_PREVIEW = 20_000
+"""Files with more lines get no preview of the region while typing."""
+
+
+class SteerActions(DecideActions):
+    """Actions of the group "Steer the model"."""
+
+    _stopped_at = 0.0
+
+    def action_compose(self) -> None:
+        """Go to the composer."""
+        self.composer.field.focus()
+
+    def action_leave(self) -> None:
+        """Back to the code; the text stays."""
+        if self.notice.is_shown:
+            self.hush()
+        self.pane.focus()
+
+    def action_newline(self) -> None:
+        """Break the line."""
+        self.composer.field.insert("\n")
+
+    def action_recall(self) -> None:
+        """Earlier instruction, or the line above inside a longer text."""
+        field = self.composer.field
+        if not field.cursor_at_first_line or not self.composer.recall(1):
+            field.action_cursor_up()
+
+    def action_send(self) -> None:
+        """Send the text: a new instruction, or a redirect while the model writes."""
+        text = self.composer.text.strip()
+        if not text:
+            if self.running:
+                self.say("info", "Write what the model should do instead, then press Enter; Ctrl+C only stops it.")
+            return
+        if self.session is None:
+            self.say("warning", "The session is still being opened; your text stays here.")
+            return
+        self.send(self.composer.take())
+
+    def send(self, text: str, *, selection: tuple[int, int] | None = None) -> None:
+        """Send an instruction for the lines in scope, or for ``selection``."""
+        session, pane = self.session, self.pane
+        if session is None:
+            return
+        self.hush()
+        redirecting = self.running
+        path = self.path or None
+        cursor = self.cursor_line
+        marked = selection or self.marked_lines
+        if not redirecting:
+            self.pane.focus()
+
+        async def work() -> None:
+            try:
+                if redirecting and self.running:
+                    await session.redirect(text)
+                else:
+                    await session.instruct(text, path=path, cursor=cursor, selection=marked)
+            except UserError as error:
+                self.composer.give_back(text)
+                self._explain(error, text)
+                return
+            pane.anchor = None
+            self.mark_tried(text)
+
+        self.in_order(work)
+
+    def _explain(self, error: UserError, text: str) -> None:
+        """Show why an instruction could not be sent; a question gets its answers as numbers."""
+        from midstream.pairing.targets import TargetUnclearError
+
+        self.composer.field.focus()
+        if not isinstance(error, TargetUnclearError) or not error.candidates:
+            self.say("error", str(error))
+            return
+        choices = error.candidates[:9]
+        answers = tuple(lambda choice=choice: self._choose_target(choice, text) for choice in choices)
+        self.ask(str(error), choices, answers)
+        self.pane.focus()
+
+    def _choose_target(self, choice: str, text: str) -> None:
+        """Put the cursor on a candidate, so that it is in scope, and send the text again."""
+        from midstream.pairing.outline import outline
+
+        path, colon, name = choice.partition(": ")
+        if not colon:
+            path, name = self.path, choice
+
+        async def work() -> None:
+            if not await self.open_path(path):
+                return
+            view = self.view
+            if view is None:
+                return
+            found = outline(view.proposal.composed().lines).named(name)
+            if not found:
+                self.say("warning", f"There is no {name} in {path}; mark the lines with v and send again.")
+                return
+            self.pane.go_to(view.row_of_base(view.to_base(found[0].start)), centre=True)
+            if self.composer.text.strip() == text:
+                self.composer.take()
+            self.send(text, selection=(found[0].start, found[0].stop))
+
+        self.hush()
+        self.in_order(work)
+
+    def action_queue(self) -> None:
+        """Send after the current answer has ended."""
+        session = self.session
+        text = self.composer.text.strip()
+        if not text or session is None:
+            return
+        if not self.running:
+            self.action_send()
+            return
+        session.queue(self.composer.take())
+        count = len(session.queued)
+        self.say("info", f"Queued; {count} instruction{'s' * (count != 1)} will run when this answer has ended.")
+        self.refresh_facts()
+
+    def action_stop(self) -> None:
+        """Stop the model; when nothing runs, a second time within two seconds quits."""
+        session = self.session
+        now = time.monotonic()
+        if session is not None and session.state in (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING):
+            self.pane.detach()
+            # Not in order: stopping must not wait for a write that is on its way.
+            self.run_worker(session.stop(), group="stop", exclusive=True)
+            self._stopped_at = 0.0
+            return
+        if now - self._stopped_at < QUIT_WITHIN_S:
+            self.program.exit()
+            return
+        self._stopped_at = now
+        key = self.program.key_for("model.stop")
+        self.say("info", f"Nothing is running. {key} again quits; accepted hunks are on disk.")
+
+    def action_comment(self) -> None:
+        """Write to the model about the hunk under the cursor."""
+        hunk = self.hunk
+        if hunk is None:
+            self.say("info", "Put the cursor on a hunk first.")
+            return
+        lines = hunk.new or hunk.old
+        words = visible(next((line for line in lines if line.strip()), "")).strip()
+        if not self.composer.text.strip():
+            self.composer.put(f"At line {hunk.start + 1} (`{words[:60]}`): ")
+        self.composer.field.focus()
+
+    # the region an instruction gets: lines are those of the file on disk, as the session counts
+
+    @property
+    def cursor_line(self) -> int | None:
+        """The line the cursor stands on."""
+        view = self.view
+        return None if view is None or not view.size else view.written_at(self.pane.cursor)
+
+    @property
+    def marked_lines(self) -> tuple[int, int] | None:
+        """The marked lines."""
+        rows, view = self.pane.selection_rows, self.view
+        if rows is None or view is None:
+            return None
+        start, stop = view.written_at(rows[0]), view.written_at(rows[1] - 1) + 1
+        return start, max(stop, start + 1)
+
+    def aim(self) -> None:
+        """Show which lines the next instruction would get: in the gutter and above the text."""
+        pane, view, title = self.pane, self.view, self.composer.title
+        active = self.composer.has_focus_within
+        if self.running:
+            turn = None if self.session is None else self.session.turn
+            target = "" if turn is None else f"{turn.path} {turn.symbol}".strip()
+            pane.scope = None
+            title.show("Redirect", target, "the model goes on from what is settled", active=active)
+            pane.repaint()
+            return
+        if view is None:
+            title.show("Instruct", "", "name a function of this folder, or open a file first", active=active)
+            return
+        target = self.find_scope()
+        if isinstance(target, str):
+            pane.scope = None
+            title.show("Instruct", self.path, target, active=active)
+        else:
+            pane.scope = (view.to_base(target.start), view.to_base(target.stop))
+            lines = f"lines {target.start + 1}-{target.stop}"
+            if target.stop - target.start == 1:
+                lines = f"line {target.stop}"
+            words = f"{target.symbol}, {lines}" if target.symbol else lines
+            title.show("Instruct", f"{self.path}  {words}", target.why, active=active)
+        pane.repaint()
+
+    def find_scope(self) -> Target | str:
+        """The region for what is typed now, or why there is none."""
+        from midstream.pairing.targets import TargetUnclearError, find_target
+
+        view = self.view
+        if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
+            return "mark lines with v, or name a function"
+        try:
+            return find_target(
+                view.proposal.composed(),
+                instruction=self.composer.text,
+                cursor=self.cursor_line,
+                selection=self.marked_lines,
+                max_lines=self.longest_region,
+                path=self.path.rpartition("/")[2],
+            )
+        except TargetUnclearError as error:
+            return _first_sentence(error)
+
+    @property
+    def longest_region(self) -> int | None:
+        """The most lines the model takes, as far as it says."""
+        session = self.session
+        value = "" if session is None else session.facts.get("max_region_lines", "")
+        return int(value) if value.isdigit() else None
+
+    def mark_tried(self, text: str) -> None:
+        """An example was sent; the screen overrides it."""
+
+
+def _first_sentence(error: TargetUnclearError) -> str:
+    text = str(error)
+    return text if len(text) <= 90 else text.split(";")[0].split(":")[0]

@@ -1,0 +1,254 @@
+"""What is shown and how: files, folds, marks, search, copying, themes, help, the palette."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from midstream.edits.hunks import HunkState
+from midstream.tui.diff.view import Look
+from midstream.tui.keymap import ACTIONS, BY_ID, Place
+from midstream.tui.screens.help import HelpScreen
+from midstream.tui.screens.picker import PickerScreen
+from midstream.tui.screens.search import MatchFinder, SearchBar
+from midstream.tui.screens.steering import SteerActions
+from midstream.tui.widgets.row_list import ListRow
+
+if TYPE_CHECKING:
+    from midstream.tui.diff.intraline import Range
+
+
+class ViewActions(SteerActions):
+    """Actions of the groups "View" and "Program"."""
+
+    finder: MatchFinder | None = None
+
+    def action_select(self) -> None:
+        """Begin to mark lines at the cursor, or forget the marks."""
+        pane = self.pane
+        if pane.view is None:
+            return
+        pane.anchor = pane.cursor if pane.anchor is None else None
+        pane.go_to(pane.cursor)
+
+    def action_fold(self) -> None:
+        """Open or close the rejected hunk under the cursor; elsewhere, fold the unchanged lines."""
+        view, pane = self.view, self.pane
+        if view is None:
+            return
+        hunk = pane.hunk
+        row = view.row(pane.cursor)
+        line = view.line_at(pane.cursor)
+        if hunk is not None and hunk.state is HunkState.REJECTED:
+            view.opened ^= {hunk.id}
+        elif not view.segments:
+            self.say("info", "There is nothing to fold before the first change.")
+            return
+        else:
+            view.folded = not view.folded
+        view.refresh()
+        target = None if hunk is None else view.rows_of(hunk.id)
+        pane.sync()
+        if target is not None:
+            pane.go_to(target[0], detach=False)
+        elif row is None or row.look is not Look.FOLDED_CONTEXT:
+            pane.go_to(view.row_of_line(line), centre=True, detach=False)
+        pane.refresh()
+
+    def action_copy(self) -> None:
+        """Copy the marked lines, or the hunk, or the line, without the gutter."""
+        view, pane = self.view, self.pane
+        if view is None:
+            return
+        rows = pane.selection_rows
+        hunk = pane.hunk
+        if rows is not None:
+            shown = [view.row(y) for y in range(*rows)]
+            lines = [r.text for r in shown if r is not None and r.look not in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT)]
+        elif hunk is not None:
+            lines = list(hunk.new or hunk.old)
+        else:
+            row = view.row(pane.cursor)
+            lines = [] if row is None else [row.text]
+        self.app.copy_to_clipboard("\n".join(lines) + "\n")
+        pane.anchor = None
+        pane.go_to(pane.cursor, detach=False)
+        self.say("info", f"Copied {len(lines)} line{'s' * (len(lines) != 1)}.")
+
+    # search
+
+    def action_search(self) -> None:
+        """Search in this file."""
+        if self.view is not None:
+            bar = self.query_one("#search", SearchBar)
+            bar.open("" if self.finder is None else self.finder.text)
+
+    def on_search_bar_changed(self, event: SearchBar.Changed) -> None:
+        """Mark the matches while they are typed, and show the first one after the cursor."""
+        self._find(event.text)
+        if self.finder is not None:
+            row = self.finder.next(self.pane.cursor - 1, forward=True)
+            if row is not None:
+                self.pane.go_to(row, centre=True)
+
+    def on_search_bar_closed(self, event: SearchBar.Closed) -> None:
+        """Keep the matches after Enter, forget them after Escape."""
+        if not event.keep:
+            self._find("")
+        self.pane.focus()
+        self.refresh_facts()
+
+    def action_search_next(self) -> None:
+        """Next match."""
+        self._to_match(forward=True)
+
+    def action_search_previous(self) -> None:
+        """Match above."""
+        self._to_match(forward=False)
+
+    def _to_match(self, *, forward: bool) -> None:
+        if self.finder is None:
+            self.action_search()
+            return
+        self._find(self.finder.text)
+        row = None if self.finder is None else self.finder.next(self.pane.cursor, forward=forward)
+        if row is not None:
+            self.pane.go_to(row, centre=True)
+
+    def _find(self, text: str) -> None:
+        view = self.view
+        matches: dict[int, tuple[Range, ...]] = {}
+        self.finder = None
+        if text and view is not None:
+            self.finder = MatchFinder(view, text)
+            matches = self.finder.matches
+        self.pane.found = matches
+        self.pane.repaint()
+        self.refresh_facts()
+
+    # choosing
+
+    def action_open_file(self) -> None:
+        """Open a file by name."""
+        if not self.files:
+            self.say("info", "This folder holds no files yet; create one, it appears here by itself.")
+            return
+        rows = [_file_row(path) for path in self.files]
+        self._pick("Open a file", rows, self._open_picked)
+
+    def _open_picked(self, path: str | None) -> None:
+        if path is not None:
+            self.show_path(path)
+
+    def action_theme(self) -> None:
+        """Choose a theme; moving through the list shows each at once."""
+        program = self.program
+        before = program.palette.name
+        rows = [
+            ListRow(palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),))
+            for palette in program.palettes.values()
+        ]
+
+        def chosen(name: str | None) -> None:
+            program.use_theme(name or before)
+            if name:
+                self.say("info", f'Theme {program.palette.label}; put theme = "{name}" into config.toml to keep it.')
+
+        self._pick("Theme", rows, chosen, preview=program.use_theme, select=before)
+
+    def action_palette(self) -> None:
+        """Every action, by name."""
+        keys = self.program.keys
+        rows: list[ListRow] = []
+        for action in ACTIONS:
+            if action.place is Place.COMPOSER or action.id.endswith(".anywhere") or action.id == "palette":
+                continue
+            if self.check_action(action.call, ()) is not True:
+                continue
+            shown = self.program.all_keys_for(action.id)
+            words = action.help.split(";")[0]
+            if keys[action.id]:
+                rows.append(ListRow(action.id, ((words, "foreground"),), ((f"  {shown}", "muted"),)))
+        self._pick("What should happen", rows, self._run_picked)
+
+    async def _run_picked(self, action_id: str | None) -> None:
+        if action_id is not None:
+            await self.run_action(BY_ID[action_id].call)
+
+    def _pick(self, title: str, rows: list[ListRow], done: object, **options: object) -> None:
+        program = self.program
+        self.app.push_screen(
+            PickerScreen(program.palette, program.glyphs, title, rows, **options),  # pyright: ignore[reportArgumentType]
+            done,  # pyright: ignore[reportArgumentType]
+        )
+
+    # panes and program
+
+    def action_rail(self) -> None:
+        """Show or hide the file list."""
+        shown = self.rail.display and self.rail.has_focus
+        wide = self.has_class("-wide")
+        if shown or (self.rail.display and not wide):
+            self.rail.display = wide and not shown
+            self.set_class(False, "-rail-open")
+            self.pane.focus()
+            if wide:
+                self.rail.display = False
+        else:
+            self.set_class(not wide, "-rail-open")
+            self.rail.display = True
+            self.rail.focus()
+        self.refresh_facts()
+
+    def action_next_pane(self) -> None:
+        """Next pane."""
+        self._cycle(1)
+
+    def action_previous_pane(self) -> None:
+        """Pane before."""
+        self._cycle(-1)
+
+    def _cycle(self, step: int) -> None:
+        stops = [self.composer.field]
+        if self.query_one("#code").display:
+            stops.insert(0, self.pane)
+        if self.rail.display:
+            stops.append(self.rail)
+        here = next((i for i, stop in enumerate(stops) if stop.has_focus), 0)
+        stops[(here + step) % len(stops)].focus()
+
+    def action_help(self) -> None:
+        """The keys of this place."""
+        program = self.program
+        composing = self.composer.has_focus_within
+        self.app.push_screen(HelpScreen(program.palette, program.glyphs, program.keys, composing=composing))
+
+    def action_close(self) -> None:
+        """Close what is open, the innermost first; never stops or sends anything."""
+        pane = self.pane
+        if self.notice.is_shown:
+            self.hush()
+        elif pane.anchor is not None:
+            pane.anchor = None
+            pane.go_to(pane.cursor, detach=False)
+        elif self.finder is not None:
+            self._find("")
+        elif self.has_class("-rail-open"):
+            self.action_rail()
+        elif self.rail.has_focus:
+            self.pane.focus()
+        self.refresh_facts()
+
+    def action_repaint(self) -> None:
+        """Paint the whole screen again."""
+        self.app.refresh(layout=True)
+
+    def action_quit(self) -> None:
+        """Quit."""
+        self.app.exit()
+
+
+def _file_row(path: str) -> ListRow:
+    from midstream.tui.visible import visible
+
+    folder, slash, name = visible(path).rpartition("/")
+    return ListRow(path, ((folder + slash, "muted"), (name, "foreground")))

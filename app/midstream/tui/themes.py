@@ -1,0 +1,238 @@
+"""Themes: one TOML file each, checked on load, turned into a Textual theme and into the code pane's styles.
+
+A theme names roles, not widgets: what is muted, what is added, what a keyword is.  The stylesheets use the roles as
+``$ms-<role>`` variables, the code pane reads the same roles as Rich styles from :class:`Palette`.  Watching the
+folder and choosing a theme are not done here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, cast
+
+from rich.style import Style
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from midstream.edits.lexing import KINDS
+
+DEFAULT_THEME: Final = "midnight"
+
+COLORS: Final = (
+    "background",
+    "panel",
+    "raised",
+    "foreground",
+    "muted",
+    "accent",
+    "border",
+    "success",
+    "warning",
+    "error",
+    "cursor",
+    "selection",
+)
+DIFF: Final = (
+    "added",
+    "added_strong",
+    "deleted",
+    "deleted_strong",
+    "added_sign",
+    "deleted_sign",
+)
+
+
+class ThemeError(ValueError):
+    """A theme file that cannot be used; names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The roles of one theme.
+
+    Attributes:
+        name: File name without its ending; what the ``theme`` setting holds.
+        label: What people read.
+        about: One sentence on its character.
+        dark: Whether text is lighter than its background.
+        ansi: Whether it uses the terminal's own sixteen colours, unchanged.
+        colors: Colours of the screen by role (``COLORS``).
+        diff: Colours of changed lines by role (``DIFF``).
+        syntax: Colours of tokens by kind (``midstream.edits.lexing.KINDS``).
+    """
+
+    name: str
+    label: str
+    about: str
+    dark: bool
+    ansi: bool
+    colors: Mapping[str, Color]
+    diff: Mapping[str, Color]
+    syntax: Mapping[str, Color]
+
+    def text_pairs(self) -> Iterable[tuple[str, Color, Color]]:
+        """Every (name, text, background) that the screen can show, for checking contrast."""
+        surfaces = ("background", "panel", "raised", "cursor", "selection")
+        for role in ("foreground", "muted", "accent", "success", "warning", "error"):
+            for surface in surfaces:
+                yield f"{role} on {surface}", self.colors[role], self.colors[surface]
+        tinted = {name: self.colors[name] for name in ("background", "cursor", "selection")}
+        tinted |= {name: self.diff[name] for name in ("added", "deleted")}
+        for surface, background in tinted.items():
+            for kind, color in self.syntax.items():
+                yield f"{kind} on {surface}", color, background
+        for surface in ("added", "added_strong", "deleted", "deleted_strong"):
+            yield f"foreground on {surface}", self.colors["foreground"], self.diff[surface]
+        for side in ("added", "deleted"):
+            yield f"muted on {side}", self.colors["muted"], self.diff[side]
+            yield f"{side} sign on {side}", self.diff[f"{side}_sign"], self.diff[side]
+
+    def to_textual(self) -> Theme:
+        """The theme as Textual wants it, with every role as a ``ms-…`` variable."""
+        css = {role: _css(color) for role, color in self.colors.items()}
+        variables = {f"ms-{role}": value for role, value in css.items()}
+        variables |= {f"ms-{role.replace('_', '-')}": _css(c) for role, c in self.diff.items()}
+        variables |= {
+            "block-cursor-background": css["selection"],
+            "block-cursor-foreground": css["foreground"],
+            "block-cursor-text-style": "reverse" if self.ansi else "none",
+            "input-cursor-background": css["accent"],
+            "input-cursor-foreground": css["background"],
+            "input-selection-background": css["selection"],
+            "scrollbar": css["border"],
+            "scrollbar-hover": css["muted"],
+            "scrollbar-active": css["accent"],
+            "scrollbar-background": css["background"],
+            "scrollbar-background-hover": css["background"],
+            "scrollbar-background-active": css["background"],
+            "scrollbar-corner-color": css["background"],
+        }
+        return Theme(
+            name=f"midstream-{self.name}",
+            primary=css["accent"],
+            secondary=css["accent"],
+            accent=css["accent"],
+            warning=css["warning"],
+            error=css["error"],
+            success=css["success"],
+            foreground=css["foreground"],
+            background=css["background"],
+            surface=css["background"],
+            panel=css["panel"],
+            dark=self.dark,
+            ansi=self.ansi,
+            variables=variables,
+        )
+
+    @cached_property
+    def token_styles(self) -> Mapping[str, Style]:
+        """Foreground styles by token kind, with ``plain``."""
+        styles = {kind: Style(color=color.rich_color) for kind, color in self.syntax.items()}
+        styles["comment"] += Style(italic=True)
+        styles["plain"] = self.style("foreground")
+        return styles
+
+    def style(self, role: str, on: str | None = None, *, bold: bool | None = None) -> Style:
+        """A Rich style: the colour of ``role``, on the background of role ``on``."""
+        dim = self.ansi and role == "muted"
+        return Style(
+            color=self._color(role).rich_color,
+            bgcolor=None if on is None else self._color(on).rich_color,
+            bold=bold,
+            dim=True if dim else None,
+        )
+
+    def ground(self, role: str) -> Style:
+        """A style that only sets the background."""
+        return Style(bgcolor=self._color(role).rich_color)
+
+    def _color(self, role: str) -> Color:
+        return self.colors[role] if role in self.colors else self.diff[role]
+
+
+def _css(color: Color) -> str:
+    if color.ansi is None:
+        return color.hex
+    return _ANSI_NAMES[color.ansi]
+
+
+_ANSI_NAMES: Final = {
+    -1: "ansi_default",
+    **dict(
+        enumerate(
+            f"ansi_{bright}{hue}"
+            for bright in ("", "bright_")
+            for hue in ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+        )
+    ),
+}
+
+
+def load_theme(path: Path) -> Palette:
+    """Read and check one theme file.
+
+    Raises:
+        ThemeError: It cannot be read, a role is missing or unknown, or a colour is not one.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ThemeError(f"{path.name} cannot be read as a theme: {error}.") from None
+    tables = {
+        "colors": _colors(path, document, "colors", COLORS),
+        "diff": _colors(path, document, "diff", DIFF),
+        "syntax": _colors(path, document, "syntax", KINDS),
+    }
+    known = {"label", "about", "dark", "ansi", *tables}
+    for key in document:
+        if key not in known:
+            raise ThemeError(f'{path.name}: there is no "{key}" in a theme.')
+    return Palette(
+        name=path.stem,
+        label=str(document.get("label", path.stem)),
+        about=str(document.get("about", "")),
+        dark=bool(document.get("dark", True)),
+        ansi=bool(document.get("ansi", False)),
+        **tables,
+    )
+
+
+def _colors(path: Path, document: dict[str, Any], table: str, roles: Iterable[str]) -> dict[str, Color]:
+    values = document.get(table)
+    if not isinstance(values, dict):
+        raise ThemeError(f"{path.name}: the table [{table}] is missing.")
+    given = cast("dict[str, object]", values)
+    colors: dict[str, Color] = {}
+    for role in roles:
+        value = given.get(role)
+        if not isinstance(value, str):
+            raise ThemeError(f"{path.name}: [{table}] has no colour for {role}.")
+        try:
+            colors[role] = Color.parse(value)
+        except ColorParseError:
+            raise ThemeError(f"{path.name}: [{table}] {role} = {value!r} is not a colour.") from None
+    unknown = sorted(set(given) - set(colors))
+    if unknown:
+        raise ThemeError(f"{path.name}: [{table}] has no role {unknown[0]!r}.")
+    return colors
+
+
+def load_themes(*folders: Path) -> tuple[dict[str, Palette], list[ThemeError]]:
+    """Load every theme of the folders; of two with one name, the later folder's wins.
+
+    Returns:
+        The themes by name, and the errors of the files that were left out.
+    """
+    themes: dict[str, Palette] = {}
+    errors: list[ThemeError] = []
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            try:
+                themes[path.stem] = load_theme(path)
+            except ThemeError as error:
+                errors.append(error)
+    return themes, errors

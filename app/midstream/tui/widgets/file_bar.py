@@ -1,0 +1,127 @@
+"""The row above the code: which file it is, what is decided in it, and whether the view follows the writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.widget import Widget
+
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What the row shows.
+
+    Attributes:
+        path: The file, ``""`` when none is open.
+        language: Its language, ``""`` when unknown.
+        lines: How long it is.
+        undecided: Hunks that wait for a decision.
+        accepted: Hunks accepted.
+        rejected: Hunks rejected.
+        conflicts: Hunks that no longer fit the file.
+        writing: Whether the model writes in it now.
+        following: Whether the view follows the writing.
+        new_rows: Rows that came since following ended.
+        position: Words on the hunk under the cursor or the search, ``""`` for none.
+        follow_key: The key that turns following on.
+    """
+
+    path: str = ""
+    language: str = ""
+    lines: int = 0
+    undecided: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    conflicts: int = 0
+    writing: bool = False
+    following: bool = False
+    new_rows: int = 0
+    position: str = ""
+    follow_key: str = "f"
+
+
+class FileBar(Widget):
+    """One row of facts on the open file."""
+
+    DEFAULT_CSS = """
+    FileBar { height: 1; background: $ms-background; color: $ms-foreground; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.facts = FileFacts()
+        self._palette = palette
+        self._glyphs = glyphs
+
+    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
+        """Draw with other colours or characters."""
+        self._palette, self._glyphs = palette, glyphs
+        self.refresh()
+
+    def show(self, facts: FileFacts) -> None:
+        """Show these facts from now on."""
+        if facts != self.facts:
+            self.facts = facts
+            self.refresh()
+
+    def render(self) -> Text:
+        """The path on the left, counts and the follow state on the right."""
+        facts, palette = self.facts, self._palette
+        line = Text(" ", no_wrap=True, overflow="crop")
+        if not facts.path:
+            return line
+        muted = palette.style("muted")
+        right = self._right()
+        folder, slash, name = visible(facts.path).rpartition("/")
+        room = self.size.width - 2
+        if facts.position and room > 50:
+            right = [Text(f"{facts.position}   ", muted), *right]
+        while len(right) > 1 and _width(right) + cell_len(name) + 4 > room:
+            right.pop(0)
+        details = f"  {facts.language} {self._glyphs.separator} {facts.lines:,} lines" if facts.language else ""
+        used = _width(right) + cell_len(name) + 2
+        if used + cell_len(folder + slash) <= room:
+            line.append(folder + slash, muted)
+            used += cell_len(folder + slash)
+        line.append(name, palette.style("foreground", bold=True))
+        if used + cell_len(details) <= room:
+            line.append(details, muted)
+        gap = room + 1 - cell_len(line.plain) - _width(right)
+        line.append(" " * max(1, gap))
+        for piece in right:
+            line.append_text(piece)
+        return line
+
+    def _right(self) -> list[Text]:
+        facts, palette = self.facts, self._palette
+        states = self._glyphs.separator
+        pieces: list[Text] = []
+        counts = (
+            (facts.conflicts, "in conflict", "warning"),
+            (facts.rejected, "rejected", "error"),
+            (facts.accepted, "accepted", "success"),
+            (facts.undecided, "to decide", "accent"),
+        )
+        for number, words, role in counts:
+            if number:
+                joint = f" {states} " if pieces else ""
+                pieces.append(Text.assemble((joint, palette.style("muted")), (f"{number} {words}", palette.style(role))))
+        if facts.writing:
+            joint = "   " if pieces else ""
+            if facts.following:
+                pieces.append(Text(f"{joint}following", palette.style("accent", bold=True)))
+            else:
+                new = f" {states} {facts.new_rows} new lines" if facts.new_rows else ""
+                words = f"{joint}follow off{new} {states} {facts.follow_key}"
+                pieces.append(Text(words, palette.style("warning")))
+        return pieces
+
+
+def _width(pieces: list[Text]) -> int:
+    return sum(cell_len(piece.plain) for piece in pieces)

@@ -1,0 +1,96 @@
+"""The bottom row: the keys that do something here and now, also clickable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.widget import Widget
+
+from midstream.tui.themes import Palette
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """One key and what it does.
+
+    Attributes:
+        key: As people write it.
+        words: What it does, in one or two words.
+        call: The screen action behind it.
+    """
+
+    key: str
+    words: str
+    call: str
+
+
+class KeyBar(Widget):
+    """Shows as many hints as fit; the last one (help) always stays."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: 1; background: $ms-panel; color: $ms-muted; }
+    """
+
+    @dataclass
+    class Pressed(Message):
+        """A hint was clicked."""
+
+        call: str
+
+    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.hints: tuple[KeyHint, ...] = ()
+        self._palette = palette
+        self._ranges: list[tuple[int, int, str]] = []
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self.refresh()
+
+    def show(self, hints: tuple[KeyHint, ...]) -> None:
+        """Show these hints from now on."""
+        if hints != self.hints:
+            self.hints = hints
+            self.refresh()
+
+    def render(self) -> Text:
+        """The hints, two cells apart."""
+        key_style = self._palette.style("foreground", bold=True)
+        muted = self._palette.style("muted")
+        line = Text(" ", no_wrap=True, overflow="crop")
+        self._ranges = []
+        for hint in self._fitting():
+            start = cell_len(line.plain)
+            line.append(hint.key, key_style)
+            line.append(f" {hint.words}", muted)
+            self._ranges.append((start, cell_len(line.plain), hint.call))
+            line.append("   ")
+        return line
+
+    def _fitting(self) -> list[KeyHint]:
+        if not self.hints:
+            return []
+        *others, last = self.hints
+        room = self.size.width - 1 - _width(last)
+        chosen: list[KeyHint] = []
+        for hint in others:
+            room -= _width(hint) + 3
+            if room < 0:
+                break
+            chosen.append(hint)
+        return [*chosen, last]
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what the clicked hint says."""
+        for start, stop, call in self._ranges:
+            if start <= event.x < stop:
+                self.post_message(self.Pressed(call))
+
+
+def _width(hint: KeyHint) -> int:
+    return cell_len(hint.key) + 1 + cell_len(hint.words)

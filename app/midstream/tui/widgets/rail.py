@@ -1,0 +1,105 @@
+"""The file rail: the files with changes and what is decided in them, then every file of the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+
+LONGEST_LIST = 2_000
+"""Files listed; the rest is found with the file picker."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """An open file and its hunks.
+
+    Attributes:
+        path: The file.
+        added: Lines its hunks bring.
+        deleted: Lines its hunks take away.
+        undecided: Hunks that wait.
+        decided: Hunks accepted or rejected.
+        writing: Whether the model writes in it now.
+        current: Whether it is the one on screen.
+    """
+
+    path: str
+    added: int = 0
+    deleted: int = 0
+    undecided: int = 0
+    decided: int = 0
+    writing: bool = False
+    current: bool = False
+
+
+class Rail(RowList):
+    """The rows of the rail."""
+
+    BINDINGS = [
+        Binding("j,down", "move(1)", "Next file", show=False),
+        Binding("k,up", "move(-1)", "File above", show=False),
+        Binding("space,pagedown", "move(10)", "Ten files down", show=False),
+        Binding("b,pageup", "move(-10)", "Ten files up", show=False),
+        Binding("enter", "choose", "Open", show=False),
+    ]
+
+    _shown: tuple[tuple[FileEntry, ...], int] | None = None
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor."""
+        self.move(step)
+
+    def action_choose(self) -> None:
+        """Open the file under the cursor."""
+        self.choose()
+
+    @property
+    def show_cursor(self) -> bool:
+        """Only where the keys go."""
+        return self.has_focus
+
+    def show_files(self, opened: Sequence[FileEntry], files: Sequence[str]) -> None:
+        """Show the open files and all files; does nothing when both are as before."""
+        state = (tuple(opened), id(files))
+        if state == self._shown:
+            return
+        self._shown = state
+        rows: list[ListRow] = []
+        if opened:
+            rows.append(ListRow(None, (("OPEN", "muted!"),)))
+            rows += [_open_row(entry) for entry in opened]
+            rows.append(ListRow(None, ()))
+        rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(files):,}", "muted"),)))
+        current = next((entry.path for entry in opened if entry.current), "")
+        folder = ""
+        for path in files[:LONGEST_LIST]:
+            head, slash, name = visible(path).rpartition("/")
+            if head != folder:
+                folder = head
+                rows.append(ListRow(None, ((head + slash, "muted"),)))
+            indent = "  " if head else ""
+            role = "accent" if path == current else "foreground"
+            rows.append(ListRow(path, ((indent + name, role),)))
+        if len(files) > LONGEST_LIST:
+            rows.append(ListRow(None, ((f"and {len(files) - LONGEST_LIST:,} more", "muted"),)))
+        self.show(rows)
+
+
+def _open_row(entry: FileEntry) -> ListRow:
+    name = visible(entry.path).rpartition("/")[2]
+    right: list[Piece] = []
+    if entry.added or entry.deleted:
+        right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
+    if entry.writing:
+        right.append((" writing", "accent"))
+    elif entry.undecided:
+        right.append((f"  {entry.undecided} open", "accent"))
+    elif entry.decided:
+        right.append(("  done", "muted"))
+    role = "foreground!" if entry.current else "foreground"
+    return ListRow(entry.path, ((name, role),), tuple(right))

@@ -1,0 +1,202 @@
+"""A list of one-line rows with a cursor, painted row by row; the file rail and every picker are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.themes import Palette
+
+Piece = tuple[str, str]
+"""Text and the palette role it is painted in; a role with ``!`` appended is bold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """One row.
+
+    Attributes:
+        value: What choosing the row gives; ``None`` for a heading, which cannot be chosen.
+        left: Pieces from the left.
+        right: Pieces from the right; they give way when there is no room.
+    """
+
+    value: str | None
+    left: tuple[Piece, ...]
+    right: tuple[Piece, ...] = field(default=())
+
+
+class RowList(ScrollView, can_focus=True):
+    """Rows, of which one is under the cursor."""
+
+    DEFAULT_CSS = """
+    RowList { scrollbar-size: 0 0; background: $ms-panel; }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """A row was chosen with Enter or the mouse."""
+
+        rows: RowList
+        value: str
+
+        @property
+        def control(self) -> RowList:
+            """The list it comes from."""
+            return self.rows
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor moved to another row."""
+
+        rows: RowList
+        value: str
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, ground: str = "panel", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.rows: Sequence[ListRow] = ()
+        self.cursor = 0
+        self._palette = palette
+        self._glyphs = glyphs
+        self._ground = ground
+
+    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
+        """Draw with other colours or characters."""
+        self._palette, self._glyphs = palette, glyphs
+        self.refresh()
+
+    def show(self, rows: Sequence[ListRow], *, select: str | None = None) -> None:
+        """Show these rows, with the cursor on the one called ``select`` or where it was."""
+        if select is None:
+            select = self.value
+        self.rows = rows
+        self.set_reactive(Widget.virtual_size, Size(self.size.width, len(rows)))
+        places = [index for index, row in enumerate(rows) if row.value is not None]
+        wanted = [index for index in places if rows[index].value == select]
+        self.cursor = wanted[0] if wanted else (places[0] if places else 0)
+        self._reveal()
+        self.refresh()
+
+    @property
+    def value(self) -> str | None:
+        """The value under the cursor."""
+        return self.rows[self.cursor].value if 0 <= self.cursor < len(self.rows) else None
+
+    def move(self, step: int) -> None:
+        """Move the cursor, over headings."""
+        y = self.cursor + step
+        direction = 1 if step > 0 else -1
+        y = max(0, min(y, len(self.rows) - 1))
+        while 0 <= y < len(self.rows) and self.rows[y].value is None:
+            y += direction
+        if 0 <= y < len(self.rows) and y != self.cursor:
+            self.cursor = y
+            self._reveal()
+            self.refresh()
+            value = self.value
+            if value is not None:
+                self.post_message(self.Highlighted(self, value))
+
+    def choose(self) -> None:
+        """Choose the row under the cursor."""
+        value = self.value
+        if value is not None:
+            self.post_message(self.Chosen(self, value))
+
+    def _reveal(self) -> None:
+        top, height = self.scroll_offset.y, max(1, self.size.height)
+        if self.cursor < top:
+            above = self.cursor - 1
+            heading = above >= 0 and self.rows[above].value is None
+            self.scroll_to(y=above if heading else self.cursor, animate=False, force=True)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The strips of a region."""
+        top = self.scroll_offset.y
+        background = self._palette.colors[self._ground]
+        strips: list[Strip] = []
+        for y in range(crop.y, crop.bottom):
+            strip = self._strip(top + y).adjust_cell_length(max(crop.right, self.size.width))
+            strip = strip.crop(crop.x, crop.right)
+            for line_filter in self.app.get_line_filters():
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip)
+        return strips
+
+    def _strip(self, y: int) -> Strip:
+        palette, width = self._palette, self.size.width
+        if not 0 <= y < len(self.rows):
+            return Strip.blank(width, palette.ground(self._ground))
+        row = self.rows[y]
+        marked = y == self.cursor and row.value is not None
+        ground = palette.ground("selection" if marked and self.show_cursor else self._ground)
+        if palette.ansi and marked and self.show_cursor:
+            ground += Style(reverse=True)
+        segments = [Segment(self._glyphs.cursor if marked else " ", palette.style("accent") + ground)]
+        left = [_segment(palette, piece, ground) for piece in row.left]
+        right = [_segment(palette, piece, ground) for piece in row.right]
+        used = sum(cell_len(s.text) for s in left)
+        while right and 2 + used + sum(cell_len(s.text) for s in right) > width:
+            right.pop(0)
+        room = width - 2 - sum(cell_len(s.text) for s in right)
+        body = Strip([*segments, *left])
+        if body.cell_length > room + 1:
+            body = Strip([*body.crop(0, room), Segment(self._glyphs.ellipsis, ground)])
+        body = body.adjust_cell_length(room + 1, ground)
+        return Strip([*body, *right, Segment(" ", ground)]).adjust_cell_length(width, ground)
+
+    @property
+    def show_cursor(self) -> bool:
+        """Whether the cursor row is marked; a picker's list shows it without the focus."""
+        return True
+
+    def on_resize(self) -> None:
+        """The rows are as wide as the list."""
+        self.set_reactive(Widget.virtual_size, Size(self.size.width, len(self.rows)))
+        self._reveal()
+
+    def on_focus(self) -> None:
+        """The cursor row is marked more clearly."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """The cursor row is marked more calmly."""
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the clicked row."""
+        y = self.scroll_offset.y + event.y
+        if 0 <= y < len(self.rows) and self.rows[y].value is not None:
+            self.cursor = y
+            self.refresh()
+            self.choose()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll by three rows."""
+        event.stop()
+        event.prevent_default()
+        self.scroll_to(y=min(self.scroll_offset.y + 3, self.max_scroll_y), animate=False, force=True)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll by three rows."""
+        event.stop()
+        event.prevent_default()
+        self.scroll_to(y=max(self.scroll_offset.y - 3, 0), animate=False, force=True)
+
+
+def _segment(palette: Palette, piece: Piece, ground: Style) -> Segment:
+    text, role = piece
+    return Segment(text, palette.style(role.rstrip("!"), bold=role.endswith("!")) + ground)

@@ -1,0 +1,116 @@
+"""The column right of the code: where the window is in the file, and where the hunks are; a click goes there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from midstream.edits.hunks import HunkState
+from midstream.tui.diff.view import FileView
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.themes import Palette
+
+_ROLES = {
+    HunkState.STREAMING: ("accent", 2),
+    HunkState.SETTLED: ("accent", 4),
+    HunkState.CONFLICT: ("warning", 5),
+    HunkState.QUARANTINED: ("error", 5),
+    HunkState.ACCEPTED: ("success", 3),
+    HunkState.REJECTED: ("error", 1),
+}
+
+
+class Ruler(Widget):
+    """A map of the file, one cell wide."""
+
+    DEFAULT_CSS = """
+    Ruler { width: 1; height: 1fr; background: $ms-background; }
+    """
+
+    @dataclass
+    class Picked(Message):
+        """A place was clicked or dragged to; ``row`` is a row of the file."""
+
+        row: int
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._palette = palette
+        self._glyphs = glyphs
+        self._cells: list[str | None] = []
+        self._window = (0, 0)
+        self._size_rows = 0
+        self._dragging = False
+
+    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
+        """Draw with other colours or characters."""
+        self._palette, self._glyphs = palette, glyphs
+        self.refresh()
+
+    def show(self, view: FileView | None, top: int, height: int) -> None:
+        """Show where a window of ``height`` rows from ``top`` lies, and the hunks of the file."""
+        cells, window = self._map(view, top, height)
+        if (cells, window) != (self._cells, self._window):
+            self._cells, self._window = cells, window
+            self.refresh()
+
+    def _map(self, view: FileView | None, top: int, height: int) -> tuple[list[str | None], tuple[int, int]]:
+        rows = self.size.height
+        cells: list[str | None] = [None] * rows
+        self._size_rows = 0 if view is None else view.size
+        if view is None or not rows or not view.size:
+            return cells, (0, 0)
+        span = max(view.size, rows)
+        weight = [0] * rows
+        for first, stop, hunk in view.places():
+            role, importance = _ROLES.get(hunk.state, ("muted", 0))
+            low = first * rows // span
+            high = max(low + 1, -(-stop * rows // span))
+            for y in range(low, min(high, rows)):
+                if importance > weight[y]:
+                    weight[y], cells[y] = importance, role
+        if view.size <= height:
+            return cells, (0, 0)
+        start = top * rows // span
+        return cells, (start, max(start + 1, -(-(top + height) * rows // span)))
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """One cell for each row."""
+        strips: list[Strip] = []
+        palette = self._palette
+        for y in range(crop.y, crop.bottom):
+            role = self._cells[y] if y < len(self._cells) else None
+            inside = self._window[0] <= y < self._window[1]
+            ground = palette.ground("raised" if inside else "background")
+            glyph = self._glyphs.bar if role or (inside and palette.ansi) else " "
+            strip = Strip([Segment(glyph, palette.style(role or "muted") + ground)], 1)
+            for line_filter in self.app.get_line_filters():
+                strip = strip.apply_filter(line_filter, palette.colors["background"])
+            strips.append(strip)
+        return strips
+
+    def _pick(self, y: int) -> None:
+        rows = max(1, self.size.height)
+        self.post_message(self.Picked(y * max(self._size_rows, rows) // rows))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Go to the clicked place and follow the mouse from there."""
+        self._dragging = True
+        self.capture_mouse()
+        self._pick(event.y)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Follow the mouse while its button is down."""
+        if self._dragging:
+            self._pick(max(0, min(event.y, self.size.height - 1)))
+
+    def on_mouse_up(self) -> None:
+        """Let the mouse go."""
+        self._dragging = False
+        self.release_mouse()

@@ -1,0 +1,141 @@
+"""The status row: what the model is doing and what the repository looks like, on one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.widget import Widget
+
+from midstream.pairing.meter import Meter
+from midstream.pairing.turns import SessionState
+from midstream.tui.glyphs import Glyphs, sparkline
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+
+_LIGHTS: Final = {
+    SessionState.STARTING: "warning",
+    SessionState.READY: "success",
+    SessionState.WAITING: "accent",
+    SessionState.STREAMING: "accent",
+    SessionState.STOPPING: "warning",
+    SessionState.OFFLINE: "error",
+}
+_SPARK_CELLS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """What the row shows, read from the session at one moment.
+
+    Attributes:
+        model: Name of the model, ``""`` before it is known.
+        state: What the session is doing.
+        rate: Tokens per second, of the running turn or the mean of the last one; ``None`` before any.
+        history: Past rates for the sparkline.
+        ttft_s: Seconds to the first text of the last turn.
+        tokens: Tokens of the running or last turn.
+        queued: Instructions that wait.
+        branch: Git branch, ``""`` without a repository.
+        dirty: Changed files in the working tree.
+        watching: How files are watched, ``""`` while unknown.
+    """
+
+    model: str = ""
+    state: SessionState = SessionState.STARTING
+    rate: float | None = None
+    history: tuple[float, ...] = ()
+    ttft_s: float | None = None
+    tokens: int = 0
+    queued: int = 0
+    branch: str = ""
+    dirty: int = 0
+    watching: str = ""
+
+
+def rate_of(meter: Meter, state: SessionState) -> float | None:
+    """The rate worth showing: the current one while text comes, afterwards the mean of the turn."""
+    if state is SessionState.STREAMING:
+        return meter.tokens_per_second or meter.turn_rate
+    return meter.turn_rate
+
+
+class StatusRow(Widget):
+    """One row of facts; the least important ones give way when it is narrow."""
+
+    DEFAULT_CSS = """
+    StatusRow { height: 1; background: $ms-panel; color: $ms-foreground; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.facts = StatusFacts()
+        self._palette = palette
+        self._glyphs = glyphs
+
+    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
+        """Draw with other colours or characters."""
+        self._palette, self._glyphs = palette, glyphs
+        self.refresh()
+
+    def show(self, facts: StatusFacts) -> None:
+        """Show these facts from now on."""
+        if facts != self.facts:
+            self.facts = facts
+            self.refresh()
+
+    def render(self) -> Text:
+        """The row as text: pieces from the left, pieces from the right, space between."""
+        left, right = self._left(), self._right()
+        room = self.size.width - 2
+        while left and right and _width(left) + _width(right) + 2 > room:
+            victims = left if len(left) > 2 else right
+            victims.pop(-1 if victims is left else 0)
+        line = Text(" ", no_wrap=True, overflow="crop")
+        for piece in left:
+            line.append_text(piece)
+        gap = room - _width(left) - _width(right)
+        line.append(" " * max(0, gap))
+        for piece in right:
+            line.append_text(piece)
+        return line
+
+    def _left(self) -> list[Text]:
+        facts, palette, glyphs = self.facts, self._palette, self._glyphs
+        muted = palette.style("muted")
+        light = palette.style(_LIGHTS[facts.state])
+        pieces = [Text.assemble((f"{glyphs.light} ", light), (facts.state.value.ljust(9), light))]
+        pieces.append(Text(f"  {visible(facts.model) or 'model server'}", palette.style("foreground", bold=True)))
+        if facts.queued:
+            pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
+        if facts.rate is not None:
+            pieces.append(Text(f"   {facts.rate:>6,.0f} tok/s", palette.style("accent")))
+            if facts.ttft_s is not None:
+                pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
+            pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
+            bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
+            if bars:
+                pieces.append(Text(f"   {bars}", palette.style("accent")))
+        return pieces
+
+    def _right(self) -> list[Text]:
+        facts, palette = self.facts, self._palette
+        muted = palette.style("muted")
+        pieces: list[Text] = []
+        if facts.watching:
+            native = facts.watching == "native"
+            words = "watching" if native else facts.watching
+            pieces.append(Text(f"{visible(words)}   ", muted if native else palette.style("warning")))
+        if facts.branch:
+            pieces.append(Text(visible(facts.branch), palette.style("foreground")))
+            if facts.dirty:
+                pieces.append(Text(f" {self._glyphs.separator} {facts.dirty} changed", palette.style("warning")))
+            else:
+                pieces.append(Text(f" {self._glyphs.separator} clean", muted))
+        return pieces
+
+
+def _width(pieces: list[Text]) -> int:
+    return sum(cell_len(piece.plain) for piece in pieces)

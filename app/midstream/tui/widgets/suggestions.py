@@ -1,0 +1,94 @@
+"""Example instructions to start with, each put into the composer by its number or a click."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.widget import Widget
+
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An instruction to try.
+
+    Attributes:
+        title: What it does, in a few words.
+        instruction: What is put into the composer.
+        path: The file it is about.
+        tried: Whether it was chosen already.
+    """
+
+    title: str
+    instruction: str
+    path: str
+    tried: bool = False
+
+
+class Suggestions(Widget):
+    """The examples, one to a row."""
+
+    DEFAULT_CSS = """
+    Suggestions { height: auto; display: none; background: $ms-panel; padding: 0 1; }
+    Suggestions.-shown { display: block; }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """An example was clicked."""
+
+        number: int
+
+    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.examples: tuple[Example, ...] = ()
+        self.hint = ""
+        self.compact = False
+        self._palette = palette
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self.refresh()
+
+    def show(self, examples: Sequence[Example], *, hint: str, compact: bool) -> None:
+        """Show these examples; none hides the widget."""
+        state = (tuple(examples), hint, compact)
+        if state == (self.examples, self.hint, self.compact):
+            return
+        self.examples, self.hint, self.compact = state
+        self.set_class(bool(examples), "-shown")
+        self.refresh(layout=True)
+
+    def render(self) -> Text:
+        """A heading, then number, title and instruction of each example."""
+        palette = self._palette
+        muted = palette.style("muted")
+        text = Text(no_wrap=True, overflow="ellipsis")
+        if self.compact:
+            text.append("Examples ", palette.style("foreground", bold=True))
+            for number, example in enumerate(self.examples, 1):
+                text.append(f" {number}", palette.style("accent", bold=True))
+                text.append(f" {visible(example.title)} ", muted)
+            return text
+        text.append("Try one of these", palette.style("foreground", bold=True))
+        text.append(f"   {self.hint}", muted)
+        width = max((len(example.title) for example in self.examples), default=0)
+        for number, example in enumerate(self.examples, 1):
+            text.append(f"\n {number}  ", palette.style("accent", bold=True))
+            style = muted if example.tried else palette.style("foreground")
+            text.append(visible(example.title).ljust(width + 3), style)
+            text.append(visible(example.instruction), muted)
+        return text
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the example on the clicked row."""
+        number = event.y if not self.compact else 1
+        if 1 <= number <= len(self.examples):
+            self.post_message(self.Chosen(number))
