@@ -85,39 +85,69 @@ def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     if length <= 1:
         return NOTHING
     size = group_size(length)
-    groups = -(-length // size)
     turn = 2 * ramp + 1
+    starts = range(0, length, size)
+    roots = [start + min(size, length - start) // 2 for start in starts]
+    first = _group(size, turn, wavelets)
+    above, below = len(roots) // 2, len(roots) - 1 - len(roots) // 2
+    late = 0
+    if below and (last := length - starts[-1]) < size:  # a short last group is nearer and ready earlier
+        ready = _group(last, turn, wavelets).cycles - first.cycles
+        late = max(-(size + turn), ready + roots[-1] - roots[-2] - size)
+    second = _arms(above, below, size, turn, wavelets, late)
 
-    near, far = size // 2, size - 1 - size // 2  # PEs above and below the group root
-    first_hops, first_depth, first = _two_arms(near, far, 1, wavelets, turn)
-    above, below = groups // 2, groups - 1 - groups // 2
-    second_hops, second_depth, second = _two_arms(above, below, size, wavelets, turn)
-
-    root = above * size + size // 2
-    up = root + turn + wavelets if root else 0
+    root = roots[above]
     rest = length - 1 - root
-    down = rest + turn + 2 * wavelets if rest > 0 else 0
-    last_hops = root if up >= down else rest
-    total = first + second + max(up, down)
+    up = root + turn + wavelets if root else 0
+    down = rest + turn + 2 * wavelets if rest else 0
+    total = first.cycles + second.cycles + max(up, down)
 
-    hops = first_hops + second_hops + last_hops
-    depth = first_depth + second_depth + 1
+    hops = first.hops + second.hops + (root if up >= down else rest)
+    depth = first.depth + second.depth + 1
     return Collective(hops, turn * depth, total - hops - turn * depth, depth, 10)
 
 
-def _two_arms(long_arm: int, short_arm: int, spacing: int, wavelets: int, turn: int) -> tuple[int, int, int]:
-    """Hops, depth and cycles until a root has added both arms, the short arm first.
+INBOX = 8
+"""Wavelets of one colour that fit between router and PE (queue and ramp registers); assumed."""
 
-    An arm of k senders delivers its first wavelet after ``k * (spacing + turn)`` cycles and one per cycle after that;
-    the root then needs one pass of ``wavelets`` cycles per arm.
+
+@dataclass(frozen=True, slots=True)
+class _Arms:
+    hops: int
+    depth: int
+    cycles: int
+
+
+def _group(size: int, turn: int, wavelets: int) -> _Arms:
+    """Reduction inside one group of neighbours towards its middle PE."""
+    return _arms(size // 2, size - 1 - size // 2, 1, turn, wavelets)
+
+
+def _arms(long: int, short: int, spacing: int, turn: int, wavelets: int, late: int = 0) -> _Arms:
+    """Cycles until a root has added two arms of ``long`` and ``short`` senders, the short one first.
+
+    An arm of k senders delivers its first wavelet after ``k * (spacing + turn)`` cycles and one per cycle after that; the
+    root needs one pass of ``wavelets`` cycles per arm.  Arms that arrive together share the ramp until the inbox of
+    the arm that has to wait is full.
+
+    Args:
+        long: Senders of the longer arm.
+        short: Senders of the shorter arm.
+        spacing: Hops between neighbours of an arm.
+        turn: Cycles of one router-PE-router turn.
+        wavelets: Vector length.
+        late: Cycles by which the short arm arrives later (negative: earlier) than equal spacing would make it.
     """
-    if long_arm == 0:
-        return 0, 0, 0
+    if long == 0:
+        return _Arms(0, 0, 0)
     pitch = spacing + turn
-    first_at = long_arm * pitch
-    if short_arm == 0:
-        return long_arm * spacing, long_arm, first_at + wavelets
-    queued_at = short_arm * pitch + wavelets
+    first_at = long * pitch
+    if short == 0:
+        return _Arms(long * spacing, long, first_at + wavelets)
+    arrives = short * pitch + late
+    queued_at = arrives + wavelets
+    if arrives == first_at:
+        queued_at += min(wavelets, INBOX)
     if queued_at > first_at:
-        return short_arm * spacing, short_arm, queued_at + wavelets
-    return long_arm * spacing, long_arm, first_at + wavelets
+        return _Arms(short * spacing, short, queued_at + wavelets)
+    return _Arms(long * spacing, long, first_at + wavelets)

@@ -6,6 +6,7 @@ areas are proportional to weights up to rounding to whole PEs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from midstream.wafer.cost import Rectangle
@@ -14,51 +15,65 @@ from midstream.wafer.cost import Rectangle
 def treemap(weights: Sequence[float], width: int, height: int) -> list[Rectangle]:
     """Cut ``width x height`` PEs into one rectangle per weight, in order, as square as rows allow.
 
-    Rows run boustrophedon (left to right, then right to left), so consecutive items always touch.
+    Rows run boustrophedon (left to right, then right to left), so consecutive items always touch.  The rows are the
+    ones that minimise the sum of squared log aspect ratios (dynamic programme over contiguous rows).
+
+    Returns:
+        One rectangle per weight; empty when an item would get no PE.
     """
     if not weights:
         return []
-    best: list[Rectangle] = []
-    best_score = float("inf")
-    ideal = max(1, round((len(weights) * height / width) ** 0.5))
-    for rows in range(max(1, ideal - 2), min(len(weights), ideal + 3) + 1):
-        cut = _rows(weights, rows, width, height)
-        score = max(max(r.width / r.height, r.height / r.width) for r in cut) if cut else float("inf")
-        if score < best_score:
-            best, best_score = cut, score
-    return best
-
-
-def _rows(weights: Sequence[float], rows: int, width: int, height: int) -> list[Rectangle]:
-    """The treemap with a given number of rows; empty when an item would vanish."""
+    groups = _best_rows(weights, width, height)
     total = sum(weights)
-    groups: list[list[float]] = [[] for _ in range(rows)]
-    seen = 0.0
-    for weight in weights:
-        middle = (seen + weight / 2) / total
-        groups[min(rows - 1, int(middle * rows))].append(weight)
-        seen += weight
-    groups = [group for group in groups if group]
     cut: list[Rectangle] = []
-    top = 0
-    used = 0.0
+    top, used = 0, 0.0
     for index, group in enumerate(groups):
         used += sum(group)
         bottom = height if index == len(groups) - 1 else round(height * used / total)
-        row: list[Rectangle] = []
-        left, placed = 0, 0.0
-        for position, weight in enumerate(group):
-            placed += weight
-            right = width if position == len(group) - 1 else round(width * placed / sum(group))
-            if right <= left or bottom <= top:
-                return []
-            row.append(Rectangle(right - left, bottom - top, left, top))
-            left = right
+        row = _row(group, width, top, bottom)
+        if not row:
+            return []
         if index % 2:
             row = [Rectangle(r.width, r.height, width - r.x - r.width, r.y) for r in row]
         cut.extend(row)
         top = bottom
     return cut
+
+
+def _row(group: Sequence[float], width: int, top: int, bottom: int) -> list[Rectangle]:
+    row: list[Rectangle] = []
+    left, placed, whole = 0, 0.0, sum(group)
+    for position, weight in enumerate(group):
+        placed += weight
+        right = width if position == len(group) - 1 else round(width * placed / whole)
+        if right <= left or bottom <= top:
+            return []
+        row.append(Rectangle(right - left, bottom - top, left, top))
+        left = right
+    return row
+
+
+def _best_rows(weights: Sequence[float], width: int, height: int) -> list[Sequence[float]]:
+    """Contiguous rows with the squarest rectangles."""
+    count, total = len(weights), sum(weights)
+    longest = 2 * math.ceil(math.sqrt(count * width / height)) + 2
+    best = [0.0] + [math.inf] * count
+    start = [0] * (count + 1)
+    for end in range(1, count + 1):
+        for begin in range(max(0, end - longest), end):
+            group = weights[begin:end]
+            whole = sum(group)
+            # A rectangle of weight w in a row of weight s is (width w / s) by (height s / total).
+            factor = width * total / (height * whole * whole)
+            cost = best[begin] + sum(math.log(weight * factor) ** 2 for weight in group)
+            if cost < best[end]:
+                best[end], start[end] = cost, begin
+    rows: list[Sequence[float]] = []
+    end = count
+    while end:
+        rows.append(weights[start[end] : end])
+        end = start[end]
+    return rows[::-1]
 
 
 def partition(sizes: Sequence[float], parts: int) -> list[list[int]]:

@@ -1,0 +1,218 @@
+"""L0 estimates: decode, prefill and end-to-end time of a placed model, in cycles, with a band in seconds.
+
+A decode step walks the layers in order (one rectangle works, the others wait), then the output head.  On the wafer it
+takes ``scale * sum(operator cycles)`` plus one hand-off per layer; off the wafer come the links between wafers and the
+generation's fixed time.  Everything here is closed form; overlap, batching and speculation are in
+:mod:`midstream.wafer.pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+
+from midstream.wafer.cost import Cost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
+from midstream.wafer.hardware import Wafer
+from midstream.wafer.kernels import KernelGeneration, costs
+from midstream.wafer.operators import Operator, head_operators, layer_operators
+from midstream.wafer.parameters import Parameters
+from midstream.wafer.placement import Plan
+from midstream.wafer.quantity import Band, Mark, weakest
+from midstream.wafer.shape import LayerKind, ModelShape
+
+CHUNK_ROWS = 2
+"""Prompt tokens per PE row of a prefill chunk in a layer pipeline (assumed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCost:
+    """One operator of one layer kind with its share of a step."""
+
+    operator: Operator
+    cost: Cost
+    layers: int
+    rect: Rectangle
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pass over the model: cycles on the wafer, microseconds off it.
+
+    Attributes:
+        cycles: On-wafer cycles, scale and hand-offs included.
+        breakdown: The same by cause.
+        off_wafer_us: Links, host operators and fixed time, in microseconds.
+        stage_cycles: Cycles of the slowest rectangle, which bounds pipelined throughput.
+        operators: Cost per operator and layer kind, in execution order.
+        clock_hz: Clock that turns cycles into seconds.
+    """
+
+    cycles: float
+    breakdown: dict[str, float]
+    off_wafer_us: float
+    stage_cycles: float
+    operators: tuple[OperatorCost, ...]
+    clock_hz: float
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time of the pass."""
+        return self.cycles / self.clock_hz + self.off_wafer_us * 1e-6
+
+
+@cache
+def machine(hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None = None) -> Machine:
+    """Cost constants of a generation on a wafer, ready for pricing."""
+    return Machine(
+        costs(kernels, hw, parameters),
+        hw.count("ramp_cycles"),
+        hw.fp16_per_wavelet,
+        hw.number("io_gb_s") * 1e3,
+        hw.number("link_us"),
+    )
+
+
+@cache
+def _operators(shape: ModelShape, kind: LayerKind) -> tuple[Operator, ...]:
+    return tuple(layer_operators(shape, kind))
+
+
+def benchmark_step(
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    grid: Rectangle,
+    *,
+    context: int,
+    batch: int = 1,
+    prompt: int = 0,
+    parameters: Parameters | None = None,
+) -> Step:
+    """The layer benchmark of WaferLLM: every layer on one grid, no embedding, head, hand-off or host.
+
+    Args:
+        shape: The model; keys and values are widened to the query width, as those kernels do.
+        hw: The wafer.
+        kernels: The kernel generation.
+        grid: The PE rectangle.
+        context: Cached tokens (decode).
+        batch: Sequences per pass.
+        prompt: Prompt tokens; 0 prices decode, otherwise prefill of that many tokens.
+        parameters: Other than the frozen parameters (used by the fit).
+    """
+    target = shape.as_benchmarked() if kernels.benchmark_shape else shape
+    m = machine(hw, kernels, parameters)
+    rows: list[OperatorCost] = []
+    for kind, count in target.layer_kinds().items():
+        for op in _operators(target, kind):
+            if prompt:
+                cost = prefill_cost(op, grid, m, prompt, prompt)
+            else:
+                cost = decode_cost(op, grid, m, context, batch)
+            rows.append(OperatorCost(op, cost, count, grid))
+    return _step(rows, m, hw, 0.0, 0.0)
+
+
+def decode_step(
+    plan: Plan,
+    *,
+    context: int,
+    batch: int = 1,
+    parameters: Parameters | None = None,
+) -> Step:
+    """One decode pass of a placed model; ``batch`` tokens travel together and share collectives."""
+    return _plan_step(plan, context, batch, 0, parameters)
+
+
+def prefill_pass(plan: Plan, *, tokens: int, context: int, parameters: Parameters | None = None) -> Step:
+    """One prefill chunk of ``tokens`` prompt tokens through all layers of a placed model."""
+    return _plan_step(plan, context, 1, tokens, parameters)
+
+
+@cache
+def _plan_groups(plan_key: _PlanKey) -> tuple[tuple[LayerKind | None, Rectangle, int], ...]:
+    plan = plan_key.plan
+    counted = Counter(
+        (item.kind, Rectangle(item.rect.width, item.rect.height), item.name if item.layer is None else "")
+        for item in plan.items
+        if item.name != "embedding"
+    )
+    return tuple((kind, rect, count) for (kind, rect, _), count in counted.items())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlanKey:
+    """Identity of a plan as a cache key: plans are immutable and themselves cached."""
+
+    plan: Plan
+
+    def __hash__(self) -> int:
+        return id(self.plan)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PlanKey) and other.plan is self.plan
+
+
+def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Parameters | None) -> Step:
+    m = machine(plan.hw, plan.kernels, parameters)
+    rows: list[OperatorCost] = []
+    handoff = 0.0
+    for kind, rect, count in _plan_groups(_PlanKey(plan)):
+        operators = head_operators(plan.shape) if kind is None else _operators(plan.shape, kind)
+        for op in operators:
+            if prompt:
+                cost = prefill_cost(op, rect, m, prompt, context)
+            else:
+                cost = decode_cost(op, rect, m, context, batch)
+            rows.append(OperatorCost(op, cost, count, rect))
+        if plan.mode == "layer-rect":
+            tokens = prompt or batch
+            wavelets = ceil_div(tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet)
+            handoff += count * ((rect.width + rect.height) / 2 + wavelets)
+    links = plan.wafers if plan.wafers > 1 else 0  # the new token returns to the first wafer
+    link_bytes = (prompt or batch) * plan.shape.hidden * 2
+    off_wafer = links * (m.link_us + link_bytes / m.io_bytes_per_us)
+    return _step(rows, m, plan.hw, handoff, off_wafer + m.costs.fixed_us)
+
+
+def _step(rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_wafer_us: float) -> Step:
+    scale = m.costs.scale
+    total = Cost()
+    stage: dict[tuple[Rectangle, int], float] = {}
+    for row in rows:
+        total += row.cost.repeated(row.layers)
+        key = (row.rect, row.layers)
+        stage[key] = stage.get(key, 0.0) + row.cost.cycles * scale
+    scaled = total.scaled(scale)
+    breakdown = {**scaled.as_dict(), "handoff": handoff * scale}
+    return Step(
+        cycles=scaled.cycles + handoff * scale,
+        breakdown=breakdown,
+        off_wafer_us=off_wafer_us + total.host_us,
+        stage_cycles=max(stage.values(), default=0.0),
+        operators=tuple(rows),
+        clock_hz=hw.clock_hz,
+    )
+
+
+def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = None) -> float:
+    """Time until the first token of a prompt: chunks follow each other through the layer pipeline.
+
+    ``stages + chunks - 1`` slots of the slowest stage, each chunk seeing the prompt so far; in ``time-mux`` mode one
+    chunk holds the whole prompt.
+    """
+    if plan.mode == "time-mux":
+        return prefill_pass(plan, tokens=prompt, context=prompt, parameters=parameters).seconds
+    side = round((plan.layer_items[0].rect.pes) ** 0.5)
+    chunk = min(prompt, max(1, CHUNK_ROWS * side))
+    chunks = ceil_div(prompt, chunk)
+    first = prefill_pass(plan, tokens=chunk, context=chunk, parameters=parameters)
+    last = prefill_pass(plan, tokens=chunk, context=prompt, parameters=parameters)
+    slot = (first.stage_cycles + last.stage_cycles) / 2 / plan.hw.clock_hz
+    return last.seconds + (chunks - 1) * slot
+
+
+def band_of(seconds: float, tokens: float, kernels: KernelGeneration, marks: list[Mark]) -> Band:
+    """``tokens / seconds`` with the generation's band, marked by its weakest ingredient."""
+    return Band.around(tokens / seconds, kernels.band, "tok/s", weakest([kernels.mark, *marks]))

@@ -1,0 +1,175 @@
+"""Fits the parameters on the calibration rows and writes ``data/parameters.json``.
+
+Run ``python -m midstream.wafer.fit`` to reproduce the committed file.  Only ``data/calibration.csv`` is read: the rows that the
+design fixed for calibration.  Each stage minimises the sum of squared log errors of its own rows:
+
+1. three cycle constants on the five WaferLLM rows (3 prefill, 2 decode);
+2. one scale on the Aug-2024 row of Llama-3.1-8B;
+3. one scale and one time per token on the three catalogue rows of 2025;
+4. four GPU constants on the four A100 rows, the all-reduce bounded below by :data:`ALLREDUCE_FLOOR_US`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from midstream.wafer.parameters import PARAMETERS_FILE, Parameters
+from midstream.wafer.predict import predict
+from midstream.wafer.rows import Row, read_rows
+
+CALIBRATION = "data/calibration.csv"
+ALLREDUCE_FLOOR_US = 5.0
+"""Two launches and an NVLink round trip cannot be faster; keeps an under-determined fit physical (assumed)."""
+
+_START = Parameters(4.0, 400.0, 500.0, 1.0, 0.5, 100.0, 0.8, 60.0, 10.0, 40.0)
+
+_STAGES: tuple[tuple[str, tuple[str, ...], Callable[[Row], bool]], ...] = (
+    (
+        "WaferLLM kernels",
+        ("issue_cycles", "shift_cycles", "collective_cycles"),
+        lambda row: row.kernels.startswith("waferllm"),
+    ),
+    ("Aug-2024 stack", ("scale_2024_08",), lambda row: row.kernels == "cerebras-2024-08"),
+    ("2025 stack", ("scale_2025", "fixed_us_2025"), lambda row: row.kernels == "cerebras-2025"),
+    (
+        "A100 baseline",
+        ("gpu_efficiency", "gpu_layer_us", "gpu_allreduce_us", "gpu_internode_us"),
+        lambda row: row.hardware.startswith("a100"),
+    ),
+)
+
+_MEANING = {
+    "issue_cycles": ("cycles", "issue of one vector instruction"),
+    "shift_cycles": ("cycles", "software of one MeshGEMM shift step"),
+    "collective_cycles": ("cycles", "software around one collective"),
+    "scale_2024_08": ("x", "Aug-2024 on-wafer cycles relative to WaferLLM's constants"),
+    "scale_2025": ("x", "2025 on-wafer cycles relative to WaferLLM's constants; a curve fit on unknown software"),
+    "fixed_us_2025": ("us/token", "time no placement explains; a curve fit on unknown software"),
+    "gpu_efficiency": ("share", "nameplate bandwidth reached by batch-1 decode"),
+    "gpu_layer_us": ("us/layer", "launches and synchronisation"),
+    "gpu_allreduce_us": ("us", "one all-reduce within a node"),
+    "gpu_internode_us": ("us", "one all-reduce across nodes"),
+}
+
+
+def log_error(row: Row, parameters: Parameters) -> float:
+    """``ln(predicted / published)`` of a row under given parameters."""
+    predicted = predict(row, parameters)
+    return math.log(predicted.point / row.published)
+
+
+def minimise(
+    objective: Callable[[Sequence[float]], float], start: Sequence[float], steps: int = 300
+) -> list[float]:
+    """Nelder-Mead simplex search; deterministic, enough for at most four smooth parameters."""
+    size = len(start)
+    simplex = [list(start)]
+    for axis in range(size):
+        point = list(start)
+        point[axis] *= 1.15
+        simplex.append(point)
+    values = [objective(point) for point in simplex]
+    for _ in range(steps):
+        order = sorted(range(size + 1), key=values.__getitem__)
+        simplex = [simplex[i] for i in order]
+        values = [values[i] for i in order]
+        centre = [sum(p[axis] for p in simplex[:-1]) / size for axis in range(size)]
+
+        def along(factor: float, centre: list[float] = centre) -> tuple[list[float], float]:
+            point = [c + factor * (w - c) for c, w in zip(centre, simplex[-1], strict=True)]
+            return point, objective(point)
+
+        candidate = along(-1.0)
+        if candidate[1] < values[0]:
+            candidate = min(candidate, along(-2.0), key=lambda item: item[1])
+        elif candidate[1] >= values[-2]:
+            candidate = along(0.5)
+        if candidate[1] < values[-1]:
+            simplex[-1], values[-1] = candidate
+            continue
+        best = simplex[0]
+        simplex = [[(b + p) / 2 for b, p in zip(best, point, strict=True)] for point in simplex]
+        values = [objective(point) for point in simplex]
+    return simplex[min(range(size + 1), key=values.__getitem__)]
+
+
+def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
+    """Fit all stages in order.
+
+    Returns:
+        The parameters, and one record per row with its stage, published and fitted value and residual.
+    """
+    parameters = _START
+    residuals: list[dict[str, object]] = []
+    for stage, names, wanted in _STAGES:
+        mine = [row for row in rows if wanted(row)]
+
+        def objective(
+            values: Sequence[float],
+            names: tuple[str, ...] = names,
+            mine: list[Row] = mine,
+            base: Parameters = parameters,
+        ) -> float:
+            trial = dict(zip(names, values, strict=True))
+            if min(values) <= 0 or trial.get("gpu_allreduce_us", 1e9) < ALLREDUCE_FLOOR_US:
+                return 1e6
+            candidate = replace(base, **trial)
+            return sum(log_error(row, candidate) ** 2 for row in mine)
+
+        start = [float(getattr(parameters, name)) for name in names]
+        best = minimise(objective, start)
+        parameters = replace(parameters, **dict(zip(names, best, strict=True)))
+        residuals.extend(
+            {
+                "stage": stage,
+                "row": row.label,
+                "published": row.published,
+                "fitted": round(predict(row, parameters).point, 2),
+                "error": round(math.exp(log_error(row, parameters)) - 1, 4),
+            }
+            for row in mine
+        )
+    return parameters, residuals
+
+
+def document(parameters: Parameters, residuals: list[dict[str, object]]) -> dict[str, object]:
+    """The content of the frozen file; values are rounded to four significant digits."""
+    stage_of = {name: stage for stage, names, _ in _STAGES for name in names}
+    return {
+        "about": "Written by python -m midstream.wafer.fit from data/calibration.csv; do not edit.",
+        "parameters": {
+            name: {
+                "value": float(f"{value:.4g}"),
+                "unit": _MEANING[name][0],
+                "meaning": _MEANING[name][1],
+                "mark": "calibrated",
+                "stage": stage_of[name],
+            }
+            for name, value in parameters.as_dict().items()
+        },
+        "residuals": residuals,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fit and print; with ``--write PATH`` also write the document."""
+    parser = argparse.ArgumentParser(prog="midstream.wafer.fit", description=__doc__)
+    parser.add_argument("--write", type=Path, help=f"where to write, normally .../{PARAMETERS_FILE}")
+    arguments = parser.parse_args(argv)
+    text = resources.files("midstream.wafer").joinpath(CALIBRATION).read_text("utf-8")
+    rows, _ = read_rows(text)
+    content = json.dumps(document(*fit(rows)), indent=2) + "\n"
+    if arguments.write:
+        arguments.write.write_text(content, encoding="utf-8")
+    print(content, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

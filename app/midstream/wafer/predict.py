@@ -1,0 +1,282 @@
+"""From a published row to a simulated number with a band: which formula answers which kind of row.
+
+The same function serves ``validate`` (frozen parameters) and the fit (trial parameters), so nothing is ever predicted
+by other code than it was fitted with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from midstream.wafer import gpu as gpus
+from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
+from midstream.wafer.errors import WaferUsageError
+from midstream.wafer.estimate import benchmark_step, decode_step, machine, prefill_seconds
+from midstream.wafer.hardware import Gpu, Wafer, hardware
+from midstream.wafer.kernels import KernelGeneration, generation
+from midstream.wafer.models import resolve_shape
+from midstream.wafer.operators import Operator
+from midstream.wafer.parameters import Parameters
+from midstream.wafer.placement import Plan, place
+from midstream.wafer.quantity import Band, Mark, weakest
+from midstream.wafer.rows import Row
+from midstream.wafer.shape import ModelShape
+from midstream.wafer.speculation import parse_speculation, plausible_gain
+
+DEFAULT_CONTEXT = 1024
+"""Context of a vendor row that names none: what public throughput tests use."""
+
+DEFAULT_GRID = {"prefill": 720, "decode": 420, "gemv": 750, "gemm": 720}
+"""Grid of a benchmark row that names none: published configurations on WSE-2."""
+
+_UNDISCLOSED = ("", "undisclosed", "unknown", "?", "n/a", "na", "-")
+_CONFIRMED = ("yes", "confirmed", "on", "true", "1", "speculative", "draft", "implied", "likely")
+_BAND_PREFILL_PRODUCTION = 2.0**0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A simulated value in the row's unit.
+
+    Attributes:
+        point: Centre of the band.
+        band: The band; ``published`` inside it counts as covered.
+        group: Name of the group the row is judged in.
+        notes: What was assumed for this row.
+    """
+
+    point: float
+    band: Band
+    group: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """Simulated seconds of one request (or one token) with what to count for a rate."""
+
+    seconds: float
+    tokens: float
+    factor: float
+    mark: Mark
+    group: str
+    notes: tuple[str, ...]
+    clock_hz: float
+
+
+def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
+    """Predict one row.
+
+    Args:
+        row: The row; its published value is not looked at.
+        parameters: Other than the frozen ones (used by the fit).
+
+    Raises:
+        WaferUsageError: The row names something that is not modelled.
+    """
+    machine_ = hardware(row.hardware)
+    if isinstance(machine_, Gpu):
+        time = _on_gpu(row, machine_, parameters)
+    else:
+        time = _on_wafer(row, machine_, parameters)
+    if row.quantity == "rate":
+        point = time.tokens / time.seconds / row.scale
+    elif row.quantity == "time":
+        per_token = time.tokens if row.unit.endswith(("/token", "/tok")) else 1.0
+        point = time.seconds / per_token / row.scale
+    else:
+        point = time.seconds * time.clock_hz / row.scale
+    band = Band.around(point, time.factor, row.unit, time.mark)
+    return Prediction(point, band, time.group, time.notes)
+
+
+def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
+    kernels = generation(row.kernels)
+    if row.matrix is not None:
+        return _microbenchmark(row, row.matrix, hw, kernels, parameters)
+    shape = resolve_shape(row.model)
+    if row.grids is not None or (kernels.benchmark_shape and row.wafers is None):
+        return _layer_benchmark(row, shape, hw, kernels, parameters)
+    return _production(row, shape, hw, kernels, parameters)
+
+
+def _microbenchmark(
+    row: Row, matrix: tuple[int, int], hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+) -> _Time:
+    """One matrix-vector (or square matrix-matrix) product on a grid: local work and one all-reduce, or P shifts."""
+    notes: list[str] = []
+    if row.grids is None:
+        side = DEFAULT_GRID[row.phase]
+        grid = Rectangle(side, side)
+        notes.append(f"grid {side} assumed")
+    else:
+        grid = row.grids[1]
+    rows, columns = matrix
+    op = Operator(row.phase, "linear", rows, columns)
+    m = machine(hw, kernels, parameters)
+    if row.phase == "gemm":
+        tokens = row.prompt or row.batch if (row.prompt or row.batch > 1) else rows
+        cost = prefill_cost(op, grid, m, tokens, tokens)
+    else:
+        cost = decode_cost(op, grid, m, 1, row.batch)
+    seconds = cost.cycles * m.costs.scale / hw.clock_hz
+    group = f"{_family(kernels)} {row.phase.upper()}"
+    return _Time(seconds, 1.0, kernels.band, kernels.mark, group, tuple(notes), hw.clock_hz)
+
+
+def _layer_benchmark(
+    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+) -> _Time:
+    notes: list[str] = []
+    if hw.name != "wse2" and kernels.benchmark_shape:
+        notes.append("kernels fitted on WSE-2; WSE-3 assumed equal per cycle")
+    grids = row.grids
+    if grids is None:
+        first, second = DEFAULT_GRID["prefill"], DEFAULT_GRID["decode"]
+        grids = Rectangle(first, first), Rectangle(second, second)
+        notes.append(f"grid {first}/{second} assumed")
+    prompt = row.prompt or row.context or 4096
+    output = row.output or 1
+    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else 4096)
+
+    def step(grid: Rectangle, tokens: int) -> float:
+        return benchmark_step(
+            shape,
+            hw,
+            kernels,
+            grid,
+            context=context,
+            batch=row.batch,
+            prompt=tokens,
+            parameters=parameters,
+        ).seconds
+
+    if row.phase == "prefill":
+        seconds, tokens = step(grids[0], prompt), float(prompt)
+    elif row.phase == "end-to-end":
+        seconds, tokens = step(grids[0], prompt) + output * step(grids[1], 0), float(output)
+    else:
+        seconds, tokens = step(grids[1], 0), 1.0
+    mark = weakest([kernels.mark, "assumed"] if notes else [kernels.mark])
+    group = f"{_family(kernels)} {row.phase}"
+    return _Time(seconds, tokens, kernels.band, mark, group, tuple(notes), hw.clock_hz)
+
+
+def _production(
+    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+) -> _Time:
+    prompt, output = row.prompt or 1, row.output or 1
+    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else DEFAULT_CONTEXT)
+    plan, notes = _production_plan(row, shape, hw, kernels, context)
+    step = decode_step(plan, context=context, batch=row.batch, parameters=parameters).seconds
+    gain, marks = _speculative_gain(row, shape, kernels, notes)
+    decode = step / gain
+    factor = kernels.band
+    if row.phase == "decode":
+        seconds, tokens = decode, 1.0
+    else:
+        length = row.prompt or context
+        first = prefill_seconds(plan, length, parameters)
+        factor = max(factor, _BAND_PREFILL_PRODUCTION)
+        marks.append("assumed")
+        if row.phase == "prefill":
+            seconds, tokens = first, float(length)
+        else:
+            seconds, tokens = first + output * decode, float(output)
+    mark = weakest([kernels.mark, *marks])
+    group = f"{_family(kernels)} {row.phase}"
+    return _Time(seconds, tokens, factor, mark, group, tuple(notes), hw.clock_hz)
+
+
+def _production_plan(
+    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, context: int
+) -> tuple[Plan, list[str]]:
+    notes: list[str] = []
+    if shape.trust == "assumed":
+        notes.append("shape assumed")
+    plan = place(
+        shape,
+        hw,
+        kernels,
+        wafers=row.wafers,
+        weight_bits=row.weight_bits,
+        context=min(context, 1024),
+        check=False,
+    )
+    if row.wafers is None:
+        notes.append(f"{plan.wafers} wafers assumed (smallest that fits at {row.weight_bits} bit)")
+    elif (problem := plan.problem(context, row.batch)) is not None:
+        notes.append(f"does not fit at {row.weight_bits} bit: {problem}")
+    return plan, notes
+
+
+def _speculative_gain(
+    row: Row, shape: ModelShape, kernels: KernelGeneration, notes: list[str]
+) -> tuple[float, list[Mark]]:
+    """Tokens per step relative to plain decoding, for the centre of the band.
+
+    Undisclosed speculation of a dense model could bring anything between nothing and :func:`plausible_gain`: the centre
+    is the geometric middle.  For mixtures it is part of the calibration, whose mixture rows do not disclose it either;
+    before October 2024 there was none.
+    """
+    text = row.speculation
+    if text in _UNDISCLOSED:
+        if kernels.name != "cerebras-2025" or shape.is_moe:
+            return 1.0, []
+        gain = plausible_gain(shape.layers)
+        notes.append(f"speculation undisclosed: 1-{gain:.2f} tokens per step assumed")
+        return math.sqrt(gain), ["assumed"]
+    if text in _CONFIRMED:
+        if shape.is_moe:
+            return 1.0, []
+        gain = plausible_gain(shape.layers)
+        notes.append(f"speculation with undisclosed draft: {gain:.2f} tokens per step assumed")
+        return gain, ["assumed"]
+    speculation = parse_speculation(text, layers=shape.layers)
+    return (1.0, []) if speculation is None else (speculation.speedup(1.0 / shape.layers), ["assumed"])
+
+
+def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
+    factor, mark = gpus.band_factor(gpu)
+    notes: list[str] = []
+    if row.kernels not in ("", "sglang") and mark == "calibrated":
+        factor, mark = gpus.BAND_OTHER_GPU, "assumed"
+        notes.append("constants fitted on SGLang")
+    clock = 1e9
+    group = f"GPU {row.phase}"
+    if row.matrix is not None:
+        if row.phase != "gemv":
+            raise WaferUsageError("GEMM on GPUs is not modelled; leave the row out.")
+        seconds = gpus.gemv_us(*row.matrix, gpu, parameters) * 1e-6
+        return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", tuple(notes), clock)
+    shape = resolve_shape(row.model)
+    prompt, output = row.prompt or row.context or 4096, row.output or 1
+    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else prompt)
+    token = gpus.decode(
+        shape,
+        gpu,
+        context=context,
+        batch=row.batch,
+        weight_bits=row.weight_bits,
+        parameters=parameters,
+    )
+    if not token.fits_memory:
+        notes.append("weights exceed GPU memory; rows like this are layer subsets scaled up")
+    if row.phase == "decode":
+        return _Time(token.seconds, 1.0, factor, mark, group, tuple(notes), clock)
+    first = gpus.prefill(shape, gpu, prompt=prompt, parameters=parameters).seconds
+    wide = max(factor, gpus.BAND_OTHER_GPU)
+    if row.phase == "prefill":
+        return _Time(first, float(prompt), wide, "assumed", group, tuple(notes), clock)
+    seconds = first + output * token.seconds
+    return _Time(seconds, float(output), wide, "assumed", group, tuple(notes), clock)
+
+
+def _family(kernels: KernelGeneration) -> str:
+    return {
+        "waferllm-wse2": "WaferLLM",
+        "cerebras-2024-08": "Aug-2024 production",
+        "cerebras-2025": "2025+ production",
+        "spec-limit": "Specification limit",
+    }[kernels.name]
