@@ -47,6 +47,26 @@ def test_agrees_with_the_reference(tmp_path: Path, lengths: str, shares: bool | 
     np.testing.assert_allclose(padded[0], REFERENCE[60], atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("cache", "slack"), [(TensorProto.FLOAT, 1e-3), (TensorProto.FLOAT16, 2e-2)]
+)
+def test_plain_attention_agrees_with_the_reference(
+    tmp_path: Path, cache: int, slack: float
+) -> None:
+    graph = build(SHAPE, WEIGHTS, lengths="positions", cache=cache)
+    decoder = Decoder(bare_folder(tmp_path, SHAPE, graph), threads=1)
+    assert not decoder.shared
+    assert decoder.io.cache[0].dtype == (np.float16 if cache == TensorProto.FLOAT16 else np.float32)
+    decoder.fill(IDS[:50], 0)
+    np.testing.assert_allclose(decoder.run(IDS[50:60], 50), REFERENCE[50:60], atol=slack)
+    decoder.run([3, 4, 5], 60)
+    np.testing.assert_allclose(decoder.run(IDS[55:58], 55), REFERENCE[55:58], atol=slack)
+    saved = decoder.save_rows(40)
+    decoder.fill(IDS[::-1][:60], 0)
+    decoder.load_rows(saved, 40)
+    np.testing.assert_allclose(decoder.run(IDS[40:41], 40), REFERENCE[40:41], atol=slack)
+
+
 @pytest.mark.parametrize("shares", [True, False])
 def test_the_cache_grows_with_what_it_holds(tmp_path: Path, shares: bool) -> None:
     shape = Shape(max_len=1500)

@@ -34,7 +34,8 @@ class Bench:
     """A decoder with its cache, and generations from bare token lists."""
 
     def __init__(self, folder: Path, shape: Shape, weights: str, seed: int, **more: Any) -> None:
-        graph = build(shape, random_weights(shape, seed), weights)
+        lengths = more.pop("lengths", "mask")
+        graph = build(shape, random_weights(shape, seed), weights, lengths)
         self.decoder = Decoder(bare_folder(folder, shape, graph, **more), threads=1)
         self.cache = PrefixCache(self.decoder)
         self.lock = threading.Lock()
@@ -88,6 +89,7 @@ GRAPHS = [
     ("int4", Shape(vocab=500, dim=128, layers=3, heads=4, kv_heads=1, ffn=256), {}),
     ("int8", Shape(vocab=500, dim=128, layers=2, heads=2, kv_heads=2, ffn=192), {}),
     ("fp32", Shape(), {"shares_cache": False}),
+    ("int4", Shape(), {"lengths": "positions"}),
 ]
 
 

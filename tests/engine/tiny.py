@@ -112,7 +112,13 @@ def build(
     lengths: str = "mask",
     accuracy: int = 4,
     block: int = 32,
+    cache: int = TensorProto.FLOAT,
 ) -> onnx.ModelProto:
+    """Build a graph.
+
+    `weights`: fp32, int4, int8 (MatMulNBits). `lengths`: "mask" and "seqlens" use
+    GroupQueryAttention, "positions" plain operators with a cache that is concatenated.
+    """
     nodes: list[onnx.NodeProto] = []
     inits: list[onnx.TensorProto] = []
 
@@ -129,15 +135,6 @@ def build(
     def matmul(x: str, weight: Array, name: str) -> str:
         if weights == "fp32":
             return node("MatMul", [x, const(name + ".w", weight)], [name])
-        if weights == "dynamic":
-            scale = np.abs(weight).max(0) / 63
-            q = np.round(weight / scale).astype(np.int8)
-            return node(
-                "DynamicQuantizeMatMul",
-                [x, const(name + ".w", q), const(name + ".s", scale.astype(np.float32))],
-                [name],
-                ms,
-            )
         bits = int(weights[3:])
         q, scale = quantize(weight, bits, block)
         return node(
@@ -153,22 +150,85 @@ def build(
         )
 
     inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "seq"])]
+
+    def take(name: str, kind: int, dims: list[Any]) -> None:
+        inputs.append(helper.make_tensor_value_info(name, kind, dims))
+
+    one = const("one", np.array([1], np.int64))
+    if lengths != "seqlens":
+        take("attention_mask", TensorProto.INT64, ["batch", "total"])
+        node("Shape", ["attention_mask"], ["mask_shape"])
+        node("Gather", ["mask_shape", const("one_s", np.array(1, np.int64))], ["total64"], axis=0)
     if lengths == "mask":
-        inputs.append(
-            helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["batch", "total"])
-        )
-        one = const("one", np.array([1], np.int64))
         node("ReduceSum", ["attention_mask", one], ["mask_sum"], keepdims=1)
         node("Sub", ["mask_sum", one], ["last"])
         node("Cast", ["last"], ["seqlens_k"], to=TensorProto.INT32)
-        node("Shape", ["attention_mask"], ["mask_shape"])
-        node("Gather", ["mask_shape", const("one_s", np.array(1, np.int64))], ["total64"], axis=0)
         node("Cast", ["total64"], ["total_sequence_length"], to=TensorProto.INT32)
+    elif lengths == "seqlens":
+        take("seqlens_k", TensorProto.INT32, ["batch"])
+        take("total_sequence_length", TensorProto.INT32, [])
     else:
-        inputs += [
-            helper.make_tensor_value_info("seqlens_k", TensorProto.INT32, ["batch"]),
-            helper.make_tensor_value_info("total_sequence_length", TensorProto.INT32, []),
-        ]
+        take("position_ids", TensorProto.INT64, ["batch", "seq"])
+        zero = const("zero_s", np.array(0, np.int64))
+        node("Range", [zero, "total64", "one_s"], ["keys"])
+        node("Unsqueeze", ["position_ids", const("ax13", np.array([1, 3], np.int64))], ["queries"])
+        node("LessOrEqual", ["keys", "queries"], ["seen"])
+        node(
+            "Where",
+            ["seen", const("nought", np.float32(0)), const("low", np.float32(-1e9))],
+            ["bias"],
+        )
+        for table in ("cos", "sin"):
+            node("Gather", [table, "position_ids"], [table + "_rows"])
+            node("Unsqueeze", [table + "_rows", one], [table + "_here"])
+
+    def rotated(x: str) -> str:
+        node("Split", [x], [x + ".a", x + ".b"], axis=-1, num_outputs=2)
+        for half, other, op in (("a", "b", "Sub"), ("b", "a", "Add")):
+            node("Mul", [f"{x}.{half}", "cos_here"], [f"{x}.{half}c"])
+            node("Mul", [f"{x}.{other}", "sin_here"], [f"{x}.{other}s"])
+            node(op, [f"{x}.{half}c", f"{x}.{other}s"], [f"{x}.{half}r"])
+        return node("Concat", [x + ".ar", x + ".br"], [x + ".rot"], axis=-1)
+
+    def plain_attention(i: int, qkv: str) -> str:
+        """Softmax attention over past and new rows, in operators that every exporter uses."""
+        hd, repeat = shape.head_dim, shape.heads // shape.kv_heads
+        sizes = np.array([shape.heads * hd, shape.kv_heads * hd, shape.kv_heads * hd], np.int64)
+        node("Split", [qkv, const(f"{i}.sizes", sizes)], [f"{i}.{n}" for n in "qkv"], axis=-1)
+        for name, count in (("q", shape.heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
+            dims = const(f"{i}.{name}.dims", np.array([0, -1, count, hd], np.int64))
+            node("Reshape", [f"{i}.{name}", dims], [f"{i}.{name}4"])
+            node("Transpose", [f"{i}.{name}4"], [f"{i}.{name}h"], perm=[0, 2, 1, 3])
+        new = {"key": rotated(f"{i}.kh"), "value": f"{i}.vh"}
+        full: dict[str, str] = {}
+        for kind, rows in new.items():
+            node("Cast", [rows], [f"{i}.{kind}.cast"], to=cache)
+            node(
+                "Concat",
+                [f"past_key_values.{i}.{kind}", f"{i}.{kind}.cast"],
+                [f"present.{i}.{kind}"],
+                axis=2,
+            )
+            node("Cast", [f"present.{i}.{kind}"], [f"{i}.{kind}.all"], to=TensorProto.FLOAT)
+            node(
+                "Unsqueeze",
+                [f"{i}.{kind}.all", const(f"{i}.{kind}.ax", np.array([2], np.int64))],
+                [f"{i}.{kind}.5"],
+            )
+            times = np.array([1, 1, repeat, 1, 1], np.int64)
+            node("Tile", [f"{i}.{kind}.5", const(f"{i}.{kind}.times", times)], [f"{i}.{kind}.rep"])
+            dims = const(f"{i}.{kind}.dims", np.array([0, shape.heads, -1, hd], np.int64))
+            full[kind] = node("Reshape", [f"{i}.{kind}.rep", dims], [f"{i}.{kind}.full"])
+        node("Transpose", [full["key"]], [f"{i}.kt"], perm=[0, 1, 3, 2])
+        node("MatMul", [rotated(f"{i}.qh"), f"{i}.kt"], [f"{i}.raw"])
+        node("Mul", [f"{i}.raw", const(f"{i}.scale", np.float32(hd**-0.5))], [f"{i}.scaled"])
+        node("Add", [f"{i}.scaled", "bias"], [f"{i}.masked"])
+        node("Softmax", [f"{i}.masked"], [f"{i}.p"], axis=-1)
+        node("MatMul", [f"{i}.p", full["value"]], [f"{i}.ctx"])
+        node("Transpose", [f"{i}.ctx"], [f"{i}.ctx4"], perm=[0, 2, 1, 3])
+        dims = const(f"{i}.flat", np.array([0, -1, shape.heads * hd], np.int64))
+        return node("Reshape", [f"{i}.ctx4", dims], [f"{i}.attn"])
+
     cos, sin = rope_tables(shape)
     const("cos", cos)
     const("sin", sin)
@@ -186,39 +246,36 @@ def build(
     )
     for i in range(shape.layers):
         qkv = matmul(h, w[f"{i}.qkv"], f"{i}.qkv_out")
-        cache = ["batch", shape.kv_heads, "past", shape.head_dim]
+        dims = ["batch", shape.kv_heads, "past", shape.head_dim]
         for kind in ("key", "value"):
-            inputs.append(
-                helper.make_tensor_value_info(
-                    f"past_key_values.{i}.{kind}", TensorProto.FLOAT, cache
-                )
-            )
+            take(f"past_key_values.{i}.{kind}", cache, dims)
             outputs.append(
                 helper.make_tensor_value_info(
-                    f"present.{i}.{kind}",
-                    TensorProto.FLOAT,
-                    ["batch", shape.kv_heads, "total", shape.head_dim],
+                    f"present.{i}.{kind}", cache, ["batch", shape.kv_heads, "all", shape.head_dim]
                 )
             )
-        a = node(
-            "GroupQueryAttention",
-            [
-                qkv,
-                "",
-                "",
-                f"past_key_values.{i}.key",
-                f"past_key_values.{i}.value",
-                "seqlens_k",
-                "total_sequence_length",
-                "cos",
-                "sin",
-            ],
-            [f"{i}.attn", f"present.{i}.key", f"present.{i}.value"],
-            ms,
-            num_heads=shape.heads,
-            kv_num_heads=shape.kv_heads,
-            do_rotary=1,
-        )
+        if lengths == "positions":
+            a = plain_attention(i, qkv)
+        else:
+            a = node(
+                "GroupQueryAttention",
+                [
+                    qkv,
+                    "",
+                    "",
+                    f"past_key_values.{i}.key",
+                    f"past_key_values.{i}.value",
+                    "seqlens_k",
+                    "total_sequence_length",
+                    "cos",
+                    "sin",
+                ],
+                [f"{i}.attn", f"present.{i}.key", f"present.{i}.value"],
+                ms,
+                num_heads=shape.heads,
+                kv_num_heads=shape.kv_heads,
+                do_rotary=1,
+            )
         o = matmul(a, w[f"{i}.out"], f"{i}.proj")
         node(
             "SkipSimplifiedLayerNormalization",

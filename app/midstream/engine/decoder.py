@@ -11,6 +11,7 @@ What the tokens are, and which to run next, is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -81,7 +82,8 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads or min(8, usable_cores())
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    # Errors come as exceptions; on stderr they would tear the screen.
+    options.log_severity_level = 4
     # A spinning thread would take the core that the screen and the event loop need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
@@ -317,15 +319,12 @@ class Decoder:
     def _probe(self, folder: ModelFolder) -> tuple[bool, bool, int]:
         """Run two tokens to see whether the cache can be shared, and which logits come back."""
         if folder.shares_cache is not False:
-            try:
-                # Room for four rows of which none is used: a graph that concatenates returns six.
+            # Room for four rows of which none is used: only a graph that shares returns four. One
+            # that concatenates returns six, or fails because its mask then does not fit.
+            with contextlib.suppress(Exception):
                 logits, present = self._probe_run(buffer=4, total=2)
                 if present == 4:
                     return True, logits[1] == 2, logits[2]
-            except self._ort.capi.onnxruntime_pybind11_state.RuntimeException:
-                pass
-            except self._ort.capi.onnxruntime_pybind11_state.InvalidArgument:
-                pass
         try:
             logits, _ = self._probe_run(buffer=0, total=2)
         except Exception as error:

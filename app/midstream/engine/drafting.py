@@ -24,7 +24,7 @@ class CopyPointer:
     """
 
     def __init__(self, text: Sequence[int], at: int | None, shortest: int = 1) -> None:
-        """Follow `text` from `at` on; matches below `shortest` tokens never set the pointer anew."""
+        """Follow `text` from `at` on; matches of less than `shortest` tokens do not count."""
         self.text = list(text)
         self.at = at
         self._last = at or 0
