@@ -81,7 +81,8 @@ class Failed:
 
     Attributes:
         code: Machine-readable, such as "server_error", "previous_response_not_found",
-        "connection_lost". message: One sentence for a person.
+        "connection_lost".
+        message: One sentence for a person.
     """
 
     code: str

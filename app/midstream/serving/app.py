@@ -1,7 +1,8 @@
 """The ASGI application: routes and what they share. uvicorn runs it on one machine, Ray Serve on
 many.
 
-Routes: WebSocket ``/v1/responses``, GET ``/v1/models`` and ``/v1/models/{id}``, GET ``/healthz``.
+Routes: WebSocket and POST ``/v1/responses``, GET ``/v1/models``, ``/v1/models/{id}``, ``/healthz``
+and ``/metrics``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from midstream.engine.types import TextModel
 from midstream.serving.access import AccessControl, refusal_response
 from midstream.serving.connection import Connection
 from midstream.serving.limits import Limits
+from midstream.serving.post import post_response
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
 
@@ -71,6 +73,13 @@ def create_app(
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
+    async def responses_post(request: Request) -> Response:
+        return await post_response(request, service)
+
+    async def metrics(_: Request) -> Response:
+        text = service.metrics.render(connections=service.connections, generations=service.load)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
     async def on_request_error(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestError)
         return JSONResponse({"error": error.error}, status_code=error.status)
@@ -78,9 +87,11 @@ def create_app(
     return Starlette(
         routes=[
             WebSocketRoute("/v1/responses", responses_socket),
+            Route("/v1/responses", responses_post, methods=["POST"]),
             Route("/v1/models", models_list),
             Route("/v1/models/{model:path}", models_one),
             Route("/healthz", healthz),
+            Route("/metrics", metrics),
         ],
         middleware=[Middleware(AccessControl, token=token, origins=origins)],
         exception_handlers={RequestError: on_request_error},

@@ -160,7 +160,7 @@ class Connection:
             request = read_create(fields)
             self._admit(request)
         except RequestError as error:
-            named = isinstance(stream_id, str) and error.param != "stream_id"
+            named = isinstance(stream_id, str) and error.code != "invalid_stream_id"
             self._bad_frames += error.status == 400
             await self._refuse(error, stream_id if named else None)
             return
@@ -217,14 +217,7 @@ class Connection:
                 own = history[len(parent.messages) :]
                 steered = tuple(message for steer in steers for message in steer.messages)
                 history = (*parent.messages, *steered, *own)
-        turn = Turn(
-            request=request,
-            history=history,
-            worker=self._service.worker(request.model),
-            emit=self._send,
-            owner=self,
-            limits=self._limits,
-        )
+        turn = self._service.turn(request, history, self._send, owner=self)
         self._running[turn.id] = turn
         try:
             await turn.run()

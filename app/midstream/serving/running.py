@@ -37,6 +37,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self._leaving = asyncio.Event()
+
+    def leave(self) -> None:
+        """Stop serving."""
+        self.should_exit = True
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        # uvicorn's own loop wakes ten times a second, which an idle screen's child should not.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._leaving.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -113,5 +126,5 @@ async def serve(
             raise UnavailableError("The server ended while it started.")
         yield RunningServer(listener.getsockname()[1], task)
     finally:
-        server.should_exit = True
+        server.leave()
         await asyncio.gather(task, return_exceptions=True)

@@ -5,13 +5,15 @@ counters.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from midstream.engine.types import Message, TextModel
 from midstream.serving.conversations import Conversation, ConversationCache
 from midstream.serving.limits import Limits
+from midstream.serving.metrics import Metrics
 from midstream.serving.requests import CreateRequest, RequestError, read_messages
+from midstream.serving.turn import Emit, Turn
 from midstream.serving.worker import ModelWorker
 
 
@@ -25,6 +27,7 @@ class Service:
 
     def __init__(self, models: Mapping[str, TextModel], limits: Limits) -> None:
         self.limits = limits
+        self.metrics = Metrics()
         self.connections = 0
         self.started = time.time()
         self._workers = {name: ModelWorker(model) for name, model in models.items()}
@@ -103,6 +106,24 @@ class Service:
                 param="previous_response_id",
             )
         return (*parent.messages, *messages), parent
+
+    def turn(
+        self,
+        request: CreateRequest,
+        history: tuple[Message, ...],
+        emit: Emit,
+        owner: Hashable,
+    ) -> Turn:
+        """Make the response to a request; `Turn` says what the arguments mean."""
+        return Turn(
+            request=request,
+            history=history,
+            worker=self.worker(request.model),
+            emit=emit,
+            owner=owner,
+            limits=self.limits,
+            metrics=self.metrics,
+        )
 
     def store(self, conversation: Conversation) -> None:
         """Let any connection continue from a conversation."""

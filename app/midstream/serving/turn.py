@@ -21,6 +21,7 @@ from midstream.errors import UserError
 from midstream.serving.conversations import Conversation
 from midstream.serving.items import CustomToolItem, Event, MessageItem, OutputItem, forced_tool
 from midstream.serving.limits import Limits
+from midstream.serving.metrics import Metrics
 from midstream.serving.requests import CreateRequest
 from midstream.serving.worker import Job, ModelWorker
 
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 Emit = Callable[[Event], Awaitable[None]]
 """Sends one event; waits while the peer does not read."""
+
+TERMINAL_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+"""Events that end a response."""
 
 _FACT_LENGTH = 512
 
@@ -70,6 +74,7 @@ class Turn:
         emit: Sends an event.
         owner: Whose turn it is in the worker's queue, normally a connection.
         limits: Bounds of the server.
+        metrics: Where the turn is counted.
 
     Attributes:
         id: Response id.
@@ -88,6 +93,7 @@ class Turn:
         emit: Emit,
         owner: Hashable,
         limits: Limits,
+        metrics: Metrics,
     ) -> None:
         self.id = f"resp_{secrets.token_hex(16)}"
         self.request = request
@@ -97,6 +103,7 @@ class Turn:
         self._worker = worker
         self._send = emit
         self._limits = limits
+        self._metrics = metrics
         self._created_at = time.time()
         self._sequence = 0
         self._sending = asyncio.Lock()
@@ -177,6 +184,7 @@ class Turn:
             self.abandon()
 
     async def _start(self) -> None:
+        began = time.perf_counter()
         ahead = self._worker.load - 1
         if ahead > 0 and not self._job.started:
             queued = self.wire()
@@ -185,6 +193,7 @@ class Turn:
             await self.emit({"type": "response.queued", "response": queued})
             while not (self._job.started or self._job.finished or self._interrupt):
                 await self._job.wait()
+        self._metrics.waiting.observe(time.perf_counter() - began)
         await self.emit({"type": "response.in_progress", "response": self.wire()})
 
     async def _stream(self) -> None:
@@ -212,9 +221,11 @@ class Turn:
         if options is not None and options.midstream_tokens:
             event["tokens"] = tokens
         await self.emit(event)
+        self._metrics.text_events += 1
 
     async def _opened(self) -> OutputItem:
         if self._item is None:
+            self._metrics.first_text.observe(time.time() - self._created_at)
             tool = forced_tool(self.request.tools or [], self.request.tool_choice)
             self._item = MessageItem() if tool is None else CustomToolItem(tool)
             for event in self._item.opening():
@@ -241,6 +252,7 @@ class Turn:
             for event in item.closing(status):
                 await self.emit(event)
             self._end(status, reason, [item.wire(status)])
+        self._metrics.responses[record.status, record.reason or ""] += 1
         await self.emit({"type": f"response.{record.status}", "response": self.wire()})
 
     async def _close_interrupted(self, mode: Interrupt) -> None:
@@ -284,7 +296,12 @@ class Turn:
             record.error = {"code": "server_error", "message": sentence}
 
     def _count(self) -> None:
-        usage = self._job.usage
+        usage, metrics = self._job.usage, self._metrics
+        metrics.tokens["input"] += usage.input_tokens
+        metrics.tokens["cached"] += usage.cached_tokens
+        metrics.tokens["output"] += usage.output_tokens
+        metrics.prefill_seconds += usage.prefill_s
+        metrics.decode_seconds += usage.decode_s
         self._record.usage = {
             "input_tokens": usage.input_tokens,
             "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},

@@ -1,0 +1,277 @@
+"""The client against the real server: nothing lost, nothing late, stops are local first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from midstream.engine.types import GenerateRequest
+from midstream.errors import UnavailableError, UsageError
+from midstream.responses.client import Client
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import Delta, Failed, Finished, Started
+from midstream.responses.stream import Stream
+from midstream.serving.app import create_app
+from midstream.serving.limits import Limits
+from midstream.serving.replay import ReplayModel
+from midstream.serving.running import serve
+
+TOKEN = "t"
+
+
+@asynccontextmanager
+async def connected(model: ReplayModel, *, limits: Limits | None = None) -> AsyncGenerator[Client]:
+    """A client of a real server on loopback."""
+    async with serve(create_app({model.name: model}, token=TOKEN, limits=limits)) as server:
+        client = Client(Endpoint(f"ws://127.0.0.1:{server.port}/v1", TOKEN, "replay", "local"))
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
+async def read(stream: Stream) -> tuple[str, Finished | Failed]:
+    """Read a stream to its end; returns the joined deltas and the end."""
+    parts: list[str] = []
+    end: Finished | Failed | None = None
+    async with asyncio.timeout(10):
+        async for event in stream:
+            assert end is None, "an event after the end"
+            if isinstance(event, Delta):
+                parts.append(event.text)
+            elif not isinstance(event, Started):
+                end = event
+    assert end is not None
+    return "".join(parts), end
+
+
+async def test_ten_thousand_deltas_arrive_complete_and_in_order() -> None:
+    text = "".join(f"{n}\n" for n in range(10_000))  # a number is one token, with its newline
+    async with connected(ReplayModel(text, rate=40_000), limits=Limits(event_seconds=0)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        got, end = await read(stream)
+    assert got == text
+    assert isinstance(end, Finished)
+    assert (end.status, end.reason, end.text, end.kept) == ("completed", None, text, text)
+    assert end.usage.output_tokens == 10_001
+    assert client.dropped == 0
+
+
+async def test_token_counts_of_the_deltas_add_up() -> None:
+    async with connected(ReplayModel("word " * 500, rate=5000)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        tokens = [event.tokens async for event in stream if isinstance(event, Delta)]
+    assert sum(tokens) == 501
+
+
+async def test_a_slow_reader_gets_joined_text_and_delays_nobody() -> None:
+    async with connected(ReplayModel("word " * 2000, rate=20_000)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        await asyncio.sleep(0.3)
+        assert stream.done, "the reader task drains the socket whatever the consumer does"
+        events = [event async for event in stream]
+    assert [type(event) for event in events] == [Started, Delta, Finished]
+
+
+async def test_after_an_interrupt_no_text_is_delivered() -> None:
+    async with connected(ReplayModel("word " * 100_000, rate=4000)) as client:
+        for pause in (0.0, 0.002, 0.01, 0.05):
+            stream = await client.create(messages=[("user", "go")])
+            events = aiter(stream)
+            assert isinstance(await anext(events), Started)
+            first = await anext(events)
+            assert isinstance(first, Delta)
+            await asyncio.sleep(pause)
+            await stream.interrupt()
+            rest = [event async for event in events]
+            assert len(rest) == 1, "late text was delivered"
+            end = rest[0]
+            assert isinstance(end, Finished)
+            assert (end.status, end.reason) == ("incomplete", "interrupted")
+            assert end.text == first.text
+            assert end.usage.output_tokens > 0
+            assert client.connected
+
+
+async def test_an_interrupt_before_the_server_has_answered_holds() -> None:
+    async with connected(ReplayModel("word " * 1000, rate=1000)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        await stream.interrupt()
+        await stream.interrupt()
+        got, end = await read(stream)
+    assert got == ""
+    assert isinstance(end, Finished)
+    assert end.reason == "interrupted"
+
+
+async def test_an_interrupt_after_everything_arrived_still_delivers_nothing() -> None:
+    async with connected(ReplayModel("word word")) as client:
+        stream = await client.create(messages=[("user", "go")])
+        await asyncio.sleep(0.2)
+        assert stream.done
+        await stream.interrupt()
+        got, end = await read(stream)
+    assert got == ""
+    assert isinstance(end, Finished)
+    assert (end.status, end.reason, end.text) == ("incomplete", "interrupted", "")
+
+
+async def test_redirect_interrupts_and_goes_on_from_the_kept_text() -> None:
+    seen: list[GenerateRequest] = []
+
+    def script(request: GenerateRequest) -> str:
+        seen.append(request)
+        return "first line\n" * 1000 if len(seen) == 1 else "redirected"
+
+    async with connected(ReplayModel(script, rate=2000)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        events = aiter(stream)
+        kept = ""
+        while kept.count("\n") < 3:
+            event = await anext(events)
+            kept += event.text if isinstance(event, Delta) else ""
+        await stream.interrupt()
+        kept = kept[: kept.rindex("\n") + 1]
+        following = await client.create(
+            messages=[("user", "go"), ("assistant", kept), ("user", "other way")]
+        )
+        got, end = await read(following)
+        assert isinstance((await read(stream))[1], Finished)
+    assert got == "redirected"
+    assert isinstance(end, Finished)
+    assert [(m.role, m.text) for m in seen[1].messages] == [
+        ("user", "go"),
+        ("assistant", kept),
+        ("user", "other way"),
+    ]
+
+
+async def test_an_interrupt_that_keeps_says_what_the_server_kept() -> None:
+    seen: list[GenerateRequest] = []
+
+    def script(request: GenerateRequest) -> str:
+        seen.append(request)
+        return "word " * 1000
+
+    async with connected(ReplayModel(script, rate=500)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        async for event in stream:
+            if isinstance(event, Delta):
+                await stream.interrupt(keep=True)
+            if isinstance(event, Finished):
+                break
+        assert isinstance(event, Finished)
+        assert event.kept.startswith(event.text)
+        assert event.text
+        following = await client.create(
+            messages=[("user", "more")], previous_response_id=stream.id, max_output_tokens=1
+        )
+        await read(following)
+    assert [m.text for m in seen[1].messages] == ["go", event.kept, "more"]
+
+
+async def test_steering_goes_on_in_the_successor() -> None:
+    def script(request: GenerateRequest) -> str:
+        return "a line of words\n" * 200 if len(request.messages) == 1 else "successor"
+
+    async with connected(ReplayModel(script, rate=500)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        successor: Stream | None = None
+        parts: list[str] = []
+        async for event in stream:
+            if isinstance(event, Delta):
+                parts.append(event.text)
+                successor = successor or await stream.steer("other way")
+            if isinstance(event, Finished):
+                assert (event.status, event.reason) == ("incomplete", "steered")
+                assert event.text == event.kept == "".join(parts)
+                assert event.text.endswith("\n")
+        assert successor is not None
+        got, end = await read(successor)
+        assert got == "successor"
+        assert isinstance(end, Finished)
+        with pytest.raises(UnavailableError, match="already ended"):
+            await stream.steer("too late")
+
+
+async def test_a_failure_of_the_model_is_one_event_with_its_sentence() -> None:
+    def script(request: GenerateRequest) -> str:
+        raise UsageError("Mark a region first.")
+
+    async with connected(ReplayModel(script)) as client:
+        stream = await client.create(messages=[("user", "go")])
+        _, end = await read(stream)
+    assert end == Failed("invalid_prompt", "Mark a region first.")
+
+
+async def test_requests_one_after_the_other_use_one_connection() -> None:
+    async with connected(ReplayModel(lambda request: request.messages[-1].text)) as client:
+        streams = [await client.create(messages=[("user", f"m{n}")]) for n in range(20)]
+        results = [await read(stream) for stream in streams]
+    assert [text for text, _ in results] == [f"m{n}" for n in range(20)]
+
+
+async def test_warm_up_delivers_no_text() -> None:
+    async with connected(ReplayModel("text")) as client:
+        stream = await client.create(messages=[("user", "file")], generate=False)
+        got, end = await read(stream)
+        assert (got, end.status if isinstance(end, Finished) else end) == ("", "completed")
+
+
+async def test_closing_the_client_ends_its_streams() -> None:
+    async with connected(ReplayModel("word " * 1000, rate=100)) as client:
+        running = await client.create(messages=[("user", "go")])
+        waiting = await client.create(messages=[("user", "go")])
+        assert isinstance(await anext(aiter(running)), Started)
+        await client.close()
+        assert not client.connected
+        for stream in (running, waiting):
+            _, end = await read(stream)
+            assert isinstance(end, Failed)
+            assert end.code == "closed"
+        with pytest.raises(UnavailableError):
+            await client.create(messages=[("user", "go")])
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "sentence"),
+    [
+        ("ws://127.0.0.1:9/v1", None, "cannot be reached"),
+        ("ws://127.0.0.1:PORT/v1", "wrong", "refused the key"),
+        ("ws://127.0.0.1:PORT/v9", TOKEN, "refused the"),
+    ],
+)
+async def test_an_endpoint_that_cannot_be_used_is_one_sentence(
+    url: str, token: str | None, sentence: str
+) -> None:
+    async with serve(create_app({"replay": ReplayModel("x")}, token=TOKEN)) as server:
+        endpoint = Endpoint(url.replace("PORT", str(server.port)), token, "replay")
+        client = Client(endpoint)
+        with pytest.raises(UnavailableError, match=sentence) as caught:
+            await client.connect()
+        assert "\n" not in str(caught.value)
+        await client.close()
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:80", "ftp://x/v1", "ws://"])
+async def test_an_address_that_makes_no_sense_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="not usable"):
+        await Client(Endpoint(url, None, "m")).connect()
+
+
+async def test_stopping_is_quick() -> None:
+    """Not a benchmark: only that nothing waits for a timer or for the end of the text."""
+    async with connected(ReplayModel("word " * 100_000, rate=1000)) as client:
+        taken: list[float] = []
+        for _ in range(5):
+            stream = await client.create(messages=[("user", "go")])
+            async for event in stream:
+                if isinstance(event, Delta) and not stream.interrupted:
+                    began = time.perf_counter()
+                    await stream.interrupt()
+            taken.append(time.perf_counter() - began)
+    assert min(taken) < 0.1

@@ -1,0 +1,232 @@
+"""Who gets in, and what a hostile peer costs the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from wire_support import TOKEN, peer, running
+
+from midstream.serving.limits import Limits
+
+AUTH = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", "ünïcödé"])
+async def test_a_missing_or_wrong_token_is_refused(token: str | None) -> None:
+    async with running() as port:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+            answer = await http.get("/v1/models", headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "invalid_api_key"
+            assert (await http.get("/healthz")).json() == {"status": "ok"}
+        if token is None or token.isascii():
+            with pytest.raises(InvalidStatus) as refused:
+                async with peer(port, token):
+                    pass
+            assert refused.value.response.status_code == 401
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+async def test_a_browser_page_is_refused_even_with_the_token(origin: str) -> None:
+    async with running() as port:
+        with pytest.raises(InvalidStatus) as refused:
+            async with peer(port, headers={"Origin": origin}):
+                pass
+        assert refused.value.response.status_code == 403
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+            answer = await http.get("/v1/models", headers=AUTH | {"Origin": origin})
+        assert answer.status_code == 403
+
+
+async def test_models_are_listed_with_their_facts() -> None:
+    async with running() as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        async with httpx.AsyncClient(base_url=url, headers=AUTH) as http:
+            listed = (await http.get("/models")).json()
+            one = (await http.get("/models/replay")).json()
+            missing = await http.get("/models/other")
+    assert listed["object"] == "list"
+    assert listed["data"] == [one]
+    assert one["id"] == "replay"
+    assert one["metadata"]["edit_format"] == "region"
+    assert missing.status_code == 404
+    assert "there is replay" in missing.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"temperature": "hot"}, "temperature"),
+        ({"temperature": 9}, "temperature"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"input": 5}, "input"),
+        ({"input": [{"type": "message", "role": "wizard", "content": "x"}]}, "input[0].role"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            "input[0].content[0]",
+        ),
+        ({"input": [{"type": "item_reference"}]}, "input[0].type"),
+        ({"metadata": {"a": 1}}, "metadata[...]"),
+        ({"metadata": {str(n): "x" for n in range(17)}}, "metadata"),
+        ({"tools": "all"}, "tools"),
+        ({"stream_id": ""}, "stream_id"),
+        ({"stream_id": "a b"}, "stream_id"),
+        ({"previous_response_id": "resp_gone"}, "previous_response_id"),
+    ],
+)
+async def test_a_wrong_field_is_named_and_the_connection_goes_on(
+    fields: dict[str, object], param: str
+) -> None:
+    async with running() as port, peer(port) as client:
+        await client.send(**({"type": "response.create", "model": "replay", "input": "x"} | fields))
+        error = await client.until("error")
+        assert error["status"] == 400
+        assert error["error"]["type"] == "invalid_request_error"
+        assert error["error"]["param"] == param
+        await client.create(unknown_field={"a": 1}, client_metadata={}, stream=True)
+        assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_an_unknown_model_is_refused_by_name() -> None:
+    async with running() as port, peer(port) as client:
+        await client.send(type="response.create", model="gpt", input="x", stream_id="l")
+        error = await client.until("error")
+        assert (error["status"], error["error"]["code"]) == (404, "model_not_found")
+        assert error["stream_id"] == "l"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["", "{", "[]", "null", '"x"', "{}", '{"type":5}', "[" * 100_000, b"\x00\x01", '{"type":"x"}'],
+)
+async def test_a_frame_that_is_no_request_is_answered_and_forgiven(frame: str | bytes) -> None:
+    async with running() as port, peer(port) as client:
+        await client.socket.send(frame)
+        assert (await client.until("error"))["status"] == 400
+        await client.create()
+        assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_codex_frames_without_meaning_here_are_ignored() -> None:
+    async with running() as port, peer(port) as client:
+        await client.send(type="response.processed", response_id="x")
+        await client.create()
+        await client.terminal()
+        assert "error" not in client.types
+
+
+async def test_too_many_bad_frames_end_the_connection() -> None:
+    async with running(limits=Limits(bad_frames=5)) as port, peer(port) as client:
+        for _ in range(8):
+            await client.socket.send("garbage")
+        assert await client.closed() == 1008
+        assert client.types.count("error") == 5
+
+
+async def test_a_message_over_the_limit_ends_only_its_connection() -> None:
+    limits = Limits(message_bytes=10_000)
+    async with running(limits=limits) as port, peer(port) as good:
+        async with peer(port) as client:
+            await client.create("x" * 20_000)
+            assert await client.closed() == 1009
+        await good.create("x" * 5_000)
+        assert (await good.terminal())["type"] == "response.completed"
+
+
+async def test_a_large_request_within_the_limit_is_served() -> None:
+    async with running() as port, peer(port) as client:
+        await client.create("x " * 1_000_000)
+        assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_a_flood_of_messages_ends_the_connection() -> None:
+    async with running(limits=Limits(frames_per_second=50)) as port, peer(port) as client:
+        for _ in range(80):
+            await client.send(type="response.processed")
+        assert await client.closed() == 1008
+        assert client.seen[-1]["status"] == 429
+
+
+async def test_waiting_requests_are_bounded() -> None:
+    limits = Limits(waiting_creates=3)
+    async with running("word " * 200, rate=400, limits=limits) as port, peer(port) as client:
+        for _ in range(5):
+            await client.create()
+        error = await client.until("error")
+        assert (error["status"], error["error"]["type"]) == (429, "rate_limit_error")
+
+
+async def test_lanes_are_bounded() -> None:
+    async with running(limits=Limits(lanes=2)) as port, peer(port) as client:
+        for lane in ("a", "b", "a", "c"):
+            await client.create(stream_id=lane)
+        error = await client.until("error")
+        assert error["error"]["code"] == "websocket_stream_limit_reached"
+        assert error["stream_id"] == "c"
+
+
+async def test_connections_are_bounded_and_come_free_again() -> None:
+    async with running(limits=Limits(connections=2)) as port:
+        async with peer(port), peer(port):
+            with pytest.raises(InvalidStatus) as refused:
+                async with peer(port):
+                    pass
+            assert refused.value.response.status_code == 503
+        async with peer(port) as client:
+            await client.create()
+            assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_an_old_connection_is_told_before_it_is_closed() -> None:
+    limits = Limits(connection_seconds=0.2)
+    async with running(limits=limits) as port, peer(port) as client:
+        error = await client.until("error")
+        assert error["error"]["code"] == "websocket_connection_limit_reached"
+        assert await client.closed() == 1013
+
+
+async def test_a_peer_that_never_reads_costs_the_others_nothing() -> None:
+    """Its text piles up joined, within its own output; the engine and other sockets go on."""
+    async with (
+        running("word " * 20_000) as port,
+        peer(port, max_queue=1, close_timeout=0.1) as lazy,
+        peer(port) as busy,
+    ):
+        for _ in range(20):
+            await lazy.create()
+        await asyncio.sleep(0.3)
+        for _ in range(3):
+            began = time.perf_counter()
+            await busy.create()
+            await busy.terminal()
+            assert time.perf_counter() - began < 2
+
+
+async def test_half_open_connections_cost_the_others_nothing() -> None:
+    async with running() as port:
+        openers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        for _, writer in openers[:100]:
+            writer.write(b"GET /v1/responses HTTP/1.1\r\nHost: x\r\n")
+        async with peer(port) as client:
+            await client.create()
+            assert (await client.terminal())["type"] == "response.completed"
+        for _, writer in openers:
+            writer.close()
+
+
+async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with running() as port, peer(port) as client:
+        await client.create("private words", metadata={"k": "private words"})
+        await client.terminal()
+        await client.send(type="response.create", input=7, secret="private words")
+        await client.until("error")
+        answers = json.dumps(client.seen[-1])
+    assert "private" not in caplog.text
+    assert "private" not in answers

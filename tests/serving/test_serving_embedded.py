@@ -1,0 +1,190 @@
+"""The child process: how it starts, what it says when it cannot, and that it never outlives its
+parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from midstream.errors import UnavailableError
+from midstream.responses.client import Client
+from midstream.responses.events import Delta, Finished
+from midstream.serving.embedded import EmbeddedServer
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps([{"match": "", "text": "word " * 100_000, "rate": 500}]))
+    return path
+
+
+def proc(pid: int, name: str) -> bytes:
+    """What the kernel shows of a process."""
+    return Path(f"/proc/{pid}/{name}").read_bytes()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (a zombie that nobody reaped counts as ended)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"
+
+
+async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
+    script: Path, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    endpoint = await server.start()
+    assert server.process is not None
+    pid = server.process.pid
+    try:
+        assert endpoint.kind == "local"
+        assert endpoint.token
+        assert endpoint.token not in repr(endpoint)
+        assert endpoint.token.encode() not in proc(pid, "cmdline")
+        assert endpoint.token.encode() not in proc(pid, "environ")
+        client = Client(endpoint)
+        stream = await client.create(messages=[("user", "go")])
+        async for event in stream:
+            if isinstance(event, Delta):
+                await stream.interrupt()
+            end = event
+        assert isinstance(end, Finished)
+        assert end.reason == "interrupted"
+        await client.close()
+    finally:
+        await server.close()
+    assert gone(pid)
+    assert server.log_path is not None
+    assert server.log_path.read_text() == ""
+
+
+_PARENT = """
+import asyncio, sys
+from pathlib import Path
+from midstream.responses.client import Client
+from midstream.responses.events import Delta
+from midstream.serving.embedded import EmbeddedServer
+
+async def main():
+    server = EmbeddedServer(replay=Path(sys.argv[1]), state_dir=Path(sys.argv[2]))
+    client = Client(await server.start())
+    stream = await client.create(messages=[("user", "go")])
+    async for event in stream:
+        if isinstance(event, Delta):
+            print(server.process.pid, flush=True)
+            break
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_ends_with_its_parent_even_in_the_middle_of_a_stream(
+    script: Path, tmp_path: Path, signal_number: int
+) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(script), str(tmp_path)], stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert not gone(child)
+    os.kill(parent.pid, signal_number)
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 2
+    while not gone(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert gone(child)
+
+
+async def test_the_pipe_alone_is_enough_to_end_it(script: Path, tmp_path: Path) -> None:
+    """Standard input ends the child where the kernel does not (other systems than Linux)."""
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    await server.start()
+    process = server.process
+    assert process is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    async with asyncio.timeout(2):
+        assert await process.wait() == 0
+    assert not server.alive
+    await server.close()
+
+
+async def test_a_missing_model_folder_is_one_sentence(tmp_path: Path) -> None:
+    server = EmbeddedServer(model=tmp_path / "nowhere", state_dir=tmp_path)
+    with pytest.raises(UnavailableError, match=r"no model folder at .*nowhere"):
+        await server.start()
+    assert server.process is None
+
+
+async def test_a_broken_model_folder_is_the_engines_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "genai_config.json").write_text("{")
+    server = EmbeddedServer(model=folder, state_dir=tmp_path)
+    with pytest.raises(UnavailableError) as caught:
+        await server.start()
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not server.alive
+
+
+async def test_a_broken_script_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('[{"match": "x"}]')
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    with pytest.raises(UnavailableError, match=r"script\.json.*needs either text or edit"):
+        await server.start()
+
+
+async def test_a_project_file_is_not_imported_in_place_of_ours(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "uvicorn.py").write_text("raise SystemExit('imported from the project')")
+    (project / "midstream").mkdir()
+    monkeypatch.chdir(project)
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    await server.start()
+    await server.close()
+
+
+async def test_keys_of_hosted_endpoints_do_not_reach_the_child(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    await server.start()
+    assert server.process is not None
+    environment = proc(server.process.pid, "environ")
+    await server.close()
+    assert b"sk-secret" not in environment
+    assert b"PATH=" in environment
+
+
+async def test_only_the_last_logs_are_kept(script: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "server-logs"
+    folder.mkdir()
+    for number in range(9):
+        (folder / f"{number}.log").write_text("old")
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    await server.start()
+    await server.close()
+    assert len(list(folder.iterdir())) == 5
+    assert server.log_path in folder.iterdir()

@@ -1,0 +1,148 @@
+"""POST /v1/responses and /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI
+from test_serving_sdk import validate
+from wire_support import TOKEN, eventually, peer, running
+
+from midstream.engine.types import GenerateRequest
+from midstream.errors import UserError
+from midstream.serving.limits import Limits
+from midstream.serving.replay import ReplayModel
+
+AUTH = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def client(port: int) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH, timeout=5)
+
+
+async def test_events_are_the_same_as_on_the_socket() -> None:
+    async with running("alpha beta") as port, client(port) as http, peer(port) as socket:
+        answer = await http.post("/v1/responses", json={"input": "go", "stream": True})
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events: list[dict[str, Any]] = []
+        for block in answer.text.removesuffix("\n\n").split("\n\n"):
+            name, data = block.split("\n")
+            events.append(json.loads(data.removeprefix("data: ")))
+            assert name == f"event: {events[-1]['type']}"
+        await socket.create()
+        await socket.terminal()
+    validate(events)
+    assert [e["sequence_number"] for e in events] == list(range(len(events)))
+    assert [e["type"] for e in events] == socket.types
+
+
+async def test_without_stream_the_response_comes_as_one_object() -> None:
+    async with running("alpha beta") as port, client(port) as http:
+        answer = (await http.post("/v1/responses", json={"input": "go"})).json()
+    assert answer["object"] == "response"
+    assert answer["output"][0]["content"][0]["text"] == "alpha beta"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, "invalid_json"),
+        (b'{"input": 5}', 400, "invalid_value"),
+        (b'{"input": "x", "model": "gpt"}', 404, "model_not_found"),
+        (b'{"input": "x", "previous_response_id": "r"}', 400, "previous_response_not_found"),
+        (b'{"input": "user"}', 400, "invalid_prompt"),
+        (b'{"input": "bug"}', 500, "server_error"),
+    ],
+)
+async def test_what_cannot_be_answered_is_an_http_error(
+    body: bytes, status: int, code: str
+) -> None:
+    def trouble(request: GenerateRequest) -> str:
+        if request.messages[-1].text == "user":
+            raise UserError("Mark a region.")
+        raise RuntimeError("bug")
+
+    async with running(ReplayModel(trouble)) as port, client(port) as http:
+        answer = await http.post("/v1/responses", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_a_body_over_the_limit_is_refused() -> None:
+    async with running(limits=Limits(message_bytes=1000)) as port, client(port) as http:
+        answer = await http.post("/v1/responses", json={"input": "x" * 2000})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_leaving_stops_the_generation(stream: bool) -> None:
+    async with running("word " * 100_000, rate=500) as port, client(port) as http:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await http.post("/v1/responses", json={"input": "go", "stream": stream})
+
+        async def idle() -> bool:
+            return "midstream_generations 0" in (await http.get("/metrics")).text
+
+        await eventually(idle)
+
+
+async def test_stored_responses_continue_anywhere_and_others_nowhere() -> None:
+    seen: list[GenerateRequest] = []
+
+    def script(request: GenerateRequest) -> str:
+        seen.append(request)
+        return "answer"
+
+    async with running(ReplayModel(script)) as port, client(port) as http, peer(port) as socket:
+        first = (await http.post("/v1/responses", json={"input": "a"})).json()["id"]
+        await socket.create("b", previous_response_id=first)
+        second = (await socket.terminal())["response"]["id"]
+        await socket.create("c", previous_response_id=second, store=False)
+        third = (await socket.terminal())["response"]["id"]
+        body = {"input": "d", "previous_response_id": second}
+        assert (await http.post("/v1/responses", json=body)).status_code == 200
+        assert [m.text for m in seen[-1].messages] == ["a", "answer", "b", "answer", "d"]
+        body["previous_response_id"] = third
+        assert (await http.post("/v1/responses", json=body)).status_code == 400
+        async with peer(port) as other:
+            await other.create("e", previous_response_id=third)
+            error = await other.until("error")
+            assert error["error"]["code"] == "previous_response_not_found"
+
+
+async def test_the_sdk_creates_streamed_and_not() -> None:
+    async with (
+        running("alpha beta") as port,
+        AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=TOKEN) as sdk,
+    ):
+        response = await sdk.responses.create(model="replay", input="go")
+        assert response.output_text == "alpha beta"
+        text = ""
+        stream = await sdk.responses.create(model="replay", input="go", stream=True)
+        async for event in stream:
+            if event.type == "response.output_text.delta":
+                text += event.delta
+        assert text == "alpha beta"
+        with pytest.raises(openai.BadRequestError, match="not found"):
+            await sdk.responses.create(model="replay", input="x", previous_response_id="no")
+
+
+async def test_metrics_count_what_happened() -> None:
+    async with running("alpha beta") as port, client(port) as http, peer(port) as socket:
+        await socket.create()
+        await socket.terminal()
+        await socket.create(max_output_tokens=1)
+        await socket.terminal()
+        text = (await http.get("/metrics")).text
+        assert (await http.get("/metrics", headers={"Authorization": "x"})).status_code == 401
+    assert "midstream_connections 1\n" in text
+    assert 'midstream_responses_total{status="completed",reason=""} 1\n' in text
+    assert 'midstream_responses_total{status="incomplete",reason="max_output_tokens"} 1\n' in text
+    assert 'midstream_tokens_total{kind="output"} 3\n' in text
+    assert "midstream_first_text_seconds_count 2\n" in text
+    assert 'midstream_first_text_seconds_bucket{le="+Inf"} 2\n' in text
