@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from workspace_support import git
 
@@ -148,6 +148,7 @@ parts = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(parts, max_size=8), st.booleans())
 def test_whatever_is_resolved_ends_inside(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], absolute: bool

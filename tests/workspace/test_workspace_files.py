@@ -34,7 +34,11 @@ def litter(root: Path) -> list[str]:
     return [path.name for path in root.rglob(".midstream-*")]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=30,
+)
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_any_bytes_are_written_as_they_are(workspace: Workspace, old: bytes, new: bytes) -> None:
     (workspace.root / "f").write_bytes(old)
@@ -130,7 +134,7 @@ def test_a_save_between_check_and_swap_survives(
             workspace.write("f", b"ours", expected=content_digest(b"1"))
         assert (path.read_bytes() if path.exists() else None) == left
         assert litter(workspace.root) == []
-        assert workspace.checkpoint_store().checkpoints() == []
+        assert workspace.checkpoints() == []
 
 
 def test_a_file_open_for_writing_elsewhere_is_not_replaced(workspace: Workspace) -> None:
@@ -320,7 +324,7 @@ def test_a_failure_in_the_middle_rolls_everything_back(
             "x",
         )
     assert {path.name: path.read_bytes() for path in root.iterdir()} == before
-    assert workspace.checkpoint_store().checkpoints() == []
+    assert workspace.checkpoints() == []
     assert workspace.undo_write() == []
     assert not workspace.owns("a", content_digest(b"A"))
 
@@ -339,8 +343,8 @@ def test_a_roll_back_keeps_what_the_user_saved_meanwhile(
     with pytest.raises(WriteFailedError):
         workspace.write_all({"a": b"A", "n": b"n"}, {"a": content_digest(b"a"), "n": None}, "x")
     assert (root / "a").read_bytes() == b"user on top of ours"
-    (kept,) = workspace.checkpoint_store().checkpoints()
-    assert workspace.checkpoint_store().load(kept.id)[0].before == b"a"
+    (kept,) = workspace.checkpoints()
+    assert workspace.log.load(kept.id)[0].before == b"a"
 
 
 def test_one_file_named_twice_is_refused(workspace: Workspace) -> None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.workspace import journal as module
@@ -63,6 +63,7 @@ def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path)
     journal.close()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60))
 def test_a_torn_last_line_costs_only_itself(
     tmp_path_factory: pytest.TempPathFactory, cut: int

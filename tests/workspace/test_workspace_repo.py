@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,6 @@ async def test_a_foreign_git_environment_is_not_followed(
 
 
 def test_status_leaves_the_index_alone(repository: Path) -> None:
-    import asyncio
-
     index = repository / ".git/index"
     # A file newer than the index makes a plain `git status` write the index anew.
     (repository / "a.py").touch()

@@ -12,7 +12,7 @@ def git(folder: Path, *arguments: str) -> str:
     author = {"GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.org"}
     author |= {"GIT_COMMITTER_NAME": "Ann", "GIT_COMMITTER_EMAIL": "ann@example.org"}
     done = subprocess.run(
-        ["git", *arguments],
+        ["git", "--no-optional-locks", *arguments],
         cwd=folder,
         env=os.environ | author,
         capture_output=True,

@@ -5,12 +5,15 @@ A store only remembers; :class:`~midstream.workspace.files.Workspace` decides an
 matters: a batch is saved before its first file is touched, and forgotten again when it did not
 happen.
 
-:class:`FolderStore` keeps copies in Midstream's state folder and serves where there is no git
-repository.
+:class:`FolderStore` keeps copies in Midstream's state folder;
+:class:`~midstream.workspace.git_checkpoints.GitStore` keeps commits on a private ref.
+:class:`CheckpointLog` uses the repository where there is one and copies where there is none or
+where git fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import shutil
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from midstream.workspace.gitcmd import GitFailedError, find_repository
 from midstream.workspace.paths import make_private
 
 KEPT_SESSIONS = 20
@@ -55,11 +59,6 @@ class Checkpoint:
 
 class CheckpointStore(Protocol):
     """Keeps batches; blocking, called under the workspace's lock."""
-
-    @property
-    def mode(self) -> str:
-        """``"git"`` or ``"copies: why"``, for people."""
-        ...
 
     def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
         """Remember ``changes``, durable against the end of this process."""
@@ -125,13 +124,74 @@ def parse_change(file: Mapping[str, Any], before: bytes | None) -> FileChange:
     )
 
 
+class CheckpointLog:
+    """All checkpoints of one root: new ones go to the repository if it takes them, else to the
+    state folder.
+    """
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._copies = FolderStore(folder)
+        self._git: CheckpointStore | None = None
+        self._reason = ""
+        place = find_repository(root)
+        if place is None:
+            self._reason = "no git repository"
+        else:
+            # Imported here because it needs this module's types.
+            from midstream.workspace.git_checkpoints import GitStore
+
+            self._git = GitStore(root)
+        self._saved_in: dict[str, CheckpointStore] = {}
+
+    @property
+    def mode(self) -> str:
+        """Where new checkpoints go: ``"git"`` or ``"copies: why"``."""
+        return f"copies: {self._reason}" if self._reason else "git"
+
+    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
+        """Remember ``changes``; OSError when not even a copy can be made."""
+        if self._git is not None and not self._reason:
+            try:
+                return self._note(self._git.save(label, changes), self._git)
+            except GitFailedError as error:
+                # One failure is enough: a broken repository would slow every write down.
+                self._reason = str(error)
+        return self._note(self._copies.save(label, changes), self._copies)
+
+    def forget(self, checkpoint: Checkpoint) -> None:
+        """Drop the newest checkpoint, because its batch did not happen."""
+        with contextlib.suppress(GitFailedError):
+            self._saved_in.pop(checkpoint.id).forget(checkpoint)
+
+    def load(self, checkpoint_id: str) -> list[FileChange]:
+        """The changes of one checkpoint; KeyError when it is nowhere."""
+        for store in self._stores():
+            with contextlib.suppress(KeyError, GitFailedError):
+                return store.load(checkpoint_id)
+        raise KeyError(checkpoint_id)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint of this root, oldest first, earlier sessions included."""
+        found: list[Checkpoint] = []
+        for store in self._stores():
+            with contextlib.suppress(GitFailedError):
+                found += store.checkpoints()
+        return sorted(found, key=lambda checkpoint: checkpoint.id)
+
+    def _stores(self) -> list[CheckpointStore]:
+        return [self._copies] if self._git is None else [self._git, self._copies]
+
+    def _note(self, checkpoint: Checkpoint, store: CheckpointStore) -> Checkpoint:
+        self._saved_in[checkpoint.id] = store
+        return checkpoint
+
+
 class FolderStore:
     """Copies in the state folder: ``<folder>/<session>/<checkpoint
     id>/{checkpoint.json,0,1,…}``.
     """
 
-    def __init__(self, folder: Path, reason: str) -> None:
-        self.mode = f"copies: {reason}"
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._session = new_session_id()
         self._started = False

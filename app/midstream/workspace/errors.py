@@ -82,6 +82,13 @@ class StateFolderError(WorkspaceError):
     exit_code = 3
 
 
+class MissingCheckpointError(WorkspaceError):
+    """There is no such checkpoint."""
+
+    code = "missing-checkpoint"
+    exit_code = 2
+
+
 class GitError(WorkspaceError):
     """A git command that the user asked for failed."""
 

@@ -7,27 +7,25 @@ Content is bytes here; encodings, line endings and byte order marks are nobody's
 
 All methods block (call them in a thread) and are safe to call from several threads.  What the parts
 do: :mod:`~midstream.workspace.boundary` says which paths are allowed,
-:mod:`~midstream.workspace.atomic` replaces one file, :mod:`~midstream.workspace.pending` tidies up
+:mod:`~midstream.workspace.transaction` writes a batch, :mod:`~midstream.workspace.pending` tidies up
 after a killed process, :mod:`~midstream.workspace.checkpoints` remembers,
 :mod:`~midstream.workspace.listing` lists.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
+import dataclasses
 import os
-import secrets
 import stat
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from midstream.workspace import atomic, boundary, pending
-from midstream.workspace.checkpoints import Checkpoint, CheckpointStore, FileChange, FolderStore
+from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, FileChange
 from midstream.workspace.errors import (
     BusyFileError,
     FileTooLargeError,
+    MissingCheckpointError,
     MissingFileError,
     NotAFileError,
     OutsideWorkspaceError,
@@ -41,12 +39,20 @@ from midstream.workspace.errors import (
 from midstream.workspace.ledger import Ledger, content_digest
 from midstream.workspace.listing import list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
+from midstream.workspace.transaction import (
+    Change,
+    plan_change,
+    put_in_place,
+    stale,
+    state_refused,
+)
 
 __all__ = [
     "MAX_FILE_BYTES",
     "BusyFileError",
     "Checkpoint",
     "FileTooLargeError",
+    "MissingCheckpointError",
     "MissingFileError",
     "NotAFileError",
     "OutsideWorkspaceError",
@@ -64,26 +70,6 @@ MAX_FILE_BYTES = 20_000_000
 """Largest file that is read or written."""
 
 _LIMIT = f"{MAX_FILE_BYTES // 1_000_000} MB"
-_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
-
-
-@dataclass(slots=True)
-class _Change:
-    """One file of a batch on its way to disk."""
-
-    rel: str
-    real: str
-    before: bytes | None
-    after: bytes | None
-    status: os.stat_result | None
-    like: os.stat_result | None
-    plan: pending.PlannedChange
-
-    def remembered(self) -> FileChange:
-        mode = 0o644 if self.status is None else stat.S_IMODE(self.status.st_mode)
-        root = self.real[: -len(self.rel)]
-        folders = tuple(folder.removeprefix(root) for folder in self.plan.folders)
-        return FileChange(self.rel, self.before, self.plan.after, mode, folders)
 
 
 class Workspace:
@@ -107,8 +93,8 @@ class Workspace:
             )
         self.state = root_state_dir(state_dir() if state is None else state, self.root)
         self.ledger = Ledger()
-        self._store: CheckpointStore | None = None
-        self._undo: list[str] = []
+        self._log: CheckpointLog | None = None
+        self._undo: list[tuple[str, str]] = []
         self._recovered = False
         self.files_notice = ""
 
@@ -231,19 +217,53 @@ class Workspace:
         with self.ledger.lock:
             if not self._undo:
                 return []
-            changes = self.checkpoint_store().load(self._undo[-1])
-            done = self._restore(changes, f"undo of {len(changes)} file(s)")
+            checkpoint_id, label = self._undo[-1]
+            changes = self.log.load(checkpoint_id)
+            done = self._restore(changes, f"undo of {label}", undoable=False)
             self._undo.pop()
             return done
 
     # -- checkpoints -----------------------------------------------------------------------------
 
-    def checkpoint_store(self) -> CheckpointStore:
-        """Where checkpoints are kept: the repository, or the state folder; chosen at first use."""
+    @property
+    def log(self) -> CheckpointLog:
+        """All checkpoints of this root; asks git at first use."""
         with self.ledger.lock:
-            if self._store is None:
-                self._store = FolderStore(self.state / "checkpoints", "no git repository")
-            return self._store
+            if self._log is None:
+                self._log = CheckpointLog(self.root, self.state / "checkpoints")
+            return self._log
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """States this workspace can be brought back to, oldest first, earlier sessions included."""
+        return self.log.checkpoints()
+
+    def restore(self, checkpoint_id: str) -> list[str]:
+        """Bring every file that Midstream wrote at or after a checkpoint back to its bytes at that
+        moment.
+
+        Files that only the user changed are not touched.  The restore is a batch itself, so
+        :meth:`undo_write` takes it back.
+
+        Returns:
+            The paths concerned, sorted.
+
+        Raises:
+            MissingCheckpointError: there is no such checkpoint (any more).
+            StaleFileError: the user changed one of the files after Midstream's last write; nothing
+                is restored.
+        """
+        with self.ledger.lock:
+            later = [item for item in self.log.checkpoints() if item.id >= checkpoint_id]
+            if not later or later[0].id != checkpoint_id:
+                raise MissingCheckpointError("That checkpoint is gone; choose another one.")
+            first: dict[str, FileChange] = {}
+            last: dict[str, str | None] = {}
+            for item in later:
+                for change in self.log.load(item.id):
+                    first.setdefault(change.rel, change)
+                    last[change.rel] = change.after
+            changes = [dataclasses.replace(first[rel], after=last[rel]) for rel in first]
+            return self._restore(changes, f"restore of {later[0].label}", undoable=True)
 
     def recover(self) -> list[str]:
         """Tidy up after a process that was killed while it wrote below this root; runs by itself
@@ -291,143 +311,60 @@ class Workspace:
             if not self._recovered:
                 self.recover()
             changes = [
-                self._prepare(rel, data, expected[rel], (modes_from or {}).get(rel))
+                self._prepare(
+                    rel, data, expected[rel], (modes_from or {}).get(rel), (modes or {}).get(rel)
+                )
                 for rel, data in batch.items()
             ]
             changes = [change for change in changes if change.before != change.after]
             if not changes:
                 return Checkpoint("", label, 0.0, ())
-            store = self.checkpoint_store()
             try:
-                checkpoint = store.save(label, [change.remembered() for change in changes])
+                checkpoint = self.log.save(label, [self._remembered(c) for c in changes])
             except OSError as error:
-                raise self._state_refused(error) from error
-            self._put_in_place(changes, modes or {}, lambda: store.forget(checkpoint))
+                raise state_refused(self.state, error) from error
+            put_in_place(
+                changes, self.ledger, self.state / "pending", lambda: self.log.forget(checkpoint)
+            )
             if undoable:
-                self._undo.append(checkpoint.id)
+                self._undo.append((checkpoint.id, label))
             return checkpoint
 
     def _prepare(
-        self, rel: str, data: bytes | None, expected: str | None, mode_from: str | None
-    ) -> _Change:
+        self,
+        rel: str,
+        data: bytes | None,
+        expected: str | None,
+        mode_from: str | None,
+        mode: int | None,
+    ) -> Change:
         """Check one file of a batch; nothing is touched yet."""
         if rel == ".":
             raise NotAFileError("The workspace folder itself is not a file; name a file in it.")
         if data is not None and len(data) > MAX_FILE_BYTES:
             raise FileTooLargeError(f"{shown(rel)} would be larger than {_LIMIT}; split it.")
-        real = self._real(rel)
         before: bytes | None
         status: os.stat_result | None
         try:
             before, status = self._load(rel)
         except MissingFileError:
             before, status = None, None
-        if (None if before is None else content_digest(before)) != expected:
-            raise self._stale(rel)
-        if status is not None and (not status.st_mode & 0o222 or not os.access(real, os.W_OK)):
+        plan = plan_change(self._real(rel), before, data)
+        if plan.before != expected:
+            raise stale(rel)
+        if status is not None and not (status.st_mode & 0o222 and os.access(plan.target, os.W_OK)):
             raise ReadOnlyFileError(
                 f"{shown(rel)} is read-only; make it writable (chmod u+w) and try again."
             )
-        like = status
-        if mode_from is not None:
-            like = self._load(mode_from)[1]
-        plan = pending.PlannedChange(
-            real,
-            secrets.token_hex(6),
-            expected,
-            None if data is None else content_digest(data),
-            _missing_folders(real),
-        )
-        return _Change(rel, real, before, data, status, like, plan)
+        like = status if mode_from is None else self._load(mode_from)[1]
+        return Change(rel, before, data, status, like, mode, plan)
 
-    def _put_in_place(
-        self, changes: list[_Change], modes: Mapping[str, int], not_happened: Callable[[], None]
-    ) -> None:
-        """Write all of ``changes`` or none; ``not_happened`` is called when everything is as it
-        was.
-        """
-        try:
-            record = pending.PendingBatch(
-                self.state / "pending", [change.plan for change in changes]
-            )
-        except OSError as error:
-            not_happened()
-            raise self._state_refused(error) from error
-        swapped: list[_Change] = []
-        try:
-            for change in changes:
-                self._stage(change, modes.get(change.rel))
-            for change in changes:
-                self._swap(change)
-                swapped.append(change)
-            record.commit()
-        except BaseException:
-            undone = [self._roll_back(change) for change in reversed(swapped)]
-            if all(undone):
-                not_happened()
-            raise
-        finally:
-            for change in reversed(changes):
-                for leftover in (change.plan.part, change.plan.swap):
-                    with contextlib.suppress(OSError):
-                        Path(leftover).unlink()
-                pending.remove_empty(change.plan.folders)
-            record.close()
+    def _remembered(self, change: Change) -> FileChange:
+        mode = 0o644 if change.status is None else stat.S_IMODE(change.status.st_mode)
+        folders = tuple(os.path.relpath(folder, self._root) for folder in change.plan.folders)
+        return FileChange(change.rel, change.before, change.plan.after, mode, folders)
 
-    def _roll_back(self, change: _Change) -> bool:
-        undone = pending.roll_back(change.plan)
-        if undone:
-            self.ledger.record(change.rel, change.plan.before)
-        return undone
-
-    def _stage(self, change: _Change, mode: int | None) -> None:
-        """Write the new bytes beside the target."""
-        if change.after is None:
-            return
-        with self._explained(change.rel):
-            for folder in change.plan.folders:
-                Path(folder).mkdir(exist_ok=True)
-            atomic.write_part(
-                change.plan.part, change.after, change.like, change.real if change.status else None
-            )
-            if mode is not None and change.status is None:
-                Path(change.plan.part).chmod(mode)
-            Path(change.plan.part).rename(change.plan.swap)
-
-    def _swap(self, change: _Change) -> None:
-        """The moment of truth for one file."""
-        plan = change.plan
-        with self._explained(change.rel):
-            if plan.after is None:
-                assert plan.before is not None
-                atomic.remove(plan.swap, plan.target, plan.before)
-            elif plan.before is None:
-                atomic.create(plan.swap, plan.target)
-            else:
-                atomic.replace(plan.swap, plan.target, plan.before, plan.after)
-        self.ledger.record(change.rel, plan.after)
-
-    @contextlib.contextmanager
-    def _explained(self, rel: str) -> Generator[None]:
-        try:
-            yield
-        except atomic.OpenForWritingError as error:
-            raise BusyFileError(
-                f"{shown(rel)} is open for writing in another program; close it there and retry."
-            ) from error
-        except atomic.ChangedOnDiskError as error:
-            raise self._stale(rel) from error
-        except OSError as error:
-            if error.errno in _DENIED:
-                raise ReadOnlyFileError(
-                    f"The folder of {shown(rel)} cannot be written ({error.strerror}); "
-                    "check its permissions."
-                ) from error
-            raise WriteFailedError(
-                f"{shown(rel)} was not written ({error.strerror}); its old content is in place."
-            ) from error
-
-    def _restore(self, changes: list[FileChange], label: str) -> list[str]:
+    def _restore(self, changes: list[FileChange], label: str, *, undoable: bool) -> list[str]:
         """Bring every file of ``changes`` back to its bytes before, provided it still holds the
         bytes after.
         """
@@ -439,29 +376,7 @@ class Workspace:
                 # The user went back by hand.
                 expected[change.rel] = before
         modes = {change.rel: change.mode for change in changes if change.before is not None}
-        self._transact(batch, expected, label, undoable=False, modes=modes)
+        self._transact(batch, expected, label, undoable=undoable, modes=modes)
         for change in reversed(changes):
             pending.remove_empty(tuple(self._real(folder) for folder in change.folders))
         return sorted(batch)
-
-    @staticmethod
-    def _stale(rel: str) -> StaleFileError:
-        return StaleFileError(
-            f"{shown(rel)} has changed on disk; nothing was written, look at the new content first."
-        )
-
-    def _state_refused(self, error: OSError) -> StateFolderError:
-        return StateFolderError(
-            f"Midstream cannot keep a checkpoint in {shown(self.state)} ({error.strerror}); "
-            "set MIDSTREAM_STATE_DIR to a folder that can be written."
-        )
-
-
-def _missing_folders(real: str) -> tuple[str, ...]:
-    """Folders above ``real`` that do not exist, outermost first."""
-    missing: list[str] = []
-    for folder in Path(real).parents:
-        if folder.exists():
-            break
-        missing.append(str(folder))
-    return tuple(reversed(missing))

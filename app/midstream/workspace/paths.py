@@ -36,12 +36,18 @@ def state_dir() -> Path:
     return user_state_path("midstream", appauthor=False)
 
 
-def root_state_dir(state: Path, root: Path) -> Path:
-    """Folder of one workspace root: readable name first, a hash of the real path for uniqueness."""
+def root_key(root: Path) -> str:
+    """Name of a workspace root: the folder's name for people, a hash of its real path for
+    uniqueness.
+    """
     real = os.path.realpath(root)
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(real).name)[:40].strip(".-") or "root"
-    digest = hashlib.blake2b(os.fsencode(real), digest_size=6).hexdigest()
-    return state / "roots" / f"{name}-{digest}"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(real).name)[:40].strip("-") or "root"
+    return f"{name}-{hashlib.blake2b(os.fsencode(real), digest_size=6).hexdigest()}"
+
+
+def root_state_dir(state: Path, root: Path) -> Path:
+    """Folder of one workspace root below the state folder."""
+    return state / "roots" / root_key(root)
 
 
 def make_private(folder: Path) -> Path:
