@@ -1,0 +1,192 @@
+"""Looks at model folders for people: what a folder holds, whether it works, taking one in.
+
+Everything comes back as data; printing it is the command line's business.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from midstream.engine.decoder import Decoder
+from midstream.engine.folder import ModelFolder, ModelFolderError, read_folder
+from midstream.engine.prompts import prompt_style
+from midstream.errors import UserError
+
+AGREEMENT = 1e-2
+"""Largest difference of logits (relative to their spread) between one run and two of the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a folder's files say, without loading the model.
+
+    Attributes:
+        path: the folder.
+        name: the model's name in requests.
+        layout: "genai", "optimum" or "transformers.js".
+        graph: file name of the ONNX graph.
+        bytes: size of the graph with its external data.
+        context_length: most tokens of prompt and answer together.
+        prompt: "edit-codec" or "chat".
+        facts: further facts from `midstream.toml`.
+    """
+
+    path: Path
+    name: str
+    layout: str
+    graph: str
+    bytes: int
+    context_length: int
+    prompt: str
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried: what, whether it worked, and what came out."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def describe(path: Path) -> ModelInfo:
+    """Return what a folder holds.
+
+    Raises:
+        ModelFolderError: it is no model folder.
+    """
+    folder = read_folder(path)
+    return ModelInfo(
+        path=folder.path,
+        name=folder.name,
+        layout=folder.layout,
+        graph=folder.graph.name,
+        bytes=sum(file.stat().st_size for file in graph_files(folder)),
+        context_length=folder.context_length,
+        prompt=folder.prompt,
+        facts=folder.facts,
+    )
+
+
+def graph_files(folder: ModelFolder) -> list[Path]:
+    """Return the graph and the files beside it that look like its external data."""
+    graph = folder.graph
+    beside = {*graph.parent.glob(f"{graph.name}?data*"), *graph.parent.glob(f"{graph.stem}.data*")}
+    return [graph, *sorted(beside)]
+
+
+def installed(places: Iterable[Path]) -> list[ModelInfo]:
+    """Return the models in these directories, by name; what is no model is left out."""
+    found: list[ModelInfo] = []
+    for place in places:
+        if not place.is_dir():
+            continue
+        for path in sorted(place.iterdir()):
+            try:
+                found.append(describe(path))
+            except ModelFolderError:
+                continue
+    return sorted(found, key=lambda info: info.name)
+
+
+def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> Iterator[Check]:
+    """Try a model step by step; the first failure ends it.
+
+    Args:
+        path: the folder.
+        provider: where to run it.
+        threads: threads inside one operator.
+
+    Yields:
+        What was tried, as soon as it is known.
+    """
+    try:
+        folder = read_folder(path)
+        yield Check("files", True, f"{folder.layout} layout, {folder.graph.name}")
+        prompt_style(folder)
+        yield Check("prompt", True, folder.prompt)
+        started = time.perf_counter()
+        decoder = Decoder(folder, provider=provider, threads=threads)
+        seconds = time.perf_counter() - started
+        yield Check("graph", True, f"loads in {1000 * seconds:.0f} ms")
+    except UserError as error:
+        yield Check("folder", False, str(error))
+        return
+    yield _interface(decoder)
+    yield _memory(decoder)
+    yield from _numbers(decoder)
+
+
+def _interface(decoder: Decoder) -> Check:
+    extras = ", ".join(decoder.io.extras) or "no other inputs"
+    kind = "one shared buffer" if decoder.shared else "concatenated at every step"
+    return Check("interface", True, f"{extras}; cache: {kind}; vocabulary: {decoder.vocab}")
+
+
+def _memory(decoder: Decoder) -> Check:
+    rows = decoder.context_length
+    total = rows * decoder.io.row_bytes * (1 if decoder.shared else 2)
+    return Check("memory", True, f"{total / 2**20:.0f} MiB of cache for {rows} tokens")
+
+
+def _numbers(decoder: Decoder) -> Iterator[Check]:
+    """Run random tokens: finite, independent of how they are cut, and how fast."""
+    count = min(96, decoder.context_length - 2)
+    ids = [int(i) for i in np.random.default_rng(0).integers(0, decoder.vocab, count)]
+    last = count // 2
+    decoder.run(ids, 0, exact=True)
+    started = time.perf_counter()
+    whole = decoder.run(ids, 0, exact=True)[-1].copy()
+    prefill = count / (time.perf_counter() - started)
+    decoder.fill(ids[:last], 0, exact=True)
+    cut = decoder.run(ids[last:], last, exact=True)[-1].copy()
+    if not np.isfinite(whole).all():
+        yield Check("numbers", False, "the graph returns infinities or no numbers at all")
+        return
+    gap = float(np.abs(whole - cut).max()) / (float(whole.std()) or 1.0)
+    if gap > AGREEMENT:
+        yield Check(
+            "cache", False, f"logits change by {gap:.2f} spreads when a prompt is cut in two"
+        )
+        return
+    exact = "drafting is exact" if gap == 0 else "drafting may change near-ties"
+    yield Check("cache", True, exact if decoder.all_rows else "one row of logits: no drafting")
+    steps: list[float] = []
+    for _ in range(20):
+        started = time.perf_counter()
+        decoder.run(ids[:1], last)
+        steps.append(time.perf_counter() - started)
+    decode = 1 / float(np.median(steps))
+    yield Check(
+        "speed", True, f"{prefill:.0f} tokens/s read, {decode:.0f} tokens/s written one by one"
+    )
+
+
+def add(source: Path, models: Path) -> ModelInfo:
+    """Copy a model folder into a directory of models, under its own name.
+
+    Raises:
+        ModelFolderError: it is no model folder, does not run, or the name is taken.
+    """
+    info = describe(source)
+    for step in check(source):
+        if not step.ok:
+            raise ModelFolderError(step.detail)
+    target = models / info.name
+    if "/" in info.name or "\\" in info.name or info.name in ("", ".", ".."):
+        raise ModelFolderError(f'{source} calls itself "{info.name}", which is no folder name.')
+    if target.exists():
+        raise ModelFolderError(f"{target} is there already; remove it first.")
+    models.mkdir(parents=True, exist_ok=True)
+    partial = models / f".{info.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(source, partial)
+    partial.rename(target)
+    return describe(target)
