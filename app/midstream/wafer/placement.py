@@ -12,6 +12,7 @@ reason and the smallest number of wafers that would do.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -28,6 +29,9 @@ Mode = Literal["layer-rect", "time-mux"]
 MODES: tuple[Mode, ...] = ("layer-rect", "time-mux")
 MAX_WAFERS = 2048
 """Largest installation the vendor names."""
+
+WEIGHT_FILL = 0.9
+"""Share of the room (SRAM without reserve) that weights may take before spare PEs are handed out (assumed)."""
 
 ALLREDUCE_COLOURS_PER_AXIS = 10
 """Two reduction arms and two group arms, send and receive, and two multicast directions (``comm_pe.csl``)."""
@@ -207,7 +211,7 @@ def place(
     *,
     wafers: int | None = None,
     mode: Mode = "layer-rect",
-    weight_bits: int = 16,
+    weight_bits: int | None = None,
     kv_bits: int = 16,
     context: int = 1,
     batch: int = 1,
@@ -221,7 +225,7 @@ def place(
         kernels: The kernel generation (decides the reserve per PE).
         wafers: How many wafers; None finds the smallest number that fits.
         mode: ``layer-rect`` or ``time-mux``.
-        weight_bits: Bits per stored weight, 16, 8 or 4.
+        weight_bits: Bits per stored weight, 16, 8 or 4; None takes the model's native precision.
         kv_bits: Bits per cached value, 16 or 8.
         context: Tokens that must fit in the cache, per sequence.
         batch: Sequences.
@@ -231,6 +235,7 @@ def place(
         DoesNotFitError: It does not fit; carries the reason and the smallest wafer count.
         WaferUsageError: A value is out of range.
     """
+    weight_bits = weight_bits or shape.native_bits
     _check_arguments(wafers, mode, weight_bits, kv_bits, context, batch)
     if wafers is None:
         found = _smallest(shape, hw, kernels, mode, weight_bits, kv_bits, context, batch)
@@ -313,6 +318,7 @@ class _Part:
     kind: LayerKind | None
     operators: tuple[Operator, ...]
     weights: int
+    active: int
 
 
 @cache
@@ -321,17 +327,15 @@ def _parts(shape: ModelShape) -> tuple[_Part, ...]:
     parts: list[_Part] = []
     if shape.embedding_weights:
         lookup = (Operator("embedding", "linear", shape.vocab, shape.hidden),)
-        parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights))
+        parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights, 0))
     operators = {kind: tuple(layer_operators(shape, kind)) for kind in shape.layer_kinds()}
     for index in range(shape.layers):
         kind = shape.layer_kind(index)
-        parts.append(
-            _Part(f"layer {index}", index, kind, operators[kind], shape.layer_weights(kind))
-        )
+        stored, active = shape.layer_weights(kind), shape.layer_weights(kind, active_only=True)
+        parts.append(_Part(f"layer {index}", index, kind, operators[kind], stored, active))
     if shape.head_weights:
-        parts.append(
-            _Part("lm_head", None, None, tuple(head_operators(shape)), shape.head_weights)
-        )
+        head = tuple(head_operators(shape))
+        parts.append(_Part("lm_head", None, None, head, shape.head_weights, shape.head_weights))
     return tuple(parts)
 
 
@@ -348,6 +352,7 @@ def _attempt(
     """The best placement on exactly ``wafers`` wafers, whether or not it fits."""
     parts = _parts(shape)
     width, height = hw.fabric(halo=kernels.halo)
+    room = hw.count("sram_bytes") - kernels.reserve_bytes
     measured: dict[tuple[str | LayerKind, int, int], tuple[int, int]] = {}
 
     def measure(part: _Part, rect: Rectangle) -> tuple[int, int]:
@@ -364,17 +369,41 @@ def _attempt(
         members = [parts[i] for i in indices]
         rects = [Rectangle(width, height)] * len(members)
         if mode == "layer-rect":
-            areas = [float(part.weights) for part in members]
-            rects = treemap(areas, width, height) or rects
-            # Padding differs between items: cut once more in proportion to the padded bytes, keep the better cut.
-            padded = [measure(*pair)[0] * pair[1].pes for pair in zip(members, rects, strict=True)]
-            again = treemap(padded, width, height) or rects
-            rects = min(
-                (rects, again),
-                key=lambda cut: max(sum(measure(*p)) for p in zip(members, cut, strict=True)),
-            )
+            rects = treemap([float(part.weights) for part in members], width, height) or rects
+            rects = _recut(members, rects, measure, width, height, room)
         items.extend(
             Placed(part.name, part.layer, part.kind, number, rect, *measure(part, rect))
             for part, rect in zip(members, rects, strict=True)
         )
     return Plan(shape, hw, kernels, wafers, mode, weight_bits, kv_bits, tuple(items))
+
+
+def _recut(
+    members: list[_Part],
+    rects: list[Rectangle],
+    measure: Callable[[_Part, Rectangle], tuple[int, int]],
+    width: int,
+    height: int,
+    room: int,
+) -> list[Rectangle]:
+    """Cut a wafer again, knowing the padded bytes of a first cut.
+
+    Every item gets the PEs its padded weights need at :data:`WEIGHT_FILL` of the room; what is left goes to the weights a
+    token really touches, so an embedding table or idle experts do not take area that would shorten a step.  The
+    result replaces the first cut unless that one is less full where neither fits.
+    """
+    padded = [measure(*pair)[0] * pair[1].pes for pair in zip(members, rects, strict=True)]
+    needed = [size / (room * WEIGHT_FILL) for size in padded]
+    spare = width * height - sum(needed)
+    areas = [float(size) for size in padded]
+    active = sum(part.active for part in members)
+    if spare > 0 and active:
+        areas = [n + spare * m.active / active for n, m in zip(needed, members, strict=True)]
+    again = treemap(areas, width, height) or rects
+
+    def fullest(cut: list[Rectangle]) -> int:
+        return max(sum(measure(*pair)) for pair in zip(members, cut, strict=True))
+
+    if fullest(again) <= room or fullest(again) <= fullest(rects):
+        return again
+    return rects

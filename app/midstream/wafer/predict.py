@@ -195,19 +195,32 @@ def _production_plan(
     notes: list[str] = []
     if shape.trust == "assumed":
         notes.append("shape assumed")
-    plan = place(
-        shape,
-        hw,
-        kernels,
-        wafers=row.wafers,
-        weight_bits=row.weight_bits,
-        context=min(context, 1024),
-        check=False,
-    )
+    wanted = row.weight_bits or shape.native_bits
+
+    def attempt(bits: int) -> Plan:
+        return place(
+            shape,
+            hw,
+            kernels,
+            wafers=row.wafers,
+            weight_bits=bits,
+            context=min(context, DEFAULT_CONTEXT),
+            check=False,
+        )
+
+    plan = attempt(wanted)
     if row.wafers is None:
-        notes.append(f"{plan.wafers} wafers assumed (smallest that fits at {row.weight_bits} bit)")
-    elif (problem := plan.problem(context, row.batch)) is not None:
-        notes.append(f"does not fit at {row.weight_bits} bit: {problem}")
+        notes.append(f"{plan.wafers} wafers assumed (smallest that fits at {wanted} bit)")
+        return plan, notes
+    problem = plan.problem(1)
+    for bits in (8, 4) if row.weight_bits is None else ():
+        if problem is not None and bits < plan.weight_bits:
+            plan = attempt(bits)
+            problem = plan.problem(1)
+    if problem is not None:
+        notes.append(f"does not fit at {plan.weight_bits} bit: {problem}")
+    elif plan.weight_bits < wanted:
+        notes.append(f"{plan.weight_bits}-bit weights inferred: {wanted} bit does not fit")
     return plan, notes
 
 
@@ -258,7 +271,7 @@ def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
         gpu,
         context=context,
         batch=row.batch,
-        weight_bits=row.weight_bits,
+        weight_bits=row.weight_bits or 16,
         parameters=parameters,
     )
     if not token.fits_memory:

@@ -22,7 +22,8 @@ unit       ``tok/s`` (per request; end-to-end: output tokens over total time), `
 source     where the number was published
 ========== ====================================================================================================
 
-Optional: ``weight_bits`` (16, 8, 4 or fp16, fp8, int4 ...).  Rows that cannot be read or are not modelled are reported
+Optional: ``weight_bits`` (16, 8, 4 or fp16, fp8, int4 ...; empty: the model's native precision, or the highest that fits
+on the given wafers).  Rows that cannot be read or are not modelled are reported
 with their line and a reason; they never stop the others.
 """
 
@@ -173,7 +174,7 @@ class Row:
     quantity: str
     scale: float
     source: str
-    weight_bits: int
+    weight_bits: int | None
     matrix: tuple[int, int] | None
 
     @property
@@ -351,10 +352,10 @@ def _published(text: str) -> float:
     return value
 
 
-def _bits(text: str) -> int:
+def _bits(text: str) -> int | None:
     plain = text.strip().lower()
-    if not plain:
-        return 16
+    if plain in ("", "undisclosed", "unknown", "native", "?", "-", "n/a"):
+        return None
     found = re.search(r"(16|8|4)", plain)
     if found is None:
         raise WaferUsageError(f"Weight precision '{text}' is unknown; use 16, 8 or 4 bit.")

@@ -57,6 +57,7 @@ class ModelShape:
         window: Sliding or chunked attention window in tokens, 0 for none.
         full_every: With a window, every n-th layer attends to everything.
         latent: Latent attention, or None.
+        native_bits: Bits per weight the model is published in (4 for MXFP4 or int4 releases).
         trust: ``published`` (a model card or configuration file) or ``assumed``.
         source: Where the numbers come from.
     """
@@ -80,6 +81,7 @@ class ModelShape:
     window: int = 0
     full_every: int = 2
     latent: LatentAttention | None = None
+    native_bits: int = 16
     trust: str = "published"
     source: str = ""
 
