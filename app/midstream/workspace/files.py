@@ -7,8 +7,8 @@ Content is bytes here; encodings, line endings and byte order marks are nobody's
 
 All methods block (call them in a thread) and are safe to call from several threads.  What the parts
 do: :mod:`~midstream.workspace.boundary` says which paths are allowed,
-:mod:`~midstream.workspace.transaction` writes a batch, :mod:`~midstream.workspace.pending` tidies up
-after a killed process, :mod:`~midstream.workspace.checkpoints` remembers,
+:mod:`~midstream.workspace.transaction` writes a batch, :mod:`~midstream.workspace.pending` tidies
+up after a killed process, :mod:`~midstream.workspace.checkpoints` remembers,
 :mod:`~midstream.workspace.listing` lists.
 """
 

@@ -27,9 +27,12 @@ _FOREIGN = (
 
 
 class GitFailedError(Exception):
-    """Git is missing, took too long or ended with an error; the text is git's last line or the
-    reason.
-    """
+    """Git is missing, took too long or ended with an error; the text is the line that says why."""
+
+    def __init__(self, reason: str, output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+        """Everything git wrote to its error stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,18 @@ def run_git(
     except OSError as error:
         raise GitFailedError(f"git could not be started ({error.strerror})") from error
     if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise GitFailedError(lines[-1] if lines else f"git ended with status {done.returncode}")
+        output = done.stderr.decode(errors="replace").strip()
+        raise GitFailedError(_reason(output, done.returncode), output)
     return done.stdout
+
+
+def _reason(output: str, status: int) -> str:
+    """Git's own verdict, or the last line of whatever it ran."""
+    lines = output.splitlines()
+    for line in lines:
+        if line.startswith("fatal: "):
+            return line.removeprefix("fatal: ")
+    return lines[-1] if lines else f"git ended with status {status}"
 
 
 def find_repository(root: Path) -> RepositoryPlace | None:

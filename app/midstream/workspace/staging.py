@@ -1,0 +1,202 @@
+"""Staging what was accepted, and committing what is staged.
+
+Only the accepted change goes into the index, not whatever else the user has edited in the same
+file: the change is merged into the index's own version of the file.  The work tree is never
+touched.  Commits run the user's hooks and signing, as ``git commit`` would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from midstream.workspace.errors import GitError
+from midstream.workspace.gitcmd import (
+    GitFailedError,
+    RepositoryPlace,
+    find_repository,
+    run_git,
+)
+from midstream.workspace.paths import shown
+
+_COMMIT_TIMEOUT_S = 300.0
+_LOCK_PATIENCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedChange:
+    """One file before and after what was accepted, as work tree bytes; None where there is no
+    file.
+    """
+
+    rel: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexEntry:
+    mode: str
+    blob: str
+
+
+async def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
+    """Put accepted changes into the index, all or none.
+
+    Args:
+        root: workspace root.
+        changes: paths relative to the root.
+
+    Raises:
+        GitError: no repository, a conflict with what is staged already, or git's own words.
+    """
+    await asyncio.to_thread(_stage, root, changes)
+
+
+async def staged_paths(root: Path) -> list[str]:
+    """Paths with staged changes, relative to the top of the repository, sorted; empty outside
+    one.
+    """
+    try:
+        answer = await asyncio.to_thread(
+            run_git, root, ["diff", "--cached", "--name-only", "--no-renames", "-z"]
+        )
+    except GitFailedError:
+        return []
+    return sorted(filter(None, os.fsdecode(answer).split("\0")))
+
+
+async def commit_staged(root: Path, message: str) -> str:
+    """Commit what is staged, with the user's hooks.
+
+    Returns:
+        The new commit's id.
+
+    Raises:
+        GitError: nothing staged, an empty message, no author set, or a hook that refused.
+    """
+    return await asyncio.to_thread(_commit, root, message)
+
+
+def _stage(root: Path, changes: Sequence[AcceptedChange]) -> None:
+    place = find_repository(root)
+    if place is None:
+        raise GitError(f"{shown(root)} is in no git repository; run git init to stage changes.")
+    lines = b"".join(_index_line(root, place, change) for change in changes)
+    deadline = time.monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            run_git(place.top, ["update-index", "-z", "--index-info"], stdin=lines)
+            return
+        except GitFailedError as error:
+            if "index.lock" not in str(error) or time.monotonic() > deadline:
+                raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
+        time.sleep(0.05)
+
+
+def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> bytes:
+    """The ``--index-info`` line that brings one file of the index to its new state."""
+    real_root = Path(os.path.realpath(root))
+    path = os.path.relpath(real_root / change.rel, os.path.realpath(place.top))
+    entry = _index_entry(place.top, path)
+    before = None if change.before is None else _store(place.top, path, change.before)
+    if change.after is None:
+        if entry is None:
+            return b""
+        if entry.blob != before:
+            raise _conflict(path)
+        return f"0 {entry.blob}\t".encode() + os.fsencode(path) + b"\0"
+    blob = _store(place.top, path, change.after)
+    if entry is not None and entry.blob != before:
+        blob = _merge(place.top, path, entry.blob, before, blob)
+    mode = entry.mode if entry is not None else _mode(real_root / change.rel)
+    return f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0"
+
+
+def _index_entry(top: Path, path: str) -> _IndexEntry | None:
+    answer = _asked(top, ["ls-files", "--stage", "-z", "--", f":(literal){path}"])
+    entries = [line for line in os.fsdecode(answer).split("\0") if line]
+    if not entries:
+        return None
+    mode, blob, stage = entries[0].partition("\t")[0].split(" ")
+    if stage != "0":
+        raise GitError(f"{shown(path)} has an unresolved merge conflict; resolve it first.")
+    if not mode.startswith("100"):
+        raise GitError(f"{shown(path)} is no regular file in git; stage it with git add.")
+    return _IndexEntry(mode, blob)
+
+
+def _store(top: Path, path: str, content: bytes) -> str:
+    """Id of ``content`` as git would store it at ``path`` (line ending and other filters
+    applied).
+    """
+    answer = _asked(top, ["hash-object", "-w", "--stdin", f"--path={path}"], content)
+    return answer.decode().strip()
+
+
+def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> str:
+    """Id of the index's version with the accepted change merged in."""
+    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
+        names: list[str] = []
+        for name, blob in (("ours", ours), ("base", base), ("theirs", theirs)):
+            content = b"" if blob is None else _asked(top, ["cat-file", "blob", blob])
+            (Path(folder) / name).write_bytes(content)
+            names.append(str(Path(folder) / name))
+        try:
+            merged = run_git(top, ["merge-file", "--stdout", "--quiet", *names])
+        except GitFailedError as error:
+            raise _conflict(path) from error
+    # The merged parts have been through the filters already.
+    return _asked(top, ["hash-object", "-w", "--stdin"], merged).decode().strip()
+
+
+def _conflict(path: str) -> GitError:
+    return GitError(
+        f"The accepted change to {shown(path)} does not fit what is staged already; "
+        "stage it with git add -p."
+    )
+
+
+def _mode(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        if path.stat().st_mode & 0o100:
+            return "100755"
+    return "100644"
+
+
+def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+    try:
+        return run_git(top, arguments, stdin=stdin)
+    except GitFailedError as error:
+        raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
+
+
+def _commit(root: Path, message: str) -> str:
+    if not message.strip():
+        raise GitError("A commit needs a message; write one line that says what changed.")
+    try:
+        run_git(root, ["diff", "--cached", "--quiet"])
+    except GitFailedError:
+        pass
+    else:
+        raise GitError("Nothing is staged; stage accepted changes first.")
+    try:
+        run_git(
+            root,
+            ["commit", "--quiet", "--file=-"],
+            stdin=message.encode(errors="replace"),
+            timeout=_COMMIT_TIMEOUT_S,
+        )
+        return run_git(root, ["rev-parse", "HEAD"]).decode().strip()
+    except GitFailedError as error:
+        if "tell me who you are" in error.output or "empty ident" in error.output:
+            raise GitError(
+                "Git does not know who you are; set user.name and user.email with git config."
+            ) from error
+        raise GitError(f"Git did not commit: {shown(str(error))}") from error

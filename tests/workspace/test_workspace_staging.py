@@ -1,0 +1,192 @@
+"""Staging takes the accepted change and nothing else; commits run as git's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workspace_support import git
+
+from midstream.workspace.errors import GitError
+from midstream.workspace.history import CommitInfo, head_content, recent_commits
+from midstream.workspace.staging import AcceptedChange, commit_staged, stage_changes, staged_paths
+
+
+def staged(folder: Path, path: str) -> bytes:
+    return git(folder, "show", f":{path}").encode()
+
+
+LINES = [f"line {n}\n".encode() for n in range(12)]
+BEFORE = b"".join(LINES)
+
+
+def with_line(content: bytes, number: int, text: bytes) -> bytes:
+    lines = content.splitlines(keepends=True)
+    lines[number] = text + b"\n"
+    return b"".join(lines)
+
+
+@pytest.fixture
+def long_file(repository: Path) -> Path:
+    (repository / "src/long.py").write_bytes(BEFORE)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "long")
+    return repository
+
+
+async def test_a_change_is_staged_and_the_work_tree_left_alone(long_file: Path) -> None:
+    after = with_line(BEFORE, 3, b"accepted")
+    (long_file / "src/long.py").write_bytes(b"something else entirely\n")
+    (long_file / "a.py").write_bytes(b"other edit\n")
+    await stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, after)])
+    assert staged(long_file, "src/long.py") == after
+    assert await staged_paths(long_file) == ["src/long.py"]
+    assert (long_file / "src/long.py").read_bytes() == b"something else entirely\n"
+
+
+async def test_unstaged_edits_of_the_user_stay_out(long_file: Path) -> None:
+    user = with_line(BEFORE, 10, b"user, not staged")
+    after = with_line(user, 1, b"accepted")
+    await stage_changes(long_file / "src", [AcceptedChange("long.py", user, after)])
+    assert staged(long_file, "src/long.py") == with_line(BEFORE, 1, b"accepted")
+
+
+async def test_staged_edits_of_the_user_stay_in(long_file: Path) -> None:
+    user = with_line(BEFORE, 10, b"user, staged")
+    (long_file / "src/long.py").write_bytes(user)
+    git(long_file, "add", ".")
+    await stage_changes(
+        long_file, [AcceptedChange("src/long.py", BEFORE, with_line(BEFORE, 1, b"accepted"))]
+    )
+    assert staged(long_file, "src/long.py") == with_line(user, 1, b"accepted")
+
+
+async def test_a_conflict_stages_nothing(long_file: Path) -> None:
+    (long_file / "src/long.py").write_bytes(with_line(BEFORE, 1, b"user"))
+    git(long_file, "add", ".")
+    index = (long_file / ".git/index").read_bytes()
+    changes = [
+        AcceptedChange("a.py", b"a = 1\n", b"a = 2\n"),
+        AcceptedChange("src/long.py", BEFORE, with_line(BEFORE, 1, b"accepted")),
+    ]
+    with pytest.raises(GitError, match="git add -p"):
+        await stage_changes(long_file, changes)
+    with pytest.raises(GitError, match="git add -p"):
+        await stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, None)])
+    assert (long_file / ".git/index").read_bytes() == index
+
+
+async def test_new_deleted_and_executable_files(repository: Path) -> None:
+    (repository / "tool").write_bytes(b"#!\n")
+    (repository / "tool").chmod(0o755)
+    odd = 'x "é\n[a-z]*.py'
+    changes = [
+        AcceptedChange("tool", None, b"#!\n"),
+        AcceptedChange("a.py", b"a = 1\n", None),
+        AcceptedChange("never-there", b"x", None),
+        AcceptedChange(odd, None, b"odd"),
+    ]
+    await stage_changes(repository, changes)
+    assert await staged_paths(repository) == ["a.py", "tool", odd]
+    assert git(repository, "ls-files", "-s", "tool").startswith("100755 ")
+    assert staged(repository, odd) == b"odd"
+
+
+async def test_line_ending_filters_apply(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("*.py text eol=crlf\n")
+    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\r\n", b"a = 2\r\n")])
+    blob = git(repository, "ls-files", "-s", "a.py").split()[1]
+    assert git(repository, "cat-file", "blob", blob) == "a = 2\n"
+
+
+async def test_a_sha256_repository(root: Path) -> None:
+    git(root, "init", "-q", "--object-format=sha256")
+    await stage_changes(root, [AcceptedChange("f", None, b"1\n")])
+    await stage_changes(root, [AcceptedChange("f", b"1\n", None)])
+    assert await staged_paths(root) == []
+
+
+async def test_a_locked_index_is_waited_for_and_then_named(repository: Path) -> None:
+    (repository / ".git/index.lock").write_bytes(b"")
+    with pytest.raises(GitError, match=r"index\.lock"):
+        await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+
+
+async def test_outside_a_repository(root: Path) -> None:
+    with pytest.raises(GitError, match="git init"):
+        await stage_changes(root, [AcceptedChange("f", None, b"x")])
+    assert await staged_paths(root) == []
+    with pytest.raises(GitError):
+        await commit_staged(root, "x")
+
+
+async def test_commit_takes_what_is_staged_only(repository: Path) -> None:
+    (repository / "src/b.py").write_text("not staged\n")
+    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    commit = await commit_staged(repository, "Change a\n\n# a line that looks like a comment\n")
+    assert commit == git(repository, "rev-parse", "HEAD").strip()
+    assert git(repository, "show", "--name-only", "--format=%B").split("\n")[:3] == [
+        "Change a",
+        "",
+        "# a line that looks like a comment",
+    ]
+    assert await staged_paths(repository) == []
+    with pytest.raises(GitError, match="Nothing is staged"):
+        await commit_staged(repository, "again")
+    with pytest.raises(GitError, match="message"):
+        await commit_staged(repository, " \n")
+
+
+async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository: Path) -> None:
+    hook = repository / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nprintf 'not \\033[31mtoday\\n' >&2; exit 1\n")
+    hook.chmod(0o755)
+    head = git(repository, "rev-parse", "HEAD")
+    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    with pytest.raises(GitError, match="today") as caught:
+        await commit_staged(repository, "x")
+    assert "\x1b" not in str(caught.value)
+    assert git(repository, "rev-parse", "HEAD") == head
+
+
+async def test_a_missing_author_is_explained(repository: Path) -> None:
+    git(repository, "config", "--unset", "user.name")
+    git(repository, "config", "--unset", "user.email")
+    git(repository, "config", "user.useConfigOnly", "true")
+    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    with pytest.raises(GitError, match=r"user\.name"):
+        await commit_staged(repository, "x")
+
+
+async def test_history(repository: Path, tmp_path: Path) -> None:
+    (repository / "a.py").write_text("dirty\n")
+    assert await head_content(repository, "a.py") == b"a = 1\n"
+    assert await head_content(repository / "src", "b.py") == b"b = 1\n"
+    assert await head_content(repository, "missing.py") is None
+    (commit,) = await recent_commits(repository)
+    head = git(repository, "rev-parse", "HEAD").strip()
+    assert commit == CommitInfo(head, "first", "Ann", commit.time)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert await head_content(plain, "a.py") is None
+    assert await recent_commits(plain) == []
+    git(plain, "init", "-q")
+    assert await recent_commits(plain) == []
+
+
+def test_history_without_git(repository: Path, tmp_path: Path) -> None:
+    program = (
+        "import asyncio, pathlib, sys\n"
+        "from midstream.workspace.history import head_content\n"
+        "print(asyncio.run(head_content(pathlib.Path(sys.argv[1]), 'a.py')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(repository)],
+        env={"PATH": str(tmp_path / "nowhere")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in {"None", "b'a = 1\\n'"}
