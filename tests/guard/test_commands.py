@@ -1,0 +1,52 @@
+"""``midstream guard`` as the command line runs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from midstream.errors import UsageError
+from midstream.guard.commands import add_arguments, run
+
+
+def guard(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> str:
+    path = tmp_path / "bad.py"
+    path.write_text("import os\ndef f(x):\n    os.system(x)\n")
+    return str(path)
+
+
+def test_a_halt_finding_exits_1(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard(bad) == 1
+    assert f"{bad}:3: halt S605" in capsys.readouterr().out
+
+
+def test_a_clean_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "good.py"
+    path.write_text("print('hello')\n")
+    assert guard(str(path)) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_json_and_sarif(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    guard(bad, "--json")
+    finding = json.loads(capsys.readouterr().out)
+    assert (finding["rule"], finding["line"], finding["level"]) == ("S605", 3, "halt")
+    guard(bad, "--sarif")
+    document = json.loads(capsys.readouterr().out)
+    result = document["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "endLine": 3}
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UsageError, match=r"nowhere\.py cannot be read"):
+        guard("nowhere.py")

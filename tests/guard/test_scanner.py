@@ -1,0 +1,131 @@
+"""The scanner with a real ruff server: what halts, what warns, and what a dead ruff means."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+
+from midstream.guard.findings import Level
+from midstream.guard.scanner import Scanner, new_findings
+
+
+@pytest.fixture
+async def scanner() -> AsyncIterator[Scanner]:
+    scanner = Scanner()
+    yield scanner
+    await scanner.close()
+
+
+async def halts(scanner: Scanner, text: str) -> list[str]:
+    found = await scanner.scan(text.split("\n"), "module.py") or []
+    return [finding.rule for finding in found if finding.level is Level.HALT]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("def f(db, name):\n    db.execute(\"select * from t where a = '%s'\" % name)", "S608"),
+        ("def f(db, name):\n    db.execute(f'select * from t where a = {name}')", "S608"),
+        ("def f(name):\n    q = 'delete from t where a = ' + name\n    return q", "S608"),
+        ("import subprocess\ndef f(cmd):\n    subprocess.run(cmd, shell=True)", "S602"),
+        ("import os\ndef f(name):\n    os.system('rm ' + name)", "S605"),
+        ("def f(text):\n    return eval(text)", "S307"),
+        ("import yaml\ndef f(text):\n    return yaml.load(text)", "S506"),
+        ("import pickle\ndef f(request):\n    return pickle.loads(request.body)", "S301"),
+        ("import requests\ndef f(u):\n    return requests.get(u, verify=False)", "S501"),
+    ],
+)
+async def test_halts(scanner: Scanner, text: str, rule: str) -> None:
+    assert await halts(scanner, text) == [rule]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(db, name):\n    db.execute('select * from t where a = ?', (name,))",
+        "TABLE = 't'\ndef f(db):\n    db.execute(f'select * from {TABLE}')",
+        "def f(db, i):\n    db.execute('select * from t where a in (%s)' % ','.join('?' * len(i)), i)",
+        "import subprocess\nsubprocess.run('ls -l', shell=True)",
+        "import subprocess\ndef f(cmd):\n    subprocess.run([cmd, '-l'])",
+        "def f():\n    return eval('1 + 1')",
+        "import yaml\ndef f(text):\n    return yaml.safe_load(text)",
+        "import pickle\ndef f(data):\n    return pickle.loads(data)",
+        "assert True",
+        "import hashlib\nhashlib.md5(b'')",
+    ],
+)
+async def test_does_not_halt(scanner: Scanner, text: str) -> None:
+    assert await halts(scanner, text) == []
+
+
+async def test_an_unfinished_block_is_scanned_and_an_unfinished_statement_waits(
+    scanner: Scanner,
+) -> None:
+    lines = [
+        "def f(db, name):",
+        "    try:",
+        "        db.execute('select * from t where a = ' + name)",
+    ]
+    found = await scanner.scan(lines, "module.py")
+    assert found is not None
+    assert [finding.line for finding in found] == [2]
+    assert await scanner.scan([*lines, "        db.execute("], "module.py") is None
+
+
+async def test_inline_ignores(scanner: Scanner) -> None:
+    text = "def f(t):\n    eval(t)  # noqa: S307\n    eval(t)  # nosec\n    eval(t)  # noqa: E501"
+    found = await scanner.scan(text.split("\n"), "module.py") or []
+    assert [finding.line for finding in found] == [3]
+
+
+async def test_only_new_findings(scanner: Scanner) -> None:
+    before = ["def f(t):", "    eval(t)"]
+    after = ["import os", "", *before, "    os.system(t)"]
+    fresh = new_findings(
+        await scanner.scan_whole(before, "m.py"), await scanner.scan_whole(after, "m.py")
+    )
+    assert [finding.rule for finding in fresh] == ["S605"]
+
+
+async def test_other_languages_are_scanned_for_secrets_only(scanner: Scanner) -> None:
+    line = "const password = 'kX9#" + "mP2$vL5q';"
+    found = await scanner.scan(["eval(x)", line], "app.js") or []
+    assert [(finding.rule, finding.line) for finding in found] == [("secret-keyword", 1)]
+    assert not scanner.guards("app.js")
+
+
+async def test_a_killed_ruff_is_started_again(scanner: Scanner) -> None:
+    text = "def f(t):\n    return eval(t)"
+    assert await halts(scanner, text) == ["S307"]
+    pid = scanner.ruff.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert await halts(scanner, text) == ["S307"]
+    assert scanner.ruff.pid not in (None, pid)
+    assert scanner.guards("module.py")
+
+
+async def test_without_ruff_python_is_unguarded(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: None)
+    line = "password = 'kX9#" + "mP2$vL5q'"
+    found = await scanner.scan(["eval(x)", line], "m.py") or []
+    assert [finding.rule for finding in found] == ["secret-keyword"]
+    assert "ruff is not installed" in scanner.problem
+    assert not scanner.guards("m.py")
+
+
+async def test_garbage_and_long_lines(scanner: Scanner) -> None:
+    for lines in (
+        ["\x00\x01\x02"],
+        ["x" * 1_000_000],
+        ["(" * 5_000],
+        ["é = 1; eval(é)"],
+        ['"' * 999],
+    ):
+        await scanner.scan(lines, "m.py")
+    assert await halts(scanner, "def f(é):\n    x = 'ü'; return eval(é)") == ["S307"]

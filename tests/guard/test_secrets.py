@@ -1,0 +1,88 @@
+"""Credentials are found and masked; placeholders are left alone.
+
+The values are put together at run time, so that no scanner stumbles over this file.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.guard.secrets import entropy, find_secrets, looks_real, mask
+
+ALPHABET = "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zAbCdEfGhIjKlMnOpQrStUvWxYz"
+HEX = "3f9a1c7e5b2d8064" * 4
+
+
+def body(length: int) -> str:
+    return (ALPHABET * (length // len(ALPHABET) + 1))[:length]
+
+
+@pytest.mark.parametrize(
+    ("rule", "token"),
+    [
+        ("secret-aws-key", "AKIA" + "QYLPMN5HXXZ2ABCD"),
+        ("secret-github-token", "ghp_" + body(36)),
+        ("secret-github-pat", "github_pat_" + body(70)),
+        ("secret-gitlab-token", "glpat-" + body(20)),
+        ("secret-openai-key", "sk-proj-" + body(60)),
+        ("secret-anthropic-key", "sk-ant-api03-" + body(80)),
+        ("secret-google-api-key", "AIza" + body(35)),
+        ("secret-slack-token", "xoxb-" + "123456789012-" + body(24)),
+        ("secret-stripe-key", "sk_live_" + body(24)),
+        ("secret-sendgrid-key", "SG." + body(22) + "." + body(43)),
+        ("secret-npm-token", "npm_" + body(36)),
+        ("secret-twilio-key", "SK" + HEX[:32]),
+        ("secret-jwt", "eyJ" + body(20) + ".eyJ" + body(30) + "." + body(43)),
+    ],
+)
+def test_provider_tokens(rule: str, token: str) -> None:
+    line = f"client = connect('{token}')"
+    assert [secret.rule for secret in find_secrets(line)] == [rule]
+    assert token not in mask(line)
+    assert mask(line).startswith("client = connect('" + token[:4])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = 'kX9#" + "mP2$vL5q'",
+        '  DB_PASSWORD: str = "tR7!' + 'pQ4zW9"',
+        "config['secret_key'] = '" + HEX[:40] + "'",
+        '{"api_key": "' + body(32) + '"}',
+        "url = 'postgres://app:tR7pQ4" + "zW9x@db.internal/app'",
+        "-----BEGIN RSA PRIVATE " + "KEY-----",
+    ],
+)
+def test_real_looking_values(line: str) -> None:
+    assert list(find_secrets(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = 'changeme'",
+        "password = os.environ['DB_PASSWORD']",
+        "password = 'your-password-here'",
+        "TOKEN_URL = 'https://auth.example.com/oauth/token'",
+        "api_key = '<your api key>'",
+        "secret_name = 'DATABASE_PASSWORD'",
+        "token = 'access_token'",
+        "key = 'AKIAIOSFODNN7EXAMPLE'",
+        "password = '{password}'",
+        "raise ValueError('-----BEGIN PRIVATE KEY-----')",
+        "url = 'postgres://user:{password}@host/db'",
+    ],
+)
+def test_placeholders_are_left_alone(line: str) -> None:
+    assert not list(find_secrets(line))
+
+
+def test_looks_real() -> None:
+    assert looks_real("kX9#" + "mP2$vL5q")
+    assert not looks_real("short1!")
+    assert not looks_real("AUTH_TOKEN_NAME")
+
+
+def test_entropy_of_equal_characters_is_zero() -> None:
+    assert entropy("aaaa") == 0
+    assert entropy("ab") == 1
