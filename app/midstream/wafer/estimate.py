@@ -8,18 +8,17 @@ generation's fixed time.  Everything here is closed form; overlap, batching and 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
 from midstream.wafer.cost import Cost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
 from midstream.wafer.hardware import Wafer
 from midstream.wafer.kernels import KernelGeneration, costs
-from midstream.wafer.operators import Operator, head_operators, layer_operators
+from midstream.wafer.operators import Operator, workload_of
 from midstream.wafer.parameters import Parameters
 from midstream.wafer.placement import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
-from midstream.wafer.shape import LayerKind, ModelShape
+from midstream.wafer.shape import ModelShape
 
 CHUNK_ROWS = 2
 """Prompt tokens per PE row of a prefill chunk in a layer pipeline (assumed)."""
@@ -27,8 +26,9 @@ CHUNK_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """One operator of one layer kind with its share of a step."""
+    """One operator of one layer kind (None: the output head) on one size of rectangle, before the scale."""
 
+    kind: int | None
     operator: Operator
     cost: Cost
     layers: int
@@ -73,11 +73,6 @@ def machine(hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None 
     )
 
 
-@cache
-def _operators(shape: ModelShape, kind: LayerKind) -> tuple[Operator, ...]:
-    return tuple(layer_operators(shape, kind))
-
-
 def benchmark_step(
     shape: ModelShape,
     hw: Wafer,
@@ -104,13 +99,15 @@ def benchmark_step(
     target = shape.as_benchmarked() if kernels.benchmark_shape else shape
     m = machine(hw, kernels, parameters)
     rows: list[OperatorCost] = []
-    for kind, count in target.layer_kinds().items():
-        for op in _operators(target, kind):
+    workload = workload_of(target)
+    for kind, operators in enumerate(workload.kinds):
+        count = workload.layer_kinds.count(kind)
+        for op in operators:
             if prompt:
                 cost = prefill_cost(op, grid, m, prompt, prompt)
             else:
                 cost = decode_cost(op, grid, m, context, batch)
-            rows.append(OperatorCost(op, cost, count, grid))
+            rows.append(OperatorCost(kind, op, cost, count, grid))
     return _step(rows, m, hw, 0.0, 0.0)
 
 
@@ -130,42 +127,17 @@ def prefill_pass(plan: Plan, *, tokens: int, context: int, parameters: Parameter
     return _plan_step(plan, context, 1, tokens, parameters)
 
 
-@cache
-def _plan_groups(plan_key: _PlanKey) -> tuple[tuple[LayerKind | None, Rectangle, int], ...]:
-    plan = plan_key.plan
-    counted = Counter(
-        (item.kind, Rectangle(item.rect.width, item.rect.height), item.name if item.layer is None else "")
-        for item in plan.items
-        if item.name != "embedding"
-    )
-    return tuple((kind, rect, count) for (kind, rect, _), count in counted.items())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PlanKey:
-    """Identity of a plan as a cache key: plans are immutable and themselves cached."""
-
-    plan: Plan
-
-    def __hash__(self) -> int:
-        return id(self.plan)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _PlanKey) and other.plan is self.plan
-
-
 def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Parameters | None) -> Step:
     m = machine(plan.hw, plan.kernels, parameters)
     rows: list[OperatorCost] = []
     handoff = 0.0
-    for kind, rect, count in _plan_groups(_PlanKey(plan)):
-        operators = head_operators(plan.shape) if kind is None else _operators(plan.shape, kind)
-        for op in operators:
+    for (kind, rect), count in plan.groups.items():
+        for op in plan.workload.operators(kind):
             if prompt:
                 cost = prefill_cost(op, rect, m, prompt, context)
             else:
                 cost = decode_cost(op, rect, m, context, batch)
-            rows.append(OperatorCost(op, cost, count, rect))
+            rows.append(OperatorCost(kind, op, cost, count, rect))
         if plan.mode == "layer-rect":
             tokens = prompt or batch
             wavelets = ceil_div(tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet)
@@ -179,10 +151,10 @@ def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Pa
 def _step(rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_wafer_us: float) -> Step:
     scale = m.costs.scale
     total = Cost()
-    stage: dict[tuple[Rectangle, int], float] = {}
+    stage: dict[tuple[int | None, Rectangle], float] = {}
     for row in rows:
         total += row.cost.repeated(row.layers)
-        key = (row.rect, row.layers)
+        key = (row.kind, row.rect)
         stage[key] = stage.get(key, 0.0) + row.cost.cycles * scale
     scaled = total.scaled(scale)
     breakdown = {**scaled.as_dict(), "handoff": handoff * scale}
@@ -196,6 +168,14 @@ def _step(rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_w
     )
 
 
+def chunk_tokens(plan: Plan, prompt: int) -> int:
+    """Prompt tokens that travel together in prefill: :data:`CHUNK_ROWS` per PE row of a layer; all in ``time-mux`` mode."""
+    if plan.mode == "time-mux":
+        return prompt
+    side = round(plan.layer_items[0].rect.pes ** 0.5)
+    return min(prompt, max(1, CHUNK_ROWS * side))
+
+
 def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = None) -> float:
     """Time until the first token of a prompt: chunks follow each other through the layer pipeline.
 
@@ -204,8 +184,7 @@ def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = Non
     """
     if plan.mode == "time-mux":
         return prefill_pass(plan, tokens=prompt, context=prompt, parameters=parameters).seconds
-    side = round((plan.layer_items[0].rect.pes) ** 0.5)
-    chunk = min(prompt, max(1, CHUNK_ROWS * side))
+    chunk = chunk_tokens(plan, prompt)
     chunks = ceil_div(prompt, chunk)
     first = prefill_pass(plan, tokens=chunk, context=chunk, parameters=parameters)
     last = prefill_pass(plan, tokens=chunk, context=prompt, parameters=parameters)

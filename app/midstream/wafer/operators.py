@@ -7,7 +7,8 @@ into the same operators (:mod:`midstream.wafer.onnx_shape`), so both are priced 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from midstream.wafer.shape import LatentAttention, LayerKind, ModelShape
@@ -34,8 +35,7 @@ class Operator:
         vectors: Vector instructions over ``k`` values per token.
         window: Attention window in tokens, 0 for none.
         products: Separate matrix products behind the operator in prefill, where the published kernels do not fuse.
-        nodes: Names of the graph nodes that this operator stands for.
-        op_types: Their ONNX operator types.
+        op_types: ONNX operator types that it stands for.
     """
 
     name: str
@@ -51,7 +51,6 @@ class Operator:
     vectors: int = 0
     window: int = 0
     products: int = 1
-    nodes: tuple[str, ...] = ()
     op_types: tuple[str, ...] = ()
 
     @property
@@ -61,6 +60,18 @@ class Operator:
             return self.payload
         return self.copies * self.n if self.kind in ("linear", "head") else 0
 
+    @property
+    def weights(self) -> int:
+        """Weights kept in SRAM for this operator."""
+        if self.kind in ("linear", "head"):
+            return self.stored * self.k * self.n
+        return self.k if self.kind == "norm" else 0
+
+    @property
+    def active_weights(self) -> int:
+        """Weights that one token touches."""
+        return self.copies * self.k * self.n if self.kind in ("linear", "head") else self.weights
+
     def macs(self, context: int) -> int:
         """Multiply-adds for one token with ``context`` cached tokens."""
         if self.kind in ("linear", "head"):
@@ -69,6 +80,43 @@ class Operator:
             seen = min(context, self.window) if self.window else context
             return (self.k + self.n) * seen
         return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The operators of a whole decoder, one list per distinct kind of layer.  Compared by identity.
+
+    Attributes:
+        shape: The model's dimensions.
+        kinds: Operators of each distinct kind of layer, in execution order.
+        layer_kinds: For every layer, the index of its kind.
+        head: Operators after the last layer.
+        nodes: For graphs, the node names behind ``(layer or None, operator name)``.
+    """
+
+    shape: ModelShape
+    kinds: tuple[tuple[Operator, ...], ...]
+    layer_kinds: tuple[int, ...]
+    head: tuple[Operator, ...]
+    nodes: dict[tuple[int | None, str], tuple[str, ...]] = field(
+        default_factory=dict[tuple[int | None, str], tuple[str, ...]]
+    )
+
+    def operators(self, kind: int | None) -> tuple[Operator, ...]:
+        """Operators of a layer kind, or of the head for None."""
+        return self.head if kind is None else self.kinds[kind]
+
+
+@cache
+def workload_of(shape: ModelShape) -> Workload:
+    """The operators that a shape implies."""
+    kinds = list(shape.layer_kinds())
+    return Workload(
+        shape,
+        tuple(tuple(layer_operators(shape, kind)) for kind in kinds),
+        tuple(kinds.index(shape.layer_kind(index)) for index in range(shape.layers)),
+        tuple(head_operators(shape)),
+    )
 
 
 def layer_operators(shape: ModelShape, kind: LayerKind) -> list[Operator]:

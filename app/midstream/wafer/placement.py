@@ -12,6 +12,7 @@ reason and the smallest number of wafers that would do.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,8 +23,8 @@ from midstream.wafer.errors import DoesNotFitError, WaferUsageError
 from midstream.wafer.hardware import Wafer
 from midstream.wafer.kernels import KernelGeneration
 from midstream.wafer.layout import partition, treemap
-from midstream.wafer.operators import Operator, head_operators, layer_operators
-from midstream.wafer.shape import LayerKind, ModelShape
+from midstream.wafer.operators import Operator, Workload, workload_of
+from midstream.wafer.shape import ModelShape
 
 Mode = Literal["layer-rect", "time-mux"]
 MODES: tuple[Mode, ...] = ("layer-rect", "time-mux")
@@ -46,7 +47,7 @@ class Placed:
     Attributes:
         name: ``embedding``, ``layer 7`` or ``lm_head``.
         layer: Layer index, or None.
-        kind: Layer kind, or None.
+        kind: Index of its layer kind in the workload, or None.
         wafer: Wafer index.
         rect: Its PEs.
         weight_bytes: Padded weight bytes on the fullest PE.
@@ -55,7 +56,7 @@ class Placed:
 
     name: str
     layer: int | None
-    kind: LayerKind | None
+    kind: int | None
     wafer: int
     rect: Rectangle
     weight_bytes: int
@@ -94,7 +95,7 @@ def kv_capacity(free_bytes: float, bytes_per_token: float, rows: int) -> KvCapac
 class Plan:
     """A placement that fits (or, from :func:`place` with ``check=False``, the best attempt)."""
 
-    shape: ModelShape
+    workload: Workload
     hw: Wafer
     kernels: KernelGeneration
     wafers: int
@@ -102,6 +103,11 @@ class Plan:
     weight_bits: int
     kv_bits: int
     items: tuple[Placed, ...]
+
+    @property
+    def shape(self) -> ModelShape:
+        """The model's dimensions."""
+        return self.workload.shape
 
     @property
     def layer_items(self) -> list[Placed]:
@@ -113,6 +119,16 @@ class Plan:
         """Colours in use on the busiest PE."""
         colours = 2 * ALLREDUCE_COLOURS_PER_AXIS + HOST_COLOURS
         return colours + (HANDOFF_COLOURS if self.mode == "layer-rect" else 0)
+
+    @cached_property
+    def groups(self) -> dict[tuple[int | None, Rectangle], int]:
+        """How many rectangles there are of each layer kind (None: the head) and size."""
+        counted = Counter(
+            (item.kind, Rectangle(item.rect.width, item.rect.height))
+            for item in self.items
+            if item.name != "embedding"
+        )
+        return dict(counted)
 
     def used_bytes(self, item: Placed) -> int:
         """Bytes taken on the fullest PE of an item before any key or value is cached."""
@@ -136,18 +152,21 @@ class Plan:
     @cached_property
     def kv(self) -> KvCapacity:
         """Cache capacity of the tightest layer that attends to everything (of any layer when none does)."""
-        full = [i for i in self.layer_items if i.kind is None or i.kind.window == 0]
+        full = [i for i in self.layer_items if not self._windowed(i)]
         capacities = [
             kv_capacity(self.free_bytes(i), self.kv_bytes_per_token(i), i.rect.height)
             for i in full or self.layer_items
         ]
         return min(capacities, key=lambda capacity: capacity.shift)
 
+    def _windowed(self, item: Placed) -> bool:
+        return any(op.kind == "attention" and op.window for op in self.workload.operators(item.kind))
+
     @cached_property
     def padding(self) -> float:
         """Share of stored weight bytes that is alignment padding."""
         stored = sum(i.weight_bytes * i.rect.pes for i in self.items)
-        return 1.0 - _item_bytes_total(self.shape, self.weight_bits) / stored if stored else 0.0
+        return 1.0 - _weight_bytes(self.workload, self.weight_bits) / stored if stored else 0.0
 
     @cached_property
     def fill(self) -> float:
@@ -172,8 +191,8 @@ class Plan:
         return None
 
 
-def _item_bytes_total(shape: ModelShape, weight_bits: int) -> float:
-    return shape.weights() * weight_bits / 8
+def _weight_bytes(workload: Workload, weight_bits: int) -> float:
+    return sum(part.weights for part in _parts(workload)) * weight_bits / 8
 
 
 def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight_bits: int) -> int:
@@ -205,7 +224,7 @@ def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
 
 
 def place(
-    shape: ModelShape,
+    model: ModelShape | Workload,
     hw: Wafer,
     kernels: KernelGeneration,
     *,
@@ -220,7 +239,7 @@ def place(
     """Place a model on wafers.
 
     Args:
-        shape: The model.
+        model: A shape, or the operators of a graph.
         hw: The wafer.
         kernels: The kernel generation (decides the reserve per PE).
         wafers: How many wafers; None finds the smallest number that fits.
@@ -235,12 +254,14 @@ def place(
         DoesNotFitError: It does not fit; carries the reason and the smallest wafer count.
         WaferUsageError: A value is out of range.
     """
+    workload = model if isinstance(model, Workload) else workload_of(model)
+    shape = workload.shape
     weight_bits = weight_bits or shape.native_bits
     _check_arguments(wafers, mode, weight_bits, kv_bits, context, batch)
     if wafers is None:
-        found = _smallest(shape, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+        found = _smallest(workload, hw, kernels, mode, weight_bits, kv_bits, context, batch)
         if found is None:
-            plan = _attempt(shape, hw, kernels, 1, mode, weight_bits, kv_bits)
+            plan = _attempt(workload, hw, kernels, 1, mode, weight_bits, kv_bits)
             reason = plan.problem(context, batch) or "it does not fit"
             raise DoesNotFitError(
                 f"{shape.name} does not fit on any number of {hw.label} wafers: on one, {reason}.",
@@ -248,11 +269,11 @@ def place(
                 smallest_wafers=None,
             )
         return found
-    plan = _attempt(shape, hw, kernels, wafers, mode, weight_bits, kv_bits)
+    plan = _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits)
     reason = plan.problem(context, batch)
     if reason is None or not check:
         return plan
-    found = _smallest(shape, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+    found = _smallest(workload, hw, kernels, mode, weight_bits, kv_bits, context, batch)
     smallest = found.wafers if found else None
     way_out = (
         f"the smallest count that fits is {smallest}" if smallest else "no number of wafers fits"
@@ -282,7 +303,7 @@ def _check_arguments(
 
 @cache
 def _smallest(
-    shape: ModelShape,
+    workload: Workload,
     hw: Wafer,
     kernels: KernelGeneration,
     mode: Mode,
@@ -296,14 +317,14 @@ def _smallest(
     room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
     if room <= 0:
         return None
-    need = _item_bytes_total(shape, weight_bits) + batch * shape.kv_bytes(context, kv_bits)
-    sizes = [part.weights * weight_bits / 8 for part in _parts(shape)]
+    need = _weight_bytes(workload, weight_bits) + batch * workload.shape.kv_bytes(context, kv_bits)
+    sizes = [part.weights * weight_bits / 8 for part in _parts(workload)]
     most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
     for count in range(max(1, math.ceil(need / room)), most + 1):
         fullest = max(sum(sizes[i] for i in indices) for indices in partition(sizes, count))
         if fullest > room:
             continue
-        plan = _attempt(shape, hw, kernels, count, mode, weight_bits, kv_bits)
+        plan = _attempt(workload, hw, kernels, count, mode, weight_bits, kv_bits)
         if plan.problem(context, batch) is None:
             return plan
     return None
@@ -311,37 +332,41 @@ def _smallest(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Something that gets a rectangle."""
+    """Something that gets a rectangle: its operators, stored weights, and weights one token touches."""
 
     name: str
     layer: int | None
-    kind: LayerKind | None
+    kind: int | None
     operators: tuple[Operator, ...]
     weights: int
     active: int
 
 
 @cache
-def _parts(shape: ModelShape) -> tuple[_Part, ...]:
+def _parts(workload: Workload) -> tuple[_Part, ...]:
     """Embedding, layers and output projection in order."""
+    shape = workload.shape
     parts: list[_Part] = []
     if shape.embedding_weights:
         lookup = (Operator("embedding", "linear", shape.vocab, shape.hidden),)
         parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights, 0))
-    operators = {kind: tuple(layer_operators(shape, kind)) for kind in shape.layer_kinds()}
-    for index in range(shape.layers):
-        kind = shape.layer_kind(index)
-        stored, active = shape.layer_weights(kind), shape.layer_weights(kind, active_only=True)
-        parts.append(_Part(f"layer {index}", index, kind, operators[kind], stored, active))
-    if shape.head_weights:
-        head = tuple(head_operators(shape))
-        parts.append(_Part("lm_head", None, None, head, shape.head_weights, shape.head_weights))
+    totals = [
+        (sum(op.weights for op in kind), sum(op.active_weights for op in kind))
+        for kind in workload.kinds
+    ]
+    for index, kind in enumerate(workload.layer_kinds):
+        parts.append(
+            _Part(f"layer {index}", index, kind, workload.kinds[kind], *totals[kind])
+        )
+    if any(op.weights for op in workload.head):
+        weights = sum(op.weights for op in workload.head)
+        parts.append(_Part("lm_head", None, None, workload.head, weights, weights))
     return tuple(parts)
 
 
 @cache
 def _attempt(
-    shape: ModelShape,
+    workload: Workload,
     hw: Wafer,
     kernels: KernelGeneration,
     wafers: int,
@@ -350,13 +375,13 @@ def _attempt(
     kv_bits: int,
 ) -> Plan:
     """The best placement on exactly ``wafers`` wafers, whether or not it fits."""
-    parts = _parts(shape)
+    parts = _parts(workload)
     width, height = hw.fabric(halo=kernels.halo)
     room = hw.count("sram_bytes") - kernels.reserve_bytes
-    measured: dict[tuple[str | LayerKind, int, int], tuple[int, int]] = {}
+    measured: dict[tuple[str | int, int, int], tuple[int, int]] = {}
 
     def measure(part: _Part, rect: Rectangle) -> tuple[int, int]:
-        key = (part.kind or part.name, rect.width, rect.height)
+        key = (part.name if part.kind is None else part.kind, rect.width, rect.height)
         if key not in measured:
             measured[key] = (
                 padded_weight_bytes(part.operators, rect, weight_bits),
@@ -375,7 +400,7 @@ def _attempt(
             Placed(part.name, part.layer, part.kind, number, rect, *measure(part, rect))
             for part, rect in zip(members, rects, strict=True)
         )
-    return Plan(shape, hw, kernels, wafers, mode, weight_bits, kv_bits, tuple(items))
+    return Plan(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, tuple(items))
 
 
 def _recut(
