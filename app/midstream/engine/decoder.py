@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,6 +39,10 @@ PROVIDERS: dict[str, str] = {
     "webgpu": "WebGpuExecutionProvider",
 }
 """Short provider names and ONNX Runtime's."""
+
+ONE_THREAD_BYTES = 12 << 20
+"""Graphs below this size run in one thread unless told otherwise (measured: up to 8 rows at once
+are quicker so with 5 MB, and the screen's process keeps a core)."""
 
 POOLED_ROWS = 64
 """Bindings are kept for runs of at most this many tokens; longer ones (prefill) make their own."""
@@ -65,7 +70,8 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
     Args:
         folder: the model folder.
         provider: a key of `PROVIDERS`.
-        threads: threads inside one operator; None for as many as this process may use, at most 8.
+        threads: threads inside one operator; None for one where the graph is so small that waking
+            a second one costs what it saves, else as many as this process may use, at most 8.
 
     Raises:
         UnavailableError: the provider is unknown, or the installed onnxruntime has it not.
@@ -80,7 +86,8 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
             f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
         )
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads or min(8, usable_cores())
+    small = folder.graph.stat().st_size < ONE_THREAD_BYTES
+    options.intra_op_num_threads = threads or (1 if small else min(8, usable_cores()))
     options.inter_op_num_threads = 1
     # Errors come as exceptions; on stderr they would tear the screen.
     options.log_severity_level = 4
@@ -110,6 +117,7 @@ class Decoder:
         vocab: size of the vocabulary.
         shared: whether past and present are one buffer.
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
+        runtime_s: seconds spent inside ONNX Runtime so far.
     """
 
     def __init__(
@@ -128,6 +136,7 @@ class Decoder:
         self.context_length = folder.context_length
         self._tile = math.gcd(16, *(2 * pair.width for pair in self.io.cache))
         self.shared, self.all_rows, self.vocab = self._probe(folder)
+        self.runtime_s = 0.0
         self._capacity = 0
         self._buffers: list[list[Array]] = []
         self._side = 0
@@ -219,12 +228,14 @@ class Decoder:
         run.tokens[0, len(ids) :] = ids[-1]
         if run.positions is not None:
             run.positions[0] = np.arange(past, past + count)
+        started = time.perf_counter()
         try:
             self._session.run_with_iobinding(run.binding, self._options)
         except Exception as error:
             if self._options.terminate:
                 raise RunTerminatedError from error
             raise
+        self.runtime_s += time.perf_counter() - started
         if not self.shared:
             self._side = 1 - self._side
             self._stored = past + count

@@ -1,0 +1,89 @@
+"""The edits that engine figures are measured on: an instruction and a function each."""
+
+from __future__ import annotations
+
+_TOTAL = """def total(items, tax, discount=0.0):
+    result = 0
+    for item in items:
+        if item is None:
+            continue
+        result += item.price * item.count
+    if discount:
+        result *= 1 - discount
+    return result * (1 + tax)
+"""
+
+_READ = """def read_config(path, defaults):
+    values = dict(defaults)
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            key, found, value = line.partition("=")
+            if not found:
+                raise ValueError("%s:%d: no value" % (path, number))
+            values[key.strip()] = value.strip()
+    return values
+"""
+
+_FIND = """def find_user(users, name, active=True):
+    for user in users:
+        if user.name == name:
+            if active and not user.active:
+                return None
+            else:
+                return user
+    return None
+"""
+
+_MERGE = """def merge(left, right):
+    merged = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] <= right[j]:
+            merged.append(left[i])
+            i += 1
+        else:
+            merged.append(right[j])
+            j += 1
+    merged.extend(left[i:])
+    merged.extend(right[j:])
+    return merged
+"""
+
+_SEND = """    def send(self, message, retries=3):
+        for attempt in range(retries):
+            try:
+                self.connection.write(message.encode())
+                self.sent += 1
+                return True
+            except ConnectionError:
+                self.reconnect()
+        return False
+"""
+
+_REPORT = """def report(rows, width):
+    lines = []
+    for row in rows:
+        name = row["name"]
+        amount = row["amount"]
+        lines.append("{}: {}".format(name, amount))
+    header = "=" * width
+    return header + "\\n" + "\\n".join(lines)
+"""
+
+REFERENCE_EDITS: tuple[tuple[str, str], ...] = (
+    ("rename `result` to `amount`", _TOTAL),
+    ("add a parameter `rounding` with default `2`", _TOTAL),
+    ("rename `values` to `settings`", _READ),
+    ("add a parameter `encoding` with default `'utf-8'`", _READ),
+    ("remove the else after return", _FIND),
+    ("rename `name` to `wanted`", _FIND),
+    ("rename `merged` to `out`", _MERGE),
+    ("return an empty list if `left` is None", _MERGE),
+    ("rename `attempt` to `turn`", _SEND),
+    ("add the decorator `@traced`", _SEND),
+    ("use an f-string", _REPORT),
+    ("rename `rows` to `records`", _REPORT),
+)

@@ -1,0 +1,42 @@
+"""The engine bench on a tiny model: every figure is there and means something."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from folders import write_folder
+
+from midstream.bench.engine import as_lines, measure, run
+
+
+def test_everything_is_measured(tmp_path: Path) -> None:
+    write_folder(
+        tmp_path, prompt="chat", dim=32, heads=2, kv_heads=1, layers=1, ffn=64, max_len=520
+    )
+    report = measure(tmp_path, threads=1, repeat=1)
+    assert report.same_text == "12 of 12"
+    assert report.edits_drafted is not None
+    assert report.edits_undrafted is not None
+    assert report.edits_drafted.tokens == report.edits_undrafted.tokens
+    assert report.edits_drafted.forwards <= report.edits_undrafted.forwards
+    assert report.edits_undrafted.tokens_per_forward == 1
+    assert list(report.plain_tokens_per_second) == [256]
+    assert report.prefill_tokens_per_second > report.plain_tokens_per_second[256]
+    assert 0 < report.python_share < 1
+    assert report.first_token_ms["warm"] < report.first_token_ms["cold"]
+    assert set(report.stop_ms) == {"reading", "writing"}
+    assert report.loop_lag_ms["generating p50"] <= report.loop_lag_ms["generating p99"]
+    text = "\n".join(as_lines(report))
+    assert "same text" in text
+    assert "12 of 12" in text
+
+
+def test_a_missing_model_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--model", str(tmp_path / "nowhere"), "--json"]) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "model_folder"
+    assert "no model folder" in error["message"]
