@@ -1,0 +1,484 @@
+"""Pairing sessions over a real server, WebSocket and files; only the model's pace is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedModel, Witness, follow_ups, numbered
+
+from midstream.edits.hunks import HunkState
+from midstream.errors import UnavailableError, UsageError, UserError
+from midstream.pairing.events import (
+    FileOpened,
+    FileWritten,
+    HunkDecided,
+    HunkSettled,
+    TurnFinished,
+    TurnStarted,
+)
+from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.pairing.steering import NoTurnError, TurnRunningError
+from midstream.pairing.targets import TargetUnclearError
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+
+BEFORE = numbered()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_text(BEFORE)
+    return root
+
+
+@pytest.fixture
+async def session(root: Path, settings: Settings, endpoint: Endpoint):
+    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with opened:
+        yield opened
+
+
+def rewrite(*changes: tuple[int, str], source: str = BEFORE) -> list[str]:
+    """The lines of ``source`` with some replaced."""
+    lines = source.splitlines(keepends=True)
+    for number, text in changes:
+        lines[number] = text
+    return lines
+
+
+def give(model: SteppedModel, lines: list[str]) -> None:
+    for line in lines:
+        model.give(line)
+
+
+async def test_one_change_from_instruction_to_disk(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    lines = rewrite((2, "    second = work(2)\n"), (20, "    twentieth = work(20)\n"))
+    give(model, lines)
+    model.end()
+    turn = await session.instruct("speed it up", path="run.py", cursor=3)
+    assert turn is session.turn
+    assert (turn.path, turn.start, turn.stop, turn.symbol) == ("run.py", 0, 40, "run")
+    await session.finished()
+    assert turn.status is TurnStatus.DONE
+    assert session.state is SessionState.READY
+    assert model.region == BEFORE
+    assert (root / "run.py").read_text() == BEFORE, "nothing is written without an accept"
+    assert [type(e) for e in witness.events if isinstance(e, (TurnStarted, TurnFinished))] == [
+        TurnStarted,
+        TurnFinished,
+    ]
+    assert witness.count(FileOpened) == 1
+    assert witness.count(HunkSettled) == 2
+    assert await session.accept(1)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
+    assert await session.reject(2, "no")
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
+    assert turn.tokens == len(lines)
+    assert turn.ttft_s is not None
+    assert session.meter.output_tokens == len(lines)
+    assert session.meter.input_tokens == 10
+
+
+async def test_accept_and_reject_while_the_rest_still_streams(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    lines = rewrite((2, "    A\n"), (10, "    B\n"), (30, "    C\n"))
+    give(model, lines[:20])
+    await session.instruct("change", path="run.py", cursor=3)
+    first, second = await witness.decidable(2)
+    assert session.state is SessionState.STREAMING
+    assert await session.accept(first)
+    assert await session.reject(second)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    assert session.turn is not None
+    assert session.turn.running
+    give(model, lines[20:])
+    model.end()
+    await session.finished()
+    assert [h.state for h in session.hunks] == [
+        HunkState.ACCEPTED,
+        HunkState.REJECTED,
+        HunkState.SETTLED,
+    ]
+    assert await session.accept(3)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n"), (30, "    C\n")))
+
+
+async def test_stop_freezes_at_once_and_keeps_what_is_unread(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    give(model, [*rewrite((2, "    A\n"))[:12], "    step_12 = wor"])
+    await session.instruct("change", path="run.py", cursor=3)
+    await witness.decidable(1)
+    stopping = asyncio.create_task(session.stop())
+    await asyncio.sleep(0)
+    frozen = list(session.files["run.py"].segments[0].settled)
+    model.give("k(12)\n")
+    model.give("    MUST NOT APPEAR\n")
+    await stopping
+    assert model.stopped == 1
+    assert session.state is SessionState.READY
+    assert session.turn is not None
+    assert session.turn.status is TurnStatus.STOPPED
+    assert session.files["run.py"].segments[0].settled == frozen
+    assert [(h.old, h.new) for h in session.hunks] == [(("    step_02 = work(2)",), ("    A",))]
+    assert await session.accept(1)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    await session.stop()
+    model.drop()
+
+
+async def test_redirect_goes_on_behind_what_was_kept(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    lines = rewrite((2, "    A\n"), (30, "    C\n"))
+    give(model, [*lines[:12], "    half a li"])
+    first = await session.instruct("change", path="run.py", cursor=3)
+    await witness.decidable(1)
+    segment = session.files["run.py"].segments[0]
+    await witness.until(lambda: first.tokens == 13)
+    rows = list(segment.settled)
+    second = await session.redirect("and make C loud")
+    await witness.until(lambda: model.asked == "and make C loud")
+    assert (first.status, second.status) == (TurnStatus.STOPPED, TurnStatus.STREAMING)
+    assert second.redirected_from == first.id
+    assert segment.settled[: len(rows)] == rows, "settled rows stay"
+    give(model, lines[12:])
+    model.end()
+    await session.finished()
+    kept = "".join(lines[:12])
+    assert [(m.role, m.text) for m in model.request.messages[1:-1]] == [("assistant", kept)]
+    assert follow_ups(model.request) == ["and make C loud"]
+    assert second.status is TurnStatus.DONE
+    assert await session.accept_rest("run.py") == 2
+    assert (root / "run.py").read_text() == "".join(lines)
+    assert [e.turn.id for e in witness.events if isinstance(e, TurnFinished)] == [1, 2]
+
+
+async def test_two_redirects_send_the_whole_conversation(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    lines = rewrite((2, "    A\n"))
+    give(model, lines[:10])
+    turn = await session.instruct("one", path="run.py", cursor=3)
+    await witness.until(lambda: turn.tokens == 10)
+    turn = await session.redirect("two")
+    await witness.until(lambda: model.asked == "two")
+    give(model, lines[10:15])
+    await witness.until(lambda: turn.tokens == 5)
+    await session.redirect("three")
+    await witness.until(lambda: model.asked == "three")
+    give(model, lines[15:])
+    model.end()
+    await session.finished()
+    roles = [m.role for m in model.request.messages]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    texts = [m.text for m in model.request.messages if m.role == "assistant"]
+    assert texts == ["".join(lines[:10]), "".join(lines[10:15])]
+    assert await session.accept_rest("run.py") == 1
+    assert (root / "run.py").read_text() == "".join(lines)
+
+
+async def test_redirect_before_the_first_line_keeps_nothing(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    turn = await session.instruct("one", path="run.py", cursor=3)
+    assert session.state is SessionState.WAITING
+    assert turn.running
+    await session.redirect("two")
+    await witness.until(lambda: model.asked == "two")
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.finished()
+    assert [m.role for m in model.request.messages] == ["user", "user"]
+    assert len(session.hunks) == 1
+
+
+async def test_queue_runs_when_the_turn_ends_and_waits_after_a_stop(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await session.instruct("one", path="run.py", cursor=3)
+    session.queue("two")
+    session.queue("three")
+    assert session.queued == ["two", "three"]
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await witness.seen(TurnStarted, 2)
+    assert session.turn is not None
+    assert (session.turn.instruction, session.queued) == ("two", ["three"])
+    await session.stop()
+    assert session.queued == ["three"]
+    assert not session.turn.running
+    session.queue("four")
+    await witness.seen(TurnStarted, 3)
+    assert session.turn.instruction == "three"
+    await witness.until(lambda: model.asked == "three")
+    for _ in range(2):
+        give(model, rewrite((2, "    B\n")))
+        model.end()
+    await witness.seen(TurnFinished, 4)
+    await session.finished()
+    assert [t.instruction for t in session.turns] == ["one", "two", "three", "four"]
+    assert session.queued == []
+
+
+async def test_queued_instruction_that_cannot_run_says_so(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    session.queue("add a docstring to `nothing_here`")
+    await witness.until(lambda: "nothing_here" in witness.notice)
+    assert session.queued == []
+
+
+async def test_follow_up_builds_on_undecided_hunks(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("one", path="run.py", cursor=3)
+    await session.finished()
+    lines = rewrite((2, "    A\n"), (5, "    B\n"))
+    give(model, lines)
+    model.end()
+    await session.instruct("two", path="run.py", cursor=3)
+    await session.finished()
+    assert model.region == "".join(rewrite((2, "    A\n")))
+    assert session.hunks.get(1).state is HunkState.SUPERSEDED
+    assert await session.accept_rest("run.py") == 2
+    assert (root / "run.py").read_text() == "".join(lines)
+
+
+async def test_undo_and_redo_rewrite_the_file(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("one", path="run.py", cursor=3)
+    await session.finished()
+    await session.accept(1)
+    await session.accept(2)
+    both = (root / "run.py").read_text()
+    assert await session.undo() == (2,)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    assert await session.undo() == ()
+    assert await session.redo() == (1,)
+    assert await session.redo() == (2,)
+    assert (root / "run.py").read_text() == both
+    assert await session.reject(1), "an accepted hunk can still be rejected"
+    assert (root / "run.py").read_text() == "".join(rewrite((20, "    B\n")))
+    assert witness.count(FileWritten) == 7
+    assert witness.count(HunkDecided) == 7
+
+
+async def test_undo_reaches_over_a_later_turn(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    await session.accept(1)
+    model.give("def other():\n    return 2\n")
+    model.end()
+    await session.instruct("change `other`", path="run.py")
+    await session.finished()
+    await session.accept(2)
+    assert (root / "run.py").read_text().endswith("return 2\n")
+    assert await session.undo() == (2,)
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
+
+
+async def test_a_file_opened_elsewhere_keeps_its_bytes(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    data = "\ufeff".encode() + BEFORE.replace("\n", "\r\n").removesuffix("\r\n").encode()
+    (root / "dos.py").write_bytes(data)
+    (root / "dos.py").chmod(0o755)
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change", path="dos.py", cursor=3)
+    await session.finished()
+    await session.accept(1)
+    wanted = data.replace(b"    step_02 = work(2)\r\n", b"    A\r\n")
+    assert (root / "dos.py").read_bytes() == wanted
+    assert (root / "dos.py").stat().st_mode & 0o777 == 0o755
+
+
+async def test_instructions_that_go_nowhere(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        await session.instruct("  ", path="run.py")
+    with pytest.raises(NoTurnError):
+        await session.redirect("more")
+    with pytest.raises(UserError, match=r"no file gone\.py"):
+        await session.instruct("change", path="gone.py")
+    with pytest.raises(TargetUnclearError, match=r"no `walk_all` in run\.py"):
+        await session.instruct("add a docstring to `walk_all`", path="run.py")
+    with pytest.raises(TargetUnclearError, match="Which file"):
+        await session.instruct("make it faster")
+    with pytest.raises(UserError, match="outside"):
+        await session.instruct("change", path="../escape.py")
+    (root / "data.py").write_bytes(b"a = 1\x00\n")
+    with pytest.raises(UserError, match=r"data\.py is not a text file \(it has a NUL byte"):
+        await session.instruct("change", path="data.py", cursor=0)
+    (root / "notes.md").write_text("# Notes\n")
+    with pytest.raises(UserError, match=r"edits python only, and notes\.md is markdown"):
+        await session.instruct("change", path="notes.md", cursor=0)
+    assert not model.requests
+    await session.instruct("change run")
+    with pytest.raises(TurnRunningError):
+        await session.instruct("again", path="run.py", cursor=3)
+    await session.stop()
+
+
+async def test_instruction_without_a_path_finds_the_file(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    turn = await session.instruct("add a docstring to `run`")
+    assert (turn.path, turn.symbol) == ("run.py", "run")
+    await session.stop()
+
+
+async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoint) -> None:
+    async with await PairingSession.open(
+        tmp_path, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        with pytest.raises(TargetUnclearError, match="no Python file in"):
+            await session.instruct("add a docstring to `run`")
+    with pytest.raises(UserError, match="no folder"):
+        await PairingSession.open(tmp_path / "gone", settings=settings, endpoint=endpoint)
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"max_region_lines": "20"})])
+async def test_region_that_is_too_long(session: PairingSession, model: SteppedModel) -> None:
+    with pytest.raises(TargetUnclearError, match="`run` has 40 lines and the model takes 20"):
+        await session.instruct("change", path="run.py", cursor=3)
+    turn = await session.instruct("change", path="run.py", selection=(5, 20))
+    assert (turn.start, turn.stop) == (5, 20)
+    await session.stop()
+
+
+async def test_nothing_to_change_says_so(session: PairingSession, model: SteppedModel) -> None:
+    witness = Witness(session)
+    model.give(BEFORE)
+    model.end()
+    turn = await session.instruct("change", path="run.py", cursor=3)
+    await session.finished()
+    assert turn.status is TurnStatus.DONE
+    assert witness.notice == "Nothing to change: the model returned `run` of run.py as it is."
+
+
+async def test_an_empty_answer_deletes_nothing(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    model.end()
+    turn = await session.instruct("change", path="run.py", cursor=3)
+    await session.finished()
+    assert turn.status is TurnStatus.FAILED
+    assert "returned no code" in turn.error
+    assert len(session.hunks) == 0
+    assert await session.accept_rest("run.py") == 0
+    assert (root / "run.py").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
+async def test_a_refusal_is_shown_and_deletes_nothing(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    model.give("I am sorry, but I cannot help with that request today.\n")
+    model.end()
+    turn = await session.instruct("change", path="run.py", cursor=3)
+    await session.finished()
+    assert turn.status is TurnStatus.FAILED
+    assert 'but said: "I am sorry' in turn.error
+    assert len(session.hunks) == 0
+    assert "between <region> and </region>" in model.request.instructions
+
+
+async def test_decisions_that_cannot_be_made_are_explained(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    assert not await session.accept(77)
+    assert witness.notice == "There is no hunk 77 in this session."
+    give(model, rewrite((2, "    A\n"))[:3])
+    turn = await session.instruct("change", path="run.py", cursor=3)
+    await witness.until(lambda: turn.tokens == 3)
+    await session.stop()
+    assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_a_read_only_file_keeps_the_hunk_undecided(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change", path="run.py", cursor=3)
+    await session.finished()
+    (root / "run.py").chmod(0o444)
+    assert not await session.accept(1)
+    assert witness.notice == "run.py is read-only; make it writable (chmod u+w) and try again."
+    assert session.hunks.get(1).state is HunkState.SETTLED
+    assert (root / "run.py").read_text() == BEFORE
+    (root / "run.py").chmod(0o644)
+    assert await session.accept(1)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+
+
+async def test_a_character_the_file_cannot_hold(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    data = b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n"
+    (root / "old.py").write_bytes(data)
+    model.give("def f():\n    return '\u20ac'\n")
+    model.end()
+    await session.instruct("change", path="old.py", cursor=1)
+    await session.finished()
+    assert not await session.accept(1)
+    assert "cannot be written in iso8859-1" in witness.notice
+    assert (root / "old.py").read_bytes() == data
+
+
+async def test_no_server_is_said_and_costs_nothing(
+    root: Path, settings: Settings, unused_tcp_port: int
+) -> None:
+    nowhere = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "m", "custom")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=nowhere, watch=False
+    ) as session:
+        witness = Witness(session)
+        await witness.until(lambda: session.state is SessionState.OFFLINE)
+        with pytest.raises(UnavailableError):
+            await session.instruct("change", path="run.py", cursor=3)
+        assert session.state is SessionState.OFFLINE
+        assert session.turns == []
+        assert len((await session.open_file("run.py")).base.lines) == 40
+
+
+async def test_a_missing_model_folder_is_named(root: Path, tmp_path: Path) -> None:
+    settings = Settings(model=tmp_path / "no-model")
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        with pytest.raises(UnavailableError, match=r"no model folder at .*/no-model"):
+            await session.instruct("change", path="run.py", cursor=3)
