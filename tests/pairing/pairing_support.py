@@ -167,7 +167,7 @@ class Witness:
         self._news.set()
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until ``reached`` holds; looks at every event, and between events as a screen does."""
+        """Wait until ``reached`` holds; looks at every event, and in between as a screen does."""
         async with asyncio.timeout(TIMEOUT_S):
             while not reached():
                 self._news.clear()
