@@ -194,7 +194,7 @@ async def test_steering_goes_on_in_the_successor() -> None:
         got, end = await read(successor)
         assert got == "successor"
         assert isinstance(end, Finished)
-        with pytest.raises(UnavailableError, match="already ended"):
+        with pytest.raises(UnavailableError, match="has ended"):
             await stream.steer("too late")
 
 

@@ -1,57 +1,47 @@
-"""Responses over one persistent WebSocket: creating, stopping, steering, reconnecting.
+"""Responses over one persistent connection: creating, stopping, steering, reconnecting.
 
-One reader task always drains the socket, whatever the consumers do, so control never waits behind
-text. Responses run on the server's default lane, which is first in, first out: an event without a
-response id belongs to the response that was created last and has not ended. A response that the
-server never acknowledged is sent again after a reconnect (nothing of it was delivered); one that
-had started fails with "connection_lost" and keeps its text.
+One reader task always drains the connection, whatever the consumers do, so control never waits
+behind text. A response that the server never acknowledged is asked for again after a reconnect
+(nothing of it was delivered); one that had started fails with "connection_lost" and keeps its
+text. The whole conversation stays on this side: where it only grew, just the new messages are
+sent, and in full again if the server has forgotten the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from midstream.errors import UnavailableError
-from midstream.responses.connection import Connection
+from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, UpgradeRefusedError
+from midstream.responses.dialect import StopRung, dialect_of
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import (
-    TERMINALS,
-    TEXT_DELTAS,
-    Failed,
-    Finished,
-    ServerEvent,
-    Started,
-    Usage,
-    WireResponse,
-)
+from midstream.responses.events import Failed, Finished, ServerEvent, Usage, WireResponse
+from midstream.responses.lane import Lane, Messages, Turn, failure
+from midstream.responses.link import Link
+from midstream.responses.sse import SseLink
 from midstream.responses.stream import Stream
 
-_STOP_SECONDS = 5.0
-"""How long a stopped response may take to end before the connection is given up (prefill chunks
-are shorter).
-"""
+_BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
+"""Pauses before an unacknowledged request is sent again; after the last it has failed."""
 
-_BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""Pauses before the attempts to reconnect while unacknowledged requests wait."""
+_PROBE_SECONDS = 0.3
+"""How long an endpoint may take to answer the first interrupt it ever gets from us."""
+
+_STALE_CODES = frozenset({"previous_response_not_found"})
+_RENEW_CODES = frozenset({"websocket_connection_limit_reached"})
 
 
-@dataclass(slots=True)
-class _Turn:
-    """A stream together with what was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """A conversation that the server holds on this connection."""
 
-    stream: Stream
-    frame: dict[str, Any]
-    stop: str | None = None
-    """Interrupt mode, as soon as the reader stopped the stream."""
-    items: set[str] = field(default_factory=set[str])
-    successors: list[_Turn] = field(default_factory=list["_Turn"])
-    """What was steered into this response and not refused, oldest first."""
-    deadline: asyncio.TimerHandle | None = None
+    response_id: str
+    messages: Messages
+    instructions: str
 
 
 class Client:
@@ -64,21 +54,34 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, *, open_timeout: float = 10.0) -> None:
         self.endpoint = endpoint
-        self.dropped = 0
-        """Text events that came for a response that was already stopped or over."""
+        self._dialect = dialect_of(endpoint.kind)
+        self._stop_rung: StopRung = self._dialect.stop
         self._open_timeout = open_timeout
-        self._connection: Connection | None = None
+        self._link: Link | None = None
+        self._spare: Link | None = None
+        self._http_only = False
         self._connecting = asyncio.Lock()
-        self._waiting: deque[_Turn] = deque()
-        self._running: _Turn | None = None
-        self._steered: dict[str, list[_Turn]] = {}
+        self._lane = Lane(self._on_created, self._on_ended)
+        self._unsent: list[Turn] = []
+        self._resending: asyncio.Task[None] | None = None
+        self._chain: _Chain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @property
     def connected(self) -> bool:
-        """Whether a socket is open right now."""
-        return self._connection is not None and self._connection.alive
+        """Whether a connection is open right now."""
+        return self._link is not None and self._link.alive
+
+    @property
+    def transport(self) -> str:
+        """Either "websocket", or "sse" once the endpoint turned out to speak HTTP only."""
+        return "sse" if self._http_only else "websocket"
+
+    @property
+    def dropped(self) -> int:
+        """Text events that came for a response that was already stopped or over."""
+        return self._lane.dropped
 
     async def connect(self) -> None:
         """Open the connection; does nothing if it is open.
@@ -89,20 +92,27 @@ class Client:
         async with self._connecting:
             if self._closed:
                 raise UnavailableError("This connection to the model server was closed.")
+            if self._outlived():
+                self._leave()
             if not self.connected:
-                self._connection = await Connection.open(
-                    self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
-                )
+                self._chain = None
+                spare, self._spare = self._spare, None
+                self._link = spare if spare is not None and spare.alive else await self._dial()
 
     async def close(self) -> None:
         """Close the connection; open streams end as failed ("closed")."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
-        self._fail_all(Failed("closed", "The connection to the model server was closed."))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        link, spare, self._link, self._spare = self._link, self._spare, None, None
+        for held in (link, spare):
+            if held is not None:
+                await held.close()
+        failed = Failed("closed", "The connection to the model server was closed.")
+        for turn in (*self._lane.lose(failed), *self._unsent):
+            self._lane.end(turn, failed)
+        self._unsent.clear()
 
     async def create(
         self,
@@ -121,7 +131,8 @@ class Client:
                 ``previous_response_id`` only what follows that response, else the whole
                 conversation.
             instructions: System text; never inherited from an earlier response.
-            previous_response_id: A response of this connection (or a stored one) to go on from.
+            previous_response_id: A response of this connection (or a stored one) to go on from. Not
+                needed for speed: a conversation that only grew is continued by itself.
             generate: False prepares the server for these messages without generating.
             max_output_tokens: Limit of the output.
             metadata: Up to 16 strings that come back in the response.
@@ -132,38 +143,34 @@ class Client:
         Raises:
             UnavailableError: No connection could be made.
         """
-        frame: dict[str, Any] = {
-            "type": "response.create",
-            "model": self.endpoint.model,
-            "input": [_message(role, text) for role, text in messages],
-            "store": False,
-        }
+        frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
+        frame["input"] = [_message(role, text) for role, text in messages]
+        frame["store"] = False
         if instructions:
             frame["instructions"] = instructions
-        if previous_response_id is not None:
-            frame["previous_response_id"] = previous_response_id
         if not generate:
             frame["generate"] = False
         if max_output_tokens is not None:
             frame["max_output_tokens"] = max_output_tokens
         if metadata:
             frame["metadata"] = dict(metadata)
-        if self.endpoint.kind == "local":
+        if self._dialect.counts_tokens:
             frame["stream_options"] = {"midstream_tokens": True}
+        if self.endpoint.kind == "openai":
+            frame["stream_options"] = {"include_obfuscation": False}
+        turn = Turn(Stream(self), frame)
         await self.connect()
-        turn = _Turn(Stream(self), frame)
-        self._waiting.append(turn)
-        try:
-            await self._send(frame)
-        except UnavailableError:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            raise
+        if previous_response_id is not None:
+            frame["previous_response_id"] = previous_response_id
+        else:
+            turn.messages = tuple((role, text) for role, text in messages)
+            self._shorten(turn)
+        await self._submit(turn)
         return turn.stream
 
     async def stop(self, stream: Stream, *, keep: bool) -> None:
         """Make the server end a response (see `Stream.interrupt`, which callers use)."""
-        turn = self._find(stream)
+        turn = self._lane.find(stream)
         if turn is None:
             return
         turn.stop = "keep_partial_items" if keep else "discard_partial_items"
@@ -176,220 +183,219 @@ class Client:
         Raises:
             UnavailableError: The response is over or the connection is gone.
         """
-        turn = self._running
-        if turn is None or turn.stream is not stream or stream.done:
-            raise UnavailableError(
-                "This response has already ended; send the instruction as a new one."
-            )
-        successor = _Turn(Stream(self), turn.frame)
+        turn = self._lane.running
+        if turn is None or turn.stream is not stream:
+            raise UnavailableError("This response has ended; send the instruction as a new one.")
+        successor = Turn(Stream(self), turn.frame)
         turn.successors.append(successor)
         await self._send(
             {"type": "response.steer", "previous_response_id": stream.id, "input": text}
         )
         return successor.stream
 
-    async def _send(self, frame: dict[str, Any]) -> None:
-        if self._connection is None:
-            raise UnavailableError("The connection to the model server was lost; try again.")
-        await self._connection.send(frame)
+    # Connections.
 
-    async def _send_stop(self, turn: _Turn) -> None:
-        turn.deadline = asyncio.get_running_loop().call_later(_STOP_SECONDS, self._give_up, turn)
-        # If the connection is gone the reader sees the same loss and ends the stream.
+    async def _dial(self) -> Link:
+        if not self._http_only:
+            try:
+                return await Connection.open(
+                    self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
+                )
+            except UpgradeRefusedError as error:
+                if error.status not in NO_WEBSOCKET_STATUS:
+                    raise
+                self._http_only = True
+                self._stop_rung = "drop"
+        return SseLink(self.endpoint, self._on_event, self._on_lost)
+
+    def _outlived(self) -> bool:
+        """Whether the connection should be renewed now, between two turns."""
+        limit = self._dialect.connection_seconds
+        idle = self._lane.running is None and not self._lane.waiting
+        return limit is not None and idle and self._link is not None and self._link.age > limit
+
+    def _leave(self) -> None:
+        """Let go of the connection; whatever still comes over it is ignored."""
+        link, self._link = self._link, None
+        self._chain = None
+        if link is not None:
+            self._spawn(link.close())
+
+    async def _dial_spare(self) -> None:
         with contextlib.suppress(UnavailableError):
-            await self._send(
-                {"type": "response.interrupt", "response_id": turn.stream.id, "mode": turn.stop}
-            )
+            spare = await self._dial()
+            if self._spare is None and not self._closed:
+                self._spare = spare
+            else:
+                await spare.close()
 
-    def _give_up(self, turn: _Turn) -> None:
-        """Leave a connection whose server does not react to a stop; the stream ends as
-        interrupted.
-        """
-        connection = self._connection
-        if connection is not None and not turn.stream.done:
-            self._on_lost(connection, "the server did not stop when it was told to")
-            self._spawn(connection.close())
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    # Reader side: everything below runs on the loop, called by the connection's reader task.
+    # Sending.
 
-    def _on_event(self, event: ServerEvent) -> None:
-        kind = event.type
-        if kind in TEXT_DELTAS:
-            turn = self._running
-            if turn is None or turn.stop is not None or event.item_id not in turn.items:
-                self.dropped += 1
-            elif isinstance(event.delta, str):
-                turn.stream.push_text(event.delta, event.tokens)
-        elif kind == "response.output_item.added":
-            if self._running is not None and event.item is not None and event.item.id:
-                self._running.items.add(event.item.id)
-        elif kind == "response.created":
-            if event.response is not None:
-                self._on_created(event.response)
-        elif kind in TERMINALS:
-            if event.response is not None:
-                self._on_terminal(event.response)
-        elif kind == "response.steer.failed":
-            self._on_steer_failed(event)
-        elif kind == "error":
-            self._on_error(event)
+    async def _send(self, frame: dict[str, Any]) -> None:
+        if self._link is None:
+            raise UnavailableError("The connection to the model server was lost; try again.")
+        await self._link.send(frame)
 
-    def _on_created(self, response: WireResponse) -> None:
-        turn = self._successor_of(response.previous_response_id)
-        if turn is None:
-            if not self._waiting:
+    def _shorten(self, turn: Turn) -> None:
+        """Send only what is new, if the server holds the rest of the conversation."""
+        chain, messages, frame = self._chain, turn.messages, turn.frame
+        if chain is None or messages is None or self._http_only:
+            return
+        known = len(chain.messages)
+        same = messages[:known] == chain.messages and len(messages) > known
+        if not same or frame.get("instructions", "") != chain.instructions:
+            return
+        turn.full_frame = dict(frame)
+        frame["previous_response_id"] = chain.response_id
+        frame["input"] = frame["input"][known:]
+
+    async def _submit(self, turn: Turn) -> None:
+        """Send a request; if the reader notices a loss first, it is asked again without an error."""
+        turn.attempts += 1
+        self._lane.waiting.append(turn)
+        try:
+            await self._send(turn.frame)
+        except UnavailableError:
+            if turn in self._lane.waiting:
+                self._lane.waiting.remove(turn)
+                raise
+
+    def _ask_again(self, turns: list[Turn]) -> None:
+        """Send requests again that no server acknowledged; none of them had delivered anything."""
+        for turn in turns:
+            if turn.full_frame is not None:
+                turn.frame, turn.full_frame = turn.full_frame, None
+        self._unsent += turns
+        idle = self._resending is None or self._resending.done()
+        if self._unsent and idle and not self._closed:
+            self._resending = self._spawn(self._resend())
+
+    async def _resend(self) -> None:
+        failed = Failed("connection_lost", "The connection to the model server was lost.")
+        sent = max(turn.attempts for turn in self._unsent)
+        for pause in _BACKOFF_SECONDS[sent - 1 :]:
+            await asyncio.sleep(pause)
+            try:
+                await self.connect()
+                while self._unsent:
+                    turn = self._unsent.pop(0)
+                    if turn.stream.interrupted:
+                        self._lane.end(turn, failed)
+                        continue
+                    try:
+                        await self._submit(turn)
+                    except UnavailableError:
+                        self._unsent.insert(0, turn)
+                        raise
                 return
-            turn = self._waiting.popleft()
-        self._running = turn
-        turn.stream.push_started(Started(response.id, response.metadata or {}))
+            except UnavailableError as error:
+                failed = Failed("connection_lost", str(error))
+        for turn in self._unsent:
+            self._lane.end(turn, failed)
+        self._unsent.clear()
+
+    # Stopping.
+
+    async def _send_stop(self, turn: Turn) -> None:
+        if self._stop_rung == "drop":
+            self._drop(turn)
+            return
+        probing = self._stop_rung == "probe"
+        patience = _PROBE_SECONDS if probing else self._dialect.patience_seconds
+        turn.deadline = asyncio.get_running_loop().call_later(patience, self._drop, turn)
+        mode = turn.stop if self.endpoint.kind == "local" else "discard_partial_items"
+        # If the connection is gone its reader sees the same loss and ends the stream.
+        with contextlib.suppress(UnavailableError):
+            await self._send(
+                {"type": "response.interrupt", "response_id": turn.stream.id, "mode": mode}
+            )
+
+    def _drop(self, turn: Turn) -> None:
+        """Stop a response by leaving its connection; another one is at hand or made next."""
+        if turn.stream.done:
+            return
+        if self._stop_rung == "probe":
+            self._stop_rung = "drop"
+        self._lane.end(turn, Finished("incomplete", "interrupted", Usage(), ""))
+        self._leave()
+        self._recover("it was left to stop a response")
+
+    def _recover(self, reason: str) -> None:
+        """After the connection is gone: fail what had begun, ask again for the rest."""
+        sentence = f"The connection to the model server was lost: {reason}."
+        self._ask_again(self._lane.lose(Failed("connection_lost", sentence)))
+
+    # What comes in; called by the link's reader task.
+
+    def _on_event(self, link: Link, event: ServerEvent) -> None:
+        if link is not self._link:
+            return
+        if event.type == "error":
+            self._on_error(event)
+        elif event.type == "response.interrupt.accepted":
+            self._stop_rung = "interrupt"
+            turn = self._lane.running
+            if turn is not None and turn.deadline is not None:
+                turn.deadline.cancel()
+                turn.deadline = asyncio.get_running_loop().call_later(
+                    self._dialect.patience_seconds, self._drop, turn
+                )
+        elif event.type == "response.interrupt.failed":
+            turn = self._lane.running
+            if turn is not None and turn.stop is not None and event.response_id == turn.stream.id:
+                self._drop(turn)
+        else:
+            self._lane.handle(event)
+
+    def _on_created(self, turn: Turn) -> None:
         if turn.stop is not None:
             self._spawn(self._send_stop(turn))
+        elif self._stop_rung == "drop" and self._spare is None and not self._http_only:
+            self._spawn(self._dial_spare())
 
-    def _successor_of(self, response_id: str | None) -> _Turn | None:
-        """Return the successor that steering made of the given response; every steer of it ends up
-        there.
-        """
-        if response_id is None or response_id not in self._steered:
-            return None
-        first, *others = self._steered.pop(response_id)
-        for other in others:
-            other.stream.push_end(Finished("completed", "merged", Usage(), ""))
-        return first
-
-    def _on_terminal(self, response: WireResponse) -> None:
-        turn = self._running
-        if turn is None or turn.stream.id != response.id:
+    def _on_ended(self, turn: Turn, response: WireResponse | None) -> None:
+        self._chain = None
+        if response is None or response.status == "failed" or turn.messages is None:
             return
-        self._running = None
-        if turn.successors:
-            self._steered[response.id] = turn.successors
-        if response.status == "failed":
-            error = response.error
-            self._end(
-                turn,
-                Failed(
-                    (error and error.code) or "server_error",
-                    (error and error.message) or "The model server failed without saying why.",
-                ),
-            )
-            return
-        details = response.incomplete_details
-        self._end(
-            turn,
-            Finished(
-                status=response.status or "completed",
-                reason=details.reason if details is not None else None,
-                usage=response.usage.counted() if response.usage is not None else Usage(),
-                text="",
-                kept=response.text,
-                metadata=response.metadata or {},
-            ),
-        )
-
-    def _on_steer_failed(self, event: ServerEvent) -> None:
-        target = event.steer.previous_response_id if event.steer is not None else None
-        turns: list[_Turn] = []
-        if target is not None:
-            turns = self._steered.get(target, [])
-            if self._running is not None and self._running.stream.id == target:
-                turns = self._running.successors
-        if not turns:
-            return
-        error = event.error
-        self._end(
-            turns.pop(0),
-            Failed(
-                (error and error.code) or "steering_failed",
-                (error and error.message) or "The model server refused to be steered.",
-            ),
-        )
-        if target is not None and not self._steered.get(target, True):
-            del self._steered[target]
+        messages = turn.messages
+        if response.text:
+            messages = (*messages, ("assistant", response.text))
+        self._chain = _Chain(response.id, messages, turn.frame.get("instructions", ""))
 
     def _on_error(self, event: ServerEvent) -> None:
         if event.status is None:
             return
-        error = event.error
-        failed = Failed(
-            (error and error.code) or "error",
-            (error and error.message) or f"The model server refused the request ({event.status}).",
-        )
-        # Requests are answered in order, so a refusal belongs to the oldest one without an answer.
-        if self._waiting:
-            self._end(self._waiting.popleft(), failed)
-        elif self._running is not None:
-            turn, self._running = self._running, None
-            self._end(turn, failed)
+        code = event.error.code if event.error is not None else None
+        running, waiting = self._lane.running, self._lane.waiting
+        if code in _RENEW_CODES:
+            self._leave()
+            self._recover("the server limits how long a connection lives")
+        elif self._stop_rung == "probe" and running is not None and running.stop is not None:
+            self._drop(running)
+        elif waiting and code in _STALE_CODES and waiting[0].full_frame is not None:
+            turn = waiting.popleft()
+            self._chain = None
+            self._ask_again([turn])
+        elif waiting or running is not None:
+            # Requests are answered in order: a refusal is of the oldest one without an answer.
+            turn = waiting[0] if waiting else running
+            assert turn is not None
+            fallback = f"The model server refused the request ({event.status})."
+            self._lane.end(turn, failure(event.error, "error", fallback))
 
-    def _on_lost(self, connection: Connection, reason: str) -> None:
-        if self._connection is not connection:
-            return
-        self._connection = None
-        failed = Failed(
-            "connection_lost", f"The connection to the model server was lost: {reason}."
-        )
-        if self._running is not None:
-            turn, self._running = self._running, None
-            self._end(turn, failed)
-        for turns in self._steered.values():
-            for turn in turns:
-                self._end(turn, failed)
-        self._steered.clear()
-        for turn in [turn for turn in self._waiting if turn.stop is not None]:
-            self._waiting.remove(turn)
-            self._end(turn, failed)
-        if self._waiting and not self._closed:
-            self._spawn(self._resend())
-
-    async def _resend(self) -> None:
-        """Send the requests again that no server acknowledged; none had delivered anything."""
-        last = "The connection to the model server was lost."
-        again, self._waiting = list(self._waiting), deque[_Turn]()
-        for pause in _BACKOFF_SECONDS:
-            await asyncio.sleep(pause)
-            try:
-                await self.connect()
-                while again:
-                    self._waiting.append(again[0])
-                    await self._send(again[0].frame)
-                    again.pop(0)
-                return
-            except UnavailableError as error:
-                last = str(error)
-                while again and again[0] in self._waiting:
-                    self._waiting.remove(again[0])
-        for turn in again:
-            self._end(turn, Failed("connection_lost", last))
-
-    def _end(self, turn: _Turn, terminal: Finished | Failed) -> None:
-        if turn.deadline is not None:
-            turn.deadline.cancel()
-        turn.stream.push_end(terminal)
-        if isinstance(terminal, Failed):
-            for successor in turn.successors:
-                successor.stream.push_end(terminal)
-            self._steered.pop(turn.stream.id, None)
-
-    def _find(self, stream: Stream) -> _Turn | None:
-        turns = [*self._waiting, *(turn for group in self._steered.values() for turn in group)]
-        if self._running is not None:
-            turns += [self._running, *self._running.successors]
-        return next((turn for turn in turns if turn.stream is stream), None)
-
-    def _fail_all(self, failed: Failed) -> None:
-        turns = [*self._waiting, *(turn for group in self._steered.values() for turn in group)]
-        if self._running is not None:
-            turns.append(self._running)
-        self._waiting.clear()
-        self._steered.clear()
-        self._running = None
-        for turn in turns:
-            self._end(turn, failed)
+    def _on_lost(self, link: Link, reason: str) -> None:
+        if link is self._spare:
+            self._spare = None
+        elif link is self._link:
+            self._link = None
+            self._chain = None
+            self._recover(reason)
 
 
 def _message(role: str, text: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from websockets.exceptions import (
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, decode_event
+from midstream.responses.link import Link
 
 _PING_SECONDS = 20.0
 
@@ -51,10 +52,10 @@ class Connection:
     def __init__(
         self,
         socket: ClientConnection,
-        on_event: Callable[[ServerEvent], None],
-        on_lost: Callable[[Connection, str], None],
+        on_event: Callable[[Link, ServerEvent], None],
+        on_lost: Callable[[Link, str], None],
     ) -> None:
-        self.opened = time.monotonic()
+        self._opened = time.monotonic()
         self.alive = True
         self._socket = socket
         self._on_event = on_event
@@ -66,8 +67,8 @@ class Connection:
     async def open(
         cls,
         endpoint: Endpoint,
-        on_event: Callable[[ServerEvent], None],
-        on_lost: Callable[[Connection, str], None],
+        on_event: Callable[[Link, ServerEvent], None],
+        on_lost: Callable[[Link, str], None],
         *,
         open_timeout: float = 10.0,
     ) -> Connection:
@@ -106,7 +107,7 @@ class Connection:
     @property
     def age(self) -> float:
         """Seconds since the upgrade."""
-        return time.monotonic() - self.opened
+        return time.monotonic() - self._opened
 
     async def send(self, frame: dict[str, Any]) -> None:
         """Send one client event.
@@ -140,7 +141,7 @@ class Connection:
                 except ValueError as error:
                     reason = f"the server sent a frame that is not valid ({error})"
                     break
-                self._on_event(event)
+                self._on_event(self, event)
         except ConnectionClosed as error:
             close = error.rcvd
             if close is not None and close.reason:

@@ -60,6 +60,11 @@ class Stream:
         """All text delivered so far."""
         return "".join(self._delivered)
 
+    @property
+    def arrived(self) -> str:
+        """All text that arrived and was not thrown away, delivered or not."""
+        return self.text + "".join(self._parts)
+
     def __aiter__(self) -> Stream:
         """Return itself; there is one reader."""
         return self

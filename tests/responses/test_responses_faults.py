@@ -1,0 +1,392 @@
+"""The client against endpoints that speak other dialects and misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from scripted_endpoint import Faults, Scripted, expected
+
+from midstream.errors import UnavailableError
+from midstream.responses import dialect as dialect_module
+from midstream.responses.client import Client
+from midstream.responses.dialect import Dialect
+from midstream.responses.endpoint import Endpoint, EndpointKind
+from midstream.responses.events import Delta, Failed, Finished, Started
+from midstream.responses.stream import Stream
+
+Messages = list[tuple[str, str]]
+
+
+async def read(stream: Stream) -> tuple[str, Finished | Failed]:
+    text, end = "", None
+    async with asyncio.timeout(5):
+        async for event in stream:
+            assert end is None
+            if isinstance(event, Delta):
+                text += event.text
+            elif not isinstance(event, Started):
+                end = event
+    assert end is not None
+    return text, end
+
+
+async def stop_midway(stream: Stream) -> tuple[str, Finished | Failed]:
+    """Stop after the first text and read on to the end."""
+    text, end = "", None
+    async with asyncio.timeout(5):
+        async for event in stream:
+            if isinstance(event, Delta):
+                assert not stream.interrupted, "text after the stop"
+                text += event.text
+                await stream.interrupt()
+            elif not isinstance(event, Started):
+                end = event
+    assert end is not None
+    return text, end
+
+
+def endpoint(url: str, kind: EndpointKind = "openai") -> Endpoint:
+    return Endpoint(url, "key", "model", kind)
+
+
+async def test_a_growing_conversation_sends_only_what_is_new() -> None:
+    scripted = Scripted()
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        messages: Messages = []
+        for turn in range(4):
+            messages.append(("user", f"turn {turn}"))
+            text, _ = await read(await client.create(messages=messages))
+            assert text == expected(messages)
+            messages.append(("assistant", text))
+        await client.close()
+    assert [len(create["input"]) for create in scripted.creates] == [1, 1, 1, 1]
+    assert [bool(c.get("previous_response_id")) for c in scripted.creates] == [False] + [True] * 3
+    assert scripted.connections == 1
+
+
+@pytest.mark.parametrize("change", ["instructions", "history"])
+async def test_a_changed_conversation_is_sent_in_full(change: str) -> None:
+    scripted = Scripted()
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        await read(await client.create(messages=[("user", "a")]))
+        messages = [
+            ("user", "b" if change == "history" else "a"),
+            ("assistant", "x"),
+            ("user", "c"),
+        ]
+        instructions = "new" if change == "instructions" else ""
+        text, _ = await read(await client.create(messages=messages, instructions=instructions))
+        await client.close()
+    assert text == expected(messages)
+    assert "previous_response_id" not in scripted.creates[1]
+
+
+async def test_a_forgotten_conversation_is_sent_in_full_once() -> None:
+    scripted = Scripted(faults=Faults(forget=1.0))
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        first, _ = await read(await client.create(messages=[("user", "a")]))
+        messages = [("user", "a"), ("assistant", first), ("user", "b")]
+        text, end = await read(await client.create(messages=messages))
+        stale = await client.create(messages=[("user", "c")], previous_response_id="resp_other")
+        _, refused = await read(stale)
+        await client.close()
+    assert (text, isinstance(end, Finished)) == (expected(messages), True)
+    assert [len(create["input"]) for create in scripted.creates] == [1, 1, 3, 1]
+    assert isinstance(refused, Failed)
+    assert refused.code == "previous_response_not_found"
+
+
+@pytest.mark.parametrize(
+    ("kind", "interrupts", "connections"),
+    [
+        ("openai", "accept", 1),
+        ("openai", "refuse", 3),
+        ("openai", "error", 3),
+        ("openai", "ignore", 3),
+        ("xai", "ignore", 3),
+        ("azure", "accept", 3),
+        ("custom", "refuse", 3),
+    ],
+)
+async def test_a_stop_finds_the_rung_that_works_and_remembers_it(
+    kind: EndpointKind, interrupts: str, connections: int
+) -> None:
+    scripted = Scripted(interrupts=interrupts, pause=0.005, length=200)
+    async with scripted.running() as url:
+        client = Client(endpoint(url, kind))
+        took: list[float] = []
+        for _ in range(2):
+            stream = await client.create(messages=[("user", "a")])
+            began = time.perf_counter()
+            text, end = await stop_midway(stream)
+            took.append(time.perf_counter() - began)
+            assert text
+            assert expected([("user", "a")], 200).startswith(text)
+            assert isinstance(end, Finished)
+            assert (end.status, end.reason) == ("incomplete", "interrupted")
+        scripted.length = 40
+        text, end = await read(await client.create(messages=[("user", "b")]))
+        assert text == expected([("user", "b")])
+        await client.close()
+    # The last count has the spare that a dropping client keeps dialled.
+    assert scripted.connections in (connections, connections + 1)
+    assert took[1] < 0.25, "the second stop must not probe again"
+
+
+async def test_a_drop_takes_the_spare_connection() -> None:
+    scripted = Scripted(pause=0.005, length=300)
+    async with scripted.running() as url:
+        client = Client(endpoint(url, "xai"))
+        stream = await client.create(messages=[("user", "a")])
+        events = aiter(stream)
+        await anext(events)
+        await asyncio.sleep(0.05)
+        assert scripted.connections == 2, "a spare is dialled while the first response runs"
+        await stream.interrupt()
+        scripted.length = 5
+        text, _ = await read(await client.create(messages=[("user", "b")]))
+        assert text == expected([("user", "b")], 5)
+        await client.close()
+
+
+async def test_requests_that_were_never_acknowledged_are_sent_again() -> None:
+    scripted = Scripted(faults=Faults(lose_before_created=1.0))
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        streams = [await client.create(messages=[("user", f"m{n}")]) for n in range(3)]
+        await asyncio.sleep(0.1)
+        scripted.faults = Faults()
+        results = [await read(stream) for stream in streams]
+        await client.close()
+    assert [text for text, _ in results] == [expected([("user", f"m{n}")]) for n in range(3)]
+
+
+async def test_a_server_that_never_acknowledges_is_given_up() -> None:
+    scripted = Scripted(faults=Faults(lose_before_created=1.0))
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        _, end = await read(await client.create(messages=[("user", "a")]))
+        await client.close()
+    assert isinstance(end, Failed)
+    assert end.code == "connection_lost"
+    assert len(scripted.creates) < 8
+
+
+async def test_a_response_that_breaks_off_fails_and_keeps_its_text() -> None:
+    scripted = Scripted(faults=Faults(lose_midway=1.0))
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        text, end = await read(await client.create(messages=[("user", "a")]))
+        assert isinstance(end, Failed)
+        assert end.code == "connection_lost"
+        assert expected([("user", "a")]).startswith(text)
+        scripted.faults = Faults()
+        text, end = await read(await client.create(messages=[("user", "b")]))
+        assert isinstance(end, Finished)
+        await client.close()
+
+
+async def test_the_connection_is_renewed_between_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        dialect_module._DIALECTS,
+        "xai",
+        Dialect("drop", connection_seconds=0.1),  # pyright: ignore
+    )
+    scripted = Scripted()
+    async with scripted.running() as url:
+        client = Client(endpoint(url, "xai"))
+        await read(await client.create(messages=[("user", "a")]))
+        await asyncio.sleep(0.15)
+        await read(await client.create(messages=[("user", "b")]))
+        await asyncio.sleep(0.02)
+        assert len(scripted.open) <= 2, "the old connection is closed"
+        await client.close()
+    assert scripted.connections >= 2
+
+
+async def test_a_thousand_random_faults_lose_double_and_reorder_nothing() -> None:
+    chance = random.Random(7)
+    scripted = Scripted(
+        length=8,
+        remembers=2,
+        random=random.Random(8),
+        faults=Faults(
+            lose_before_created=0.03,
+            lose_midway=0.05,
+            lose_before_terminal=0.02,
+            double_event=0.02,
+            omit_event=0.02,
+            unknown_event=0.02,
+            late_delta=0.02,
+            limit=0.02,
+            forget=0.05,
+        ),
+    )
+    finished = failed = stopped = 0
+    async with scripted.running() as url:
+        client = Client(endpoint(url))
+        messages: Messages = []
+        for turn in range(1000):
+            if len(messages) > 6 or chance.random() < 0.1:
+                messages = []
+            messages = [*messages, ("user", f"turn {turn}")]
+            whole = expected(messages, 8)
+            stop = chance.random() < 0.15
+            stream = await client.create(messages=messages)
+            text, end = await (stop_midway if stop else read)(stream)
+            if isinstance(end, Failed):
+                failed += 1
+                # An omitted event that nothing could fill in any more leaves a gap at most.
+                words = iter(whole.split())
+                assert all(word in words for word in text.split()), (text, whole)
+                messages = messages[:-1]
+            elif end.reason == "interrupted":
+                stopped += 1
+                messages = [*messages, ("assistant", text)]
+            else:
+                finished += 1
+                assert (text, end.kept) == (whole, whole)
+                messages = [*messages, ("assistant", text)]
+        await client.close()
+    assert finished > 600
+    assert failed > 30
+    assert stopped > 50
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 426, 501])
+async def test_a_refused_upgrade_means_http_for_the_session(status: int) -> None:
+    scripted = Scripted(status=HTTPStatus(status))
+    async with scripted.running() as url:
+        client = Client(endpoint(url, "custom"))
+        await client.connect()
+        assert client.transport == "sse"
+        await client.close()
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+async def test_another_refusal_is_an_error(status: int) -> None:
+    scripted = Scripted(status=HTTPStatus(status))
+    async with scripted.running() as url:
+        client = Client(endpoint(url, "custom"))
+        with pytest.raises(UnavailableError, match=f"HTTP {status}"):
+            await client.connect()
+        await client.close()
+
+
+class HttpServer:
+    """An HTTP-only engine: answers one POST with the given chunks, split anywhere."""
+
+    def __init__(self, chunks: list[bytes], *, head: bytes | None = None) -> None:
+        self.head = head or (
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        )
+        self.chunks = chunks
+        self.bodies: list[bytes] = []
+        self.left = asyncio.Event()
+
+    async def __aenter__(self) -> str:
+        self.server = await asyncio.start_server(self.answer, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}/v1"
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.server.close()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET"):
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        else:
+            assert b"authorization: bearer key" in head.lower()
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            self.bodies.append(await reader.readexactly(length))
+            writer.write(self.head)
+            for chunk in self.chunks:
+                writer.write(chunk)
+                await writer.drain()
+                await asyncio.sleep(0.002)
+            if not self.chunks:
+                await reader.read()
+                self.left.set()
+        writer.close()
+
+
+SSE = (
+    b'event: response.created\r\ndata: {"type":"response.created",'
+    b'"response":{"id":"r","status":"in_progress"}}\r\n\r\n'
+    b": a comment\n\n"
+    b'data: {"type":"response.output_item.added","item":{"id":"m"}}\n\n'
+    b'data: {"type":"response.output_text.delta","item_id":"m","delta":"na\xc3\xafve "}\n\n'
+    b'data: {"type":"response.output_text.delta","item_id":"m",\ndata: "delta":"text"}\n\n'
+    b'data: {"type":"response.completed","response":{"id":"r","status":"completed",'
+    b'"usage":{"input_tokens":3,"output_tokens":2,"total_tokens":5}}}\n\n'
+    b"data: [DONE]\n\n"
+)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 10_000])
+async def test_http_only_engines_are_streamed_from(size: int) -> None:
+    server = HttpServer([SSE[i : i + size] for i in range(0, len(SSE), size)])
+    async with server as url:
+        client = Client(endpoint(url, "custom"))
+        warm = await client.create(messages=[("user", "x")], generate=False)
+        assert isinstance((await read(warm))[1], Finished)
+        for _ in range(2):
+            text, end = await read(await client.create(messages=[("user", "hi"), ("user", "ho")]))
+            assert text == "naïve text"
+            assert isinstance(end, Finished)
+            assert end.usage.output_tokens == 2
+        assert client.transport == "sse"
+        await client.close()
+    assert len(server.bodies) == 2
+    assert b'"stream":true' in server.bodies[0]
+    assert b"previous_response_id" not in server.bodies[1]
+    assert b'"type":"response.create"' not in server.bodies[0]
+
+
+async def test_stopping_over_http_leaves_the_request() -> None:
+    created = SSE.split(b": a comment")[0]
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + created
+    server = HttpServer([], head=head)
+    async with server as url:
+        client = Client(endpoint(url, "custom"))
+        stream = await client.create(messages=[("user", "hi")])
+        assert isinstance(await anext(aiter(stream)), Started)
+        await stream.interrupt()
+        _, end = await read(stream)
+        assert isinstance(end, Finished)
+        assert end.reason == "interrupted"
+        async with asyncio.timeout(2):
+            await server.left.wait()
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "chunks", "code"),
+    [
+        (
+            b"HTTP/1.1 400 Bad\r\nconnection: close\r\n\r\n",
+            [b'{"error":{"code":"bad_model","message":"No such model."}}'],
+            "bad_model",
+        ),
+        (b"HTTP/1.1 500 Oh\r\nconnection: close\r\n\r\n", [b"<html>"], "error"),
+        (b"garbage\r\n\r\n", [b"x"], "unreachable"),
+        (None, [SSE[:150]], "connection_lost"),
+    ],
+)
+async def test_trouble_over_http_is_one_failure(
+    head: bytes | None, chunks: list[bytes], code: str
+) -> None:
+    async with HttpServer(chunks, head=head) as url:
+        client = Client(endpoint(url, "custom"))
+        _, end = await read(await client.create(messages=[("user", "hi")]))
+        await client.close()
+    assert isinstance(end, Failed)
+    assert end.code == code
