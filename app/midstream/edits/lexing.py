@@ -110,7 +110,7 @@ class LineLexer:
         path: Names the language by its ending; a path without a known lexer gives no spans.
         lines: The text so far, without terminators.
         stack: The lexer state to begin in, where the lines are a part of a longer text
-            (from :meth:`stack_at` of that text's lexer).
+            (from :meth:`resume_at` of that text's lexer).
     """
 
     def __init__(self, path: str, lines: Iterable[str] = (), *, stack: Stack | None = None) -> None:
@@ -196,10 +196,11 @@ class LineLexer:
         line._spans = {}
         return line.spans(0)
 
-    def stack_at(self, line: int) -> Stack:
-        """The lexer state at the start of a line, or of the nearest line above that has one."""
+    def resume_at(self, line: int) -> tuple[int, Stack]:
+        """Where lexing can be taken up to reach a line: the nearest line above with a known state, and the state."""
         self.advance(line)
-        return self._stacks[self._checkpoint(line)] or ("root",)
+        first = self._checkpoint(line)
+        return first, self._stacks[first] or ("root",)
 
     def _checkpoint(self, line: int) -> int:
         line = min(line, len(self._stacks) - 1)

@@ -37,7 +37,8 @@ class FileSyntax:
         self._view = view
         self._base_text = view.proposal.base
         self._base = LineLexer(view.proposal.path, self._base_text.lines)
-        self._streams: dict[int, tuple[SegmentRuns, LineLexer]] = {}
+        self._streams: dict[int, tuple[SegmentRuns, LineLexer, int]] = {}
+        # The number counts base lines above the segment that its lexer had to begin with.
 
     def sync(self) -> None:
         """Take in what has streamed in since the last time."""
@@ -49,20 +50,24 @@ class FileSyntax:
         for number, runs in enumerate(view.segments):
             known = self._streams.get(number)
             if known is None or known[0] is not runs:
-                advance_for(self._base, runs.segment.start, PAINT_BUDGET_S)
-                start = min(runs.segment.start, self._base.ready)
-                stack = self._base.stack_at(start) if start == runs.segment.start else None
-                known = (runs, LineLexer(view.proposal.path, stack=stack))
-                self._streams[number] = known
-            lexer = known[1]
+                known = self._streams[number] = self._begin(runs)
+            _, lexer, above = known
             lines = runs.new_lines
-            if len(lexer) < len(lines):
-                lexer.append(lines[len(lexer) :])
+            have = len(lexer) - above
+            if have < len(lines):
+                lexer.append(lines[have:])
             pending = [row for row in runs.segment.tail() if row.kind is RowKind.PENDING]
-            missing = len(lines) + len(pending) - len(lexer)
+            missing = len(lines) + len(pending) - (len(lexer) - above)
             if missing > 0:
                 lexer.append(row.text for row in pending[-missing:])
             advance_for(lexer, len(lexer), PAINT_BUDGET_S)
+
+    def _begin(self, runs: SegmentRuns) -> tuple[SegmentRuns, LineLexer, int]:
+        start, path = runs.segment.start, self._view.proposal.path
+        if not advance_for(self._base, start, PAINT_BUDGET_S):
+            return runs, LineLexer(path), 0
+        first, stack = self._base.resume_at(start)
+        return runs, LineLexer(path, self._base_text.lines[first:start], stack=stack), start - first
 
     @property
     def ready(self) -> bool:
@@ -86,4 +91,5 @@ class FileSyntax:
         known = self._streams.get(row.source)
         if known is None:
             return ()
-        return known[1].preview(row.text) if row.look is Look.WRITING else known[1].spans(row.line)
+        _, lexer, above = known
+        return lexer.preview(row.text) if row.look is Look.WRITING else lexer.spans(row.line + above)

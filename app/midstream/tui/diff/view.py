@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -162,6 +162,7 @@ class FileView:
         self.writing: int | None = None
         """The row where the model writes, while it does."""
         self._blocks: list[_Block] = []
+        self._pending: list[_Block] = []
         self._firsts: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
         self._seen: tuple[int, int, bool, int] | None = None
@@ -186,37 +187,35 @@ class FileView:
         return True
 
     def _build(self) -> None:
-        self._blocks, self._firsts, self._places = [], [], {}
-        self.size, self.writing = 0, None
+        self._pending = []
         base_line = shift = 0
         base = self.proposal.base.lines
         for number, runs in enumerate(self.segments):
             segment = runs.segment
-            self._add_context(base_line, segment.start, shift, lead=number > 0, follow=True)
+            self._add(_Block(0, segment.start - base_line, Look.CONTEXT, base=base_line, shift=shift))
             shift = self._add_segment(number, runs, shift)
             base_line = segment.stop
-        self._add_context(base_line, len(base), shift, lead=bool(self.segments), follow=False)
+        self._add(_Block(0, len(base) - base_line, Look.CONTEXT, base=base_line, shift=shift))
+        if self.folded and self.segments:
+            self._pending = _folded_blocks(self._pending)
+        self._lay_out()
 
     def _add(self, block: _Block) -> None:
-        if block.size <= 0:
-            return
-        block.first = self.size
-        self._blocks.append(block)
-        self._firsts.append(block.first)
-        self.size += block.size
+        if block.size > 0:
+            self._pending.append(block)
 
-    def _add_context(self, start: int, stop: int, shift: int, *, lead: bool, follow: bool) -> None:
-        """Unchanged base lines; when folding, only those next to a segment."""
-        head = CONTEXT_LINES if lead else 0
-        tail = CONTEXT_LINES if follow else 0
-        if not self.folded or stop - start <= head + tail + 1 or not self.segments:
-            self._add(_Block(0, stop - start, Look.CONTEXT, base=start, shift=shift))
-            return
-        self._add(_Block(0, head, Look.CONTEXT, base=start, shift=shift))
-        hidden = stop - start - head - tail
-        text = f"{hidden} unchanged lines"
-        self._add(_Block(0, 1, Look.FOLDED_CONTEXT, base=start + head, shift=shift, text=text))
-        self._add(_Block(0, tail, Look.CONTEXT, base=stop - tail, shift=shift))
+    def _lay_out(self) -> None:
+        """Give the blocks their rows."""
+        self._blocks, self._firsts, self._places = self._pending, [], {}
+        self.size, self.writing = 0, None
+        for block in self._blocks:
+            block.first = self.size
+            self._firsts.append(block.first)
+            self.size += block.size
+            if block.hunk is not None:
+                self._places[block.hunk.id] = (block.first, self.size)
+            if block.look is Look.PENDING and block.rows[-1].kind is RowKind.WRITING:
+                self.writing = self.size - 1
 
     def _add_segment(self, number: int, runs: SegmentRuns, shift: int) -> int:
         """The rows of a segment; returns how far later lines have moved."""
@@ -224,15 +223,12 @@ class FileView:
         settled = segment.settled
         for run in runs.runs:
             hunk = None if run.hunk is None else self.hunks.get(run.hunk)
-            first = self.size
             if hunk is not None and hunk.state is HunkState.REJECTED and hunk.id not in self.opened:
                 self._add(_Block(0, 1, Look.FOLDED_HUNK, base=hunk.start, segment=number, hunk=hunk, text=_folded(hunk)))
             else:
                 block = _Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
                 block.rows, block.offset, block.hunk = settled, run.start, hunk
                 self._add(block)
-            if run.hunk is not None:
-                self._places[run.hunk] = (first, self.size)
         written = len(runs.new_lines)
         tail = segment.tail()
         if tail:
@@ -240,8 +236,6 @@ class FileView:
             block.rows = tail
             self._add(block)
             written += sum(1 for row in tail if row.kind is RowKind.PENDING)
-            if tail[-1].kind is RowKind.WRITING:
-                self.writing = self.size - 1
         unread = segment.unread
         if len(unread):
             moved = shift + written - (unread.start - segment.start)
@@ -353,7 +347,7 @@ class FileView:
         """Where a line of the base text is in the file as it is on disk."""
         shift = 0
         for edit in self.hunks.accepted_edits(self.proposal.path):
-            if edit.stop <= base and edit.start < base:
+            if edit.stop <= base:
                 shift += len(edit.lines) - (edit.stop - edit.start)
         return base + shift
 
@@ -383,6 +377,55 @@ class FileView:
             if row is not None and row.new is not None:
                 return row.new
         return max(self._line_at(y), 0)
+
+
+def _folded_blocks(blocks: list[_Block]) -> list[_Block]:
+    """Blocks with long unchanged stretches cut down to some lines next to what changed."""
+    result: list[_Block] = []
+    index = 0
+    while index < len(blocks):
+        stop = index
+        while stop < len(blocks) and blocks[stop].look is Look.CONTEXT and blocks[stop].hunk is None:
+            stop += 1
+        if stop == index:
+            result.append(blocks[index])
+            index += 1
+            continue
+        stretch = blocks[index:stop]
+        head = CONTEXT_LINES if index else 0
+        tail = CONTEXT_LINES if stop < len(blocks) else 0
+        size = sum(block.size for block in stretch)
+        if size <= head + tail + 1:
+            result += stretch
+        else:
+            result += _cut(stretch, 0, head)
+            hidden = _cut(stretch, head, size - tail)[0]
+            hidden.rows, hidden.size, hidden.look = (), 1, Look.FOLDED_CONTEXT
+            hidden.text = f"{size - head - tail} unchanged lines"
+            result.append(hidden)
+            result += _cut(stretch, size - tail, size)
+        index = stop
+    return result
+
+
+def _cut(blocks: list[_Block], start: int, stop: int) -> list[_Block]:
+    """The rows ``[start, stop)`` of some context blocks, as blocks."""
+    parts: list[_Block] = []
+    at = 0
+    for block in blocks:
+        low, high = max(start - at, 0), min(stop - at, block.size)
+        at += block.size
+        if low >= high:
+            continue
+        part = replace(block, size=high - low)
+        if block.rows:
+            part.offset += low
+            row = block.rows[part.offset]
+            part.base = row.old or 0
+        else:
+            part.base += low
+        parts.append(part)
+    return parts
 
 
 def _folded(hunk: Hunk) -> str:

@@ -53,7 +53,6 @@ class DecideActions(MoveActions):
         if view is None:
             return
         rows = view.rows_of(hunk.id)
-        pane.detach()
         pane.anchor = None
         row = view.next_hunk(pane.cursor, forward=True, undecided=True)
         if row is None:
@@ -61,11 +60,12 @@ class DecideActions(MoveActions):
         if row is not None and (rows is None or not rows[0] <= row < rows[1]):
             target = view.hunk_at(row)
             place = None if target is None else view.rows_of(target.id)
-            if place is not None:
+            if place is not None and not pane.shows(*place):
+                pane.detach()
                 pane.show_rows(*place)
-            pane.go_to(row)
+            pane.go_to(row, detach=False)
         elif rows is not None:
-            pane.go_to(rows[0])
+            pane.go_to(rows[0], detach=False)
 
     def action_accept_rest(self) -> None:
         """Accept every undecided hunk of this file."""

@@ -197,22 +197,32 @@ class ReviewScreen(ViewActions):
                 pane.go_to(first, detach=False)
             pane.show_rows(first, last + 1)
             pane.follow()
+            self._offer_hunk()
+            self.refresh_facts()
 
         self.run_worker(work(), group="turn")
 
     def _hunk_settled(self, event: HunkSettled) -> None:
         """While following, the cursor waits on the first hunk that can be decided."""
+        if event.path == self.path and self.pane.following:
+            self.pane.sync()
+            self._offer_hunk()
+
+    def _offer_hunk(self) -> None:
+        """Put the cursor on the first undecided hunk in the window, unless it is on one already."""
         pane, view = self.pane, self.view
-        if view is None or event.path != self.path or not pane.following or self.decidable_hunk is not None:
+        if view is None or self.decidable_hunk is not None:
             return
-        pane.sync()
-        rows = view.rows_of(event.hunk_id)
-        if rows is not None and pane.top <= rows[0] < pane.top + pane.height:
-            pane.cursor = rows[0]
+        row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
+        if row is not None and row < pane.top + pane.height:
+            pane.cursor = row
+            pane.repaint()
 
     def _turn_finished(self, turn: Turn) -> None:
-        pane = self.pane
+        pane, session = self.pane, self.session
         pane.sync()
+        if session is None or session.turn is not turn:
+            return  # It was redirected; the next turn goes on in its place.
         following, pane.following = pane.following, False
         if turn.status is TurnStatus.FAILED:
             if not self.composer.text.strip():
@@ -220,25 +230,12 @@ class ReviewScreen(ViewActions):
             if turn.error:
                 self.say("error", turn.error)
             return
-        waiting = 0 if self.session is None else len(self.session.hunks.undecided(turn.path))
+        waiting = len(session.hunks.undecided(turn.path))
         if turn.status is TurnStatus.STOPPED:
             what = f"{waiting} hunk{'s' * (waiting != 1)} to decide" if waiting else "nothing had settled yet"
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
-        elif not waiting and turn.status is TurnStatus.DONE and not self._touched(turn):
-            self.say("info", "The model changed nothing here; say it differently, or mark other lines with v.")
-        if following and turn.path == self.path and self.decidable_hunk is None:
-            view = self.view
-            row = None if view is None else view.next_hunk(-1, forward=True, undecided=True)
-            if row is not None and pane.top <= row < pane.top + pane.height:
-                pane.cursor = row
-                pane.repaint()
-
-    def _touched(self, turn: Turn) -> bool:
-        """Whether a turn's region has any hunk, decided or not."""
-        session = self.session
-        if session is None:
-            return False
-        return any(turn.start <= h.start <= turn.stop for h in session.hunks.for_path(turn.path))
+        if following and turn.path == self.path:
+            self._offer_hunk()
 
     # the tick
 
@@ -350,8 +347,10 @@ class ReviewScreen(ViewActions):
     def _show_examples(self) -> None:
         widget = self.query_one(Suggestions)
         demo = self.demo
-        small = self.has_class("-small")
-        if demo is None or self._examples_hidden or self.answers or self.running:
+        session = self.session
+        small = self.has_class("-small") or (session is not None and bool(session.turns))
+        busy = self.running or (session is not None and bool(session.hunks.undecided()))
+        if demo is None or self._examples_hidden or self.answers or busy:
             widget.show((), hint="", compact=small)
             return
         examples = [Example(s.title, s.instruction, s.path, s.instruction in self._tried) for s in demo.suggestions]

@@ -145,7 +145,6 @@ class SteerActions(DecideActions):
         session = self.session
         now = time.monotonic()
         if session is not None and session.state in (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING):
-            self.pane.detach()
             # Not in order: stopping must not wait for a write that is on its way.
             self.run_worker(session.stop(), group="stop", exclusive=True)
             self._stopped_at = 0.0

@@ -198,6 +198,10 @@ class DiffPane(ScrollView, can_focus=True):
         self.repaint()
         self.post_message(self.Moved(self))
 
+    def shows(self, first: int, stop: int) -> bool:
+        """Whether rows are in the window."""
+        return self.top <= first and stop <= self.top + self.height
+
     def show_rows(self, first: int, stop: int) -> None:
         """Bring rows into the window, moving no further than needed; the cursor stays."""
         top, height = self.top, self.height

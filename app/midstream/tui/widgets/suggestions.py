@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import set_cell_size
 from rich.text import Text
 from textual import events
 from textual.message import Message
@@ -51,6 +52,7 @@ class Suggestions(Widget):
         self.hint = ""
         self.compact = False
         self._palette = palette
+        self._ranges: list[tuple[int, int]] = []
 
     def set_palette(self, palette: Palette) -> None:
         """Draw with other colours."""
@@ -70,12 +72,18 @@ class Suggestions(Widget):
         """A heading, then number, title and instruction of each example."""
         palette = self._palette
         muted = palette.style("muted")
+        room = self.size.width - 2
         text = Text(no_wrap=True, overflow="ellipsis")
+        self._ranges = []
         if self.compact:
-            text.append("Examples ", palette.style("foreground", bold=True))
+            text.append("Examples", palette.style("foreground", bold=True))
             for number, example in enumerate(self.examples, 1):
-                text.append(f" {number}", palette.style("accent", bold=True))
-                text.append(f" {visible(example.title)} ", muted)
+                piece = f"  {number} {visible(example.title)}"
+                if text.cell_len + len(piece) > room:
+                    break
+                self._ranges.append((text.cell_len, text.cell_len + len(piece)))
+                text.append(f"  {number}", palette.style("accent", bold=True))
+                text.append(piece[3:], muted if example.tried else palette.style("foreground"))
             return text
         text.append("Try one of these", palette.style("foreground", bold=True))
         text.append(f"   {self.hint}", muted)
@@ -84,11 +92,15 @@ class Suggestions(Widget):
             text.append(f"\n {number}  ", palette.style("accent", bold=True))
             style = muted if example.tried else palette.style("foreground")
             text.append(visible(example.title).ljust(width + 3), style)
-            text.append(visible(example.instruction), muted)
+            words = set_cell_size(visible(example.instruction), max(0, room - width - 7)).rstrip()
+            text.append(words, muted)
         return text
 
     def on_click(self, event: events.Click) -> None:
         """Choose the example on the clicked row."""
-        number = event.y if not self.compact else 1
+        number = event.y
+        if self.compact:
+            hit = [n for n, (start, stop) in enumerate(self._ranges, 1) if start < event.x - 1 <= stop]
+            number = hit[0] if hit else 0
         if 1 <= number <= len(self.examples):
             self.post_message(self.Chosen(number))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
 from rich.text import Text
 from textual.widget import Widget
 
@@ -14,7 +13,7 @@ class Welcome(Widget):
     """A few lines in the middle."""
 
     DEFAULT_CSS = """
-    Welcome { height: 1fr; width: 1fr; background: $ms-background; align: center middle; content-align: center middle; }
+    Welcome { height: 1fr; width: 1fr; background: $ms-background; content-align: left middle; }
     """
 
     def __init__(self, palette: Palette, *, id: str | None = None) -> None:
@@ -40,13 +39,11 @@ class Welcome(Widget):
         """The lines, padded to one width so that they line up."""
         palette = self._palette
         muted = palette.style("muted")
-        width = max((cell_len(words) for _, words in self._keys), default=0) + 7
-        text = Text(no_wrap=True, overflow="ellipsis", justify="center")
-        text.append("Midstream\n", palette.style("accent", bold=True))
-        text.append(visible(self._place) + "\n\n", muted)
+        lines = [Text("Midstream", palette.style("accent", bold=True)), Text(visible(self._place), muted), Text()]
         for key, words in self._keys:
-            text.append(f"{key:>5}  ", palette.style("foreground", bold=True))
-            text.append(words.ljust(width - 7) + "\n", muted)
+            lines.append(Text.assemble((f"{key:>5}  ", palette.style("foreground", bold=True)), (words, muted)))
         if self._note:
-            text.append("\n" + self._note, muted)
-        return text
+            lines += [Text(), Text(self._note, muted)]
+        width = min(self.size.width, max(line.cell_len for line in lines[:-1]))
+        left = " " * max(0, (self.size.width - width) // 2)
+        return Text("\n").join(Text(left).append_text(line) for line in lines)

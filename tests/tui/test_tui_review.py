@@ -1,0 +1,315 @@
+"""The review screen, driven by keys, with a real session, server and files; only the model is scripted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui_support import CODE, Stage, on_stage
+
+NEW_COUNT = (
+    "def count(items):\n",
+    '    """Count the items that are true."""\n',
+    "    found = 0\n",
+    "    for item in items:\n",
+    "        if item:\n",
+    "            found += 1\n",
+    "    print(found, file=sys.stderr)\n",
+    "    return found\n",
+)
+
+
+async def start(stage: Stage) -> None:
+    """Open the file and let the model begin to rename in ``count``."""
+    await stage.open("pkg/things.py")
+    await stage.instruct("rename total in count")
+
+
+async def test_first_screen_says_what_to_do(stage: Stage) -> None:
+    assert stage.screen.composer.field.has_focus
+    assert "f1 keys" in stage.keys
+    await stage.press("escape", "o")
+    await stage.type("thin")
+    await stage.press("enter")
+    await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
+    assert any("def count(items):" in row for row in stage.rows)
+    assert stage.screen.pane.has_focus
+
+
+async def test_title_names_the_lines_an_instruction_gets(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("j", "j", "j", "j", "j", "j", "j")
+    assert "count, lines 6-13" in stage.title
+    assert stage.screen.pane.scope == (5, 13)
+    await stage.press("v", "j")
+    assert "lines 8-9" in stage.title
+    await stage.press("escape", "i")
+    await stage.type("rename number in double")
+    await stage.until(lambda: "double, lines 16-17" in stage.title, "title follows the text")
+
+
+async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, project: Path) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:4]))
+    assert "a accept" in stage.keys
+    assert "ctrl+c stop" in stage.keys
+    rows = stage.rows
+    assert any(row.split()[-3:] == ["total", "=", "0"] and "-" in row for row in rows)
+    await stage.press("a")
+    path = project / "pkg" / "things.py"
+    await stage.until(lambda: "found = 0" in path.read_text(), "write")
+    assert path.read_text() == CODE.replace("total = 0", "found = 0")
+    await stage.stream("".join(NEW_COUNT[4:]))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    assert path.read_text() == CODE.replace("total = 0", "found = 0")
+    await stage.press("A")
+    head, tail = CODE.split("def double")
+    await stage.until(lambda: path.read_text() == head.replace("total", "found") + "def double" + tail, "rest")
+    assert "takes it back" in stage.notice
+    await stage.press("u")
+    await stage.until(lambda: path.read_text() == CODE.replace("total = 0", "found = 0"), "undo")
+    await stage.press("u")
+    await stage.until(lambda: path.read_text() == CODE, "undo all")
+    await stage.press("U")
+    await stage.until(lambda: "found = 0" in path.read_text(), "redo")
+
+
+async def test_reject_folds_the_hunk_and_goes_on(stage: Stage, project: Path) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    first = stage.screen.decidable_hunk
+    assert first is not None
+    await stage.press("r")
+    await stage.until(lambda: first.state == "rejected", "rejected")
+    await stage.until(lambda: any("rejected, -1 +1" in row for row in stage.rows), "fold")
+    second = stage.screen.decidable_hunk
+    assert second is not None and second.id != first.id
+    assert (project / "pkg" / "things.py").read_text() == CODE
+    await stage.press("K", "z")
+    assert not any("rejected, -1 +1" in row for row in stage.rows)
+
+
+async def test_pending_lines_are_neutral_and_unread_lines_are_not_deleted(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:3]) + "    for it")
+    signs = {row[15:].strip()[:1] for row in stage.rows if "found" in row or "for it" in row}
+    assert any("~" in row and "found = 0" in row for row in stage.rows)
+    assert any("~" in row and "for it" in row for row in stage.rows)
+    assert signs
+    unread = [row for row in stage.rows if row.endswith("return total")]
+    assert len(unread) == 1
+    assert "-" not in unread[0]
+    assert not any(" - " in row for row in stage.rows)
+
+
+async def test_stop_keeps_what_has_settled(stage: Stage, project: Path) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:4]) + "        if it")
+    await stage.press("ctrl+c")
+    await stage.until(lambda: stage.session.state == "ready", "stopped")
+    await stage.until(lambda: "Stopped after" in stage.notice, "notice")
+    assert [hunk.state for hunk in stage.session.hunks] == ["settled"]
+    assert any(row.endswith("return total") for row in stage.rows)
+    await stage.press("a")
+    path = project / "pkg" / "things.py"
+    await stage.until(lambda: path.read_text() == CODE.replace("total = 0", "found = 0"), "write")
+
+
+async def test_enter_while_streaming_redirects(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:4]))
+    await stage.press("i")
+    await stage.type("keep the loop")
+    assert stage.keys[0] == "enter redirect now"
+    assert "Redirect" in stage.title
+    await stage.press("enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "second request")
+    texts = [message.text for message in stage.model.requests[1].messages]
+    assert texts[1].rstrip("\n") == "".join(NEW_COUNT[:4]).rstrip("\n")
+    assert "keep the loop" in texts[2]
+    await stage.stream("".join(NEW_COUNT[4:]))
+    assert stage.screen.pane.following
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    segment = stage.session.files["pkg/things.py"].segments[0]
+    assert segment.new_text == "".join(NEW_COUNT)
+
+
+async def test_alt_enter_queues_and_the_text_runs_afterwards(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:2]))
+    await stage.press("i")
+    await stage.type("rename number in double")
+    await stage.press("alt+enter")
+    assert stage.session.queued == ["rename number in double"]
+    assert "Queued" in stage.notice
+    assert stage.screen.composer.text == ""
+    await stage.stream("".join(NEW_COUNT[2:]))
+    stage.model.give(None)
+    await stage.until(lambda: len(stage.model.requests) == 2, "queued request")
+    assert "def double" in stage.model.region
+
+
+async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("rename x in nowhere_at_all")
+    await stage.press("enter")
+    await stage.until(lambda: bool(stage.notice), "sentence")
+    assert "nowhere_at_all" in stage.notice
+    assert stage.screen.composer.text == "rename x in nowhere_at_all"
+
+
+async def test_a_question_is_answered_with_a_number(project: Path) -> None:
+    (project / "pkg" / "two.py").write_text(
+        "class A:\n    def run(self):\n        return 1\n\n\nclass B:\n    def run(self):\n        return 2\n"
+    )
+    async with on_stage(project) as stage:
+        await stage.type("rename self in run")
+        await stage.press("enter")
+        await stage.until(lambda: bool(stage.screen.answers), "question")
+        assert stage.screen.composer.text == "rename self in run"
+        await stage.press("2")
+        await stage.until(lambda: bool(stage.model.requests), "request")
+        assert "return 2" in stage.model.region
+        assert stage.screen.composer.text == ""
+
+
+async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:2]))
+    pane = stage.screen.pane
+    assert pane.following
+    await stage.press("g")
+    assert not pane.following
+    top = pane.top
+    await stage.stream("".join(NEW_COUNT[2:]))
+    assert pane.top == top
+    assert pane.cursor == 0
+    await stage.press("f")
+    assert pane.following
+
+
+async def test_escape_only_closes(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT[:2]))
+    for _ in range(4):
+        await stage.press("escape")
+    assert stage.session.state == "streaming"
+    await stage.press("i")
+    await stage.type("half a thought")
+    await stage.press("escape")
+    assert stage.screen.composer.text == "half a thought"
+    assert stage.session.state == "streaming"
+
+
+async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
+    await stage.press("ctrl+c")
+    assert "again quits" in stage.notice
+    assert not stage.app._exit  # noqa: SLF001
+    await stage.press("ctrl+c")
+    assert stage.app._exit  # noqa: SLF001
+
+
+async def test_history_and_newline_in_the_composer(stage: Stage) -> None:
+    await start(stage)
+    stage.model.give("".join(NEW_COUNT))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn is not None, "end")
+    await stage.press("i", "up")
+    assert stage.screen.composer.text == "rename total in count"
+    await stage.press("ctrl+j")
+    assert stage.screen.composer.text == "rename total in count\n"
+
+
+async def test_search_marks_and_walks(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("slash")
+    await stage.type("total")
+    await stage.press("enter")
+    pane = stage.screen.pane
+    assert pane.cursor == 7
+    assert sorted(pane.found) == [7, 10, 11, 12]
+    await stage.press("n")
+    assert pane.cursor == 10
+    await stage.press("N", "N")
+    assert pane.cursor == 12
+    await stage.press("escape")
+    assert not pane.found
+
+
+async def test_copy_gives_code_without_the_gutter(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("j", "j", "j", "j", "j", "v", "j", "y")
+    assert stage.app.clipboard == 'def count(items):\n    """Count the items that are true."""\n'
+    assert stage.screen.pane.anchor is None
+
+
+async def test_every_action_of_the_palette_exists(stage: Stage) -> None:
+    from midstream.tui.keymap import ACTIONS
+
+    missing = [a.call for a in ACTIONS if not callable(getattr(stage.screen, f"action_{a.call}", None))]
+    assert not missing
+
+
+async def test_palette_runs_an_action(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("colon")
+    await stage.type("last row")
+    await stage.press("enter")
+    view = stage.screen.view
+    assert view is not None
+    await stage.until(lambda: stage.screen.pane.cursor == view.size - 1, "last row")
+
+
+async def test_help_opens_and_closes(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("question_mark")
+    assert stage.app.screen is not stage.screen
+    await stage.press("escape")
+    assert stage.app.screen is stage.screen
+
+
+async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    before = stage.app.palette.name
+    await stage.press("T", "down")
+    await stage.until(lambda: stage.app.palette.name != before, "preview")
+    await stage.press("escape")
+    await stage.until(lambda: stage.app.palette.name == before, "given back")
+
+
+async def test_layouts_by_width(project: Path) -> None:
+    async with on_stage(project, size=(160, 48)) as stage:
+        assert stage.screen.rail.display
+        await stage.pilot.resize_terminal(100, 30)
+        await stage.pilot.pause()
+        assert not stage.screen.rail.display
+        await stage.press("escape", "ctrl+e")
+        assert stage.screen.rail.display
+        await stage.press("escape")
+        assert not stage.screen.rail.display
+        await stage.pilot.resize_terminal(60, 18)
+        await stage.pilot.pause()
+        assert stage.screen.has_class("-small")
+        await stage.open("pkg/things.py")
+        assert any("def count" in row for row in stage.rows)
+
+
+async def test_a_file_that_is_no_text_is_one_sentence(stage: Stage, project: Path) -> None:
+    (project / "blob.bin").write_bytes(b"\x00\x01\x02")
+    stage.screen.show_path("blob.bin")
+    await stage.until(lambda: "blob.bin" in stage.notice, "sentence")
+    assert stage.screen.path == ""
+
+
+async def test_control_characters_never_reach_the_terminal(stage: Stage, project: Path) -> None:
+    (project / "evil.py").write_text("x = '\x1b[31m\u202e'\n\ty = 1\n")
+    await stage.open("evil.py")
+    shown = "\n".join(stage.rows)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\u241b[31m" in shown
+    assert "\t" not in shown

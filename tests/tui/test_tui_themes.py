@@ -1,0 +1,76 @@
+"""The shipped themes: complete, legible, and refused with a sentence where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+
+from midstream.resources import themes_dir
+from midstream.tui.themes import DEFAULT_THEME, Palette, ThemeError, load_theme, load_themes
+
+THEMES, ERRORS = load_themes(themes_dir())
+
+
+def contrast(first: Color, second: Color) -> float:
+    """WCAG 2.2 contrast ratio (relative luminance, 1.4.3)."""
+
+    def luminance(color: Color) -> float:
+        parts = [c / 255 for c in color.rgb]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_eight_or_more_load_and_none_fails() -> None:
+    assert not ERRORS
+    assert len(THEMES) >= 8
+    assert DEFAULT_THEME in THEMES
+    assert any(palette.ansi for palette in THEMES.values())
+    assert sum(not palette.dark for palette in THEMES.values()) >= 2
+
+
+@pytest.mark.parametrize("palette", [p for p in THEMES.values() if not p.ansi], ids=lambda p: p.name)
+def test_text_is_legible_on_everything_it_stands_on(palette: Palette) -> None:
+    poor = {name: round(contrast(text, ground), 2) for name, text, ground in palette.text_pairs()}
+    assert {name: ratio for name, ratio in poor.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("palette", list(THEMES.values()), ids=lambda p: p.name)
+def test_textual_takes_every_theme(palette: Palette) -> None:
+    theme = palette.to_textual()
+    assert theme.to_color_system().generate()["background"]
+    assert theme.variables["ms-accent"] == theme.accent
+    assert palette.token_styles["comment"].italic
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('accent = "#7fb4ff"', 'accent = "blueish"'), "accent"),
+        (('accent = "#7fb4ff"', ""), "no colour for accent"),
+        (("[syntax]", "[syntaxes]"), "syntax"),
+        (("[colors]", '[colors]\nsparkle = "#ffffff"'), "sparkle"),
+        (("dark = true", "dark = true\nshiny = 1"), "shiny"),
+        (("dark = true", "dark = "), "cannot be read"),
+    ],
+)
+def test_a_broken_theme_is_named(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    text = (themes_dir() / "midnight.toml").read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(*change))
+    with pytest.raises(ThemeError, match=complaint) as caught:
+        load_theme(path)
+    assert "mine.toml" in str(caught.value)
+    themes, errors = load_themes(themes_dir(), tmp_path)
+    assert "mine" not in themes
+    assert len(errors) == 1
+
+
+def test_a_theme_of_the_user_replaces_the_shipped_one(tmp_path: Path) -> None:
+    text = (themes_dir() / "midnight.toml").read_text().replace("Midnight", "Mine")
+    (tmp_path / "midnight.toml").write_text(text)
+    assert load_themes(themes_dir(), tmp_path)[0]["midnight"].label == "Mine"

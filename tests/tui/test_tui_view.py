@@ -1,0 +1,113 @@
+"""Which rows the code pane has, for any stream and any decisions."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.edits.documents import SourceText
+from midstream.edits.hunks import HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.tui.diff.view import FileView, Look
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "d = 1", "", "    return x", "e"]), max_size=14)
+
+
+def view_of(lines: list[str]) -> tuple[FileProposal, HunkStore, FileView]:
+    base = SourceText.from_bytes("".join(f"{line}\n" for line in lines).encode())
+    hunks = HunkStore()
+    proposal = FileProposal("f.py", base, hunks)
+    return proposal, hunks, FileView(proposal, hunks)
+
+
+def rows(view: FileView) -> list:
+    view.refresh()
+    shown = [view.row(y) for y in range(view.size)]
+    assert None not in shown
+    return shown
+
+
+@given(LINES, LINES, st.data())
+@settings(max_examples=150, deadline=None)
+def test_rows_hold_both_texts_at_every_moment(old: list[str], new: list[str], data: st.DataObject) -> None:
+    proposal, hunks, view = view_of([*old, "tail"])
+    start = data.draw(st.integers(0, len(old)))
+    stop = data.draw(st.integers(start, len(old)))
+    proposal.begin(start, stop)
+    text = "".join(f"{line}\n" for line in new)
+    at = 0
+    while at < len(text):
+        step = data.draw(st.integers(1, 9))
+        proposal.feed(text[at : at + step])
+        at += step
+        shown = rows(view)
+        assert [r.text for r in shown if r.look in (Look.CONTEXT, Look.DELETED, Look.UNREAD)] == list(
+            proposal.base.lines
+        )
+    proposal.finish()
+    shown = rows(view)
+    assert [r.text for r in shown if r.look is not Look.DELETED] == [*old[:start], *new, *old[stop:], "tail"]
+    numbers = [r.new for r in shown if r.look is not Look.DELETED]
+    assert numbers == list(range(len(numbers)))
+    assert [r.old for r in shown if r.look is not Look.ADDED] == list(range(len(proposal.base.lines)))
+    for first, last, hunk in view.places():
+        assert [view.row(y).hunk.id for y in range(first, last)] == [hunk.id] * (last - first)
+        assert [view.row(y).offset for y in range(first, last)] == list(range(last - first))
+    for hunk in list(hunks):
+        if hunk.decidable:
+            hunks.reject(hunk.id) if data.draw(st.booleans()) else hunks.accept(hunk.id)
+    shown = rows(view)
+    folds = sum(r.look is Look.FOLDED_HUNK for r in shown)
+    assert folds == sum(h.state == "rejected" for h in hunks)
+    composed = proposal.composed().lines
+    for y, row in enumerate(shown):
+        if row.look is Look.CONTEXT:
+            assert composed[view.written_at(y)] == row.text
+            assert view.to_base(view.to_written(row.old)) == row.old
+
+
+def test_walking_visits_every_undecided_hunk_once() -> None:
+    proposal, hunks, view = view_of([f"line {n}" for n in range(30)])
+    proposal.begin(0, 30)
+    proposal.feed("".join(f"line {n}\n" if n % 5 else f"changed {n}\n" for n in range(30)))
+    proposal.finish()
+    rows(view)
+    seen = []
+    y = view.next_hunk(-1, undecided=True)
+    while y is not None:
+        seen.append(view.hunk_at(y).id)
+        y = view.next_hunk(y, undecided=True)
+    assert seen == [h.id for h in hunks.for_path("f.py")]
+    hunks.accept(seen[1])
+    assert view.next_hunk(view.rows_of(seen[0])[0], undecided=True) == view.rows_of(seen[2])[0]
+    assert view.next_hunk(view.rows_of(seen[2])[0], forward=False) == view.rows_of(seen[1])[0]
+
+
+def test_folding_hides_what_is_far_from_changes() -> None:
+    proposal, _, view = view_of([f"line {n}" for n in range(100)])
+    proposal.begin(40, 60)
+    proposal.feed("".join(f"line {n}\n" if n != 50 else "new\n" for n in range(40, 60)))
+    proposal.finish()
+    view.folded = True
+    shown = rows(view)
+    assert [r.text for r in shown if r.look is Look.FOLDED_CONTEXT] == [
+        "47 unchanged lines",
+        "46 unchanged lines",
+    ]
+    assert view.size == 100 + 1 - 47 - 46 + 2
+
+
+def test_lines_and_rows_lead_to_each_other_across_a_large_file() -> None:
+    proposal, _, view = view_of([f"line {n}" for n in range(50_000)])
+    proposal.begin(100, 120)
+    proposal.feed("".join(f"other {n}\n" for n in range(100, 140)))
+    proposal.finish()
+    before = time.perf_counter()
+    view.refresh()
+    for line in range(0, 50_000, 997):
+        assert view.row(view.row_of_base(line)).old == line
+        row = view.row(view.row_of_line(line))
+        assert row.new == line
+    assert time.perf_counter() - before < 1.0
