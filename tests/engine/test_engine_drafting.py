@@ -1,11 +1,11 @@
-"""Drafts: following a source, finding it again, falling back on the prompt, lengths."""
+"""Drafts: following a text, finding it again, repeating replacements, lengths."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.engine.drafting import CopyPointer, Drafter
+from midstream.engine.drafting import Drafter
 
 
 def replay(drafter: Drafter, output: list[int]) -> tuple[int, int]:
@@ -27,62 +27,77 @@ def test_a_copy_takes_few_runs() -> None:
     source = list(range(100, 200))
     runs, accepted = replay(Drafter(source, [1, 2, 3]), source)
     assert accepted == 100 - runs
-    # 4, 8, then 16 drafted tokens and the model's own one each: 5 + 9 + 6 * 17 > 100.
+    # 3, 7, 15, then 16 drafted tokens and the model's own one each: 4 + 8 + 16 + 5 * 17 > 100.
     assert runs == 8
 
 
-def test_the_length_doubles_and_falls_back() -> None:
+def test_the_length_grows_and_falls() -> None:
     drafter = Drafter(list(range(60)), [99], first=2, most=8)
     assert drafter.propose(50) == [0, 1]
     drafter.learn(2, 2, [0, 1, 2])
-    assert len(drafter.propose(50)) == 4
-    drafter.learn(4, 4, [3, 4, 5, 6, 7])
+    assert drafter.propose(50) == [3, 4, 5, 6, 7]
+    drafter.learn(5, 5, [3, 4, 5, 6, 7, 8])
     assert len(drafter.propose(50)) == 8
-    drafter.learn(8, 3, [8, 9, 10, 77])
-    # The model left the source; its next token brings it back.
-    drafter.learn(0, 0, [12])
-    assert drafter.propose(50) == [13, 14]
+    drafter.learn(8, 4, [9, 10, 11, 12, 77])
+    assert len(drafter.propose(50)) == 4
+    drafter.learn(4, 0, [78])
+    drafter.learn(0, 0, [15])
+    assert drafter.propose(50) == [16]
 
 
 def test_insertion_replacement_and_deletion_are_followed() -> None:
     source = list(range(100, 160))
     output = [*source[:10], 1, 2, 3, *source[10:20], 4, *source[21:30], *source[40:]]
     runs, accepted = replay(Drafter(source, []), output)
-    assert accepted > 0.7 * len(output)
+    assert accepted > 0.6 * len(output)
     assert runs < 0.4 * len(output)
 
 
-def test_the_nearest_of_equal_matches_is_taken() -> None:
-    pointer = CopyPointer([5, 6, 7, 5, 6, 8, 5, 6, 9], 0)
-    output: list[int] = []
-    for token in (5, 6, 7, 1, 5, 6):
-        output.append(token)
-        pointer.follow(output)
-    assert pointer.at == 5
-    for token in (2, 6):
-        output.append(token)
-        pointer.follow(output)
-    assert pointer.at == 5
+def test_a_replacement_is_repeated() -> None:
+    source = [10, 50, 11, 12, 50, 13, 50, 14, 15]
+    drafter = Drafter(source, [], first=8)
+    drafter.learn(8, 1, [10, 60])
+    # One replacement may be chance; the text goes on behind it.
+    assert drafter.propose(1) == [11]
+    drafter.learn(1, 1, [11, 12])
+    assert drafter.propose(9) == [60, 13, 60, 14, 15]
 
 
 def test_a_longer_match_beats_a_nearer_one() -> None:
-    pointer = CopyPointer([1, 2, 3, 4, 50, 51, 52, 4, 60], 6)
-    output = [9]
-    for token in (1, 2, 3, 4):
-        output.append(token)
-        pointer.follow(output)
-    assert pointer.at == 4
+    text = [1, 2, 3, 4, 50, 51, 52, 4, 60, 61]
+    drafter = Drafter(text, [], first=1)
+    replay(drafter, [1, 2, 3, 4, 50, 51, 52, 4, 60])
+    replay(drafter, [90, 91, 2, 3, 4])
+    assert drafter.propose(1) == [50]
 
 
-def test_the_prompt_helps_inside_a_changed_line() -> None:
-    # Anchors 1..4 make the source; the prompt holds each anchor with its line's tokens.
-    prompt = [90, 1, 20, 21, 22, 23, 24, 2, 30, 31, 3, 40, 4, 91]
-    drafter = Drafter([1, 2, 3, 4], prompt)
-    drafter.learn(0, 0, [1, 20])
-    # Behind "1 20" the prompt goes on with the line, then the source with its next anchors.
-    assert drafter.propose(16) == [21, 22, 23, 24]
-    drafter.learn(4, 4, [21, 22, 23, 24, 2])
-    assert drafter.propose(16) == [3, 4]
+def test_the_nearest_of_equal_matches_is_taken() -> None:
+    drafter = Drafter([5, 6, 7, 5, 6, 8, 5, 6, 9], [], first=1)
+    replay(drafter, [5, 6, 7, 1, 2, 5, 6])
+    assert drafter.propose(1) == [8]
+
+
+PROMPT = [90, 1, 20, 21, 22, 2, 30, 31, 20, 3, 40, 4, 20, 41, 5, 91]
+"""Anchors 1 to 5 with the tokens of their lines between them."""
+
+
+def test_unchanged_lines_are_their_anchors() -> None:
+    drafter = Drafter([1, 2, 3, 4, 5], PROMPT, first=9)
+    assert drafter.propose(9) == [1, 2, 3, 4, 5]
+
+
+def test_inside_a_changed_line_the_line_is_drafted() -> None:
+    drafter = Drafter([1, 2, 3, 4, 5], PROMPT, first=9)
+    drafter.learn(9, 1, [1, 20])
+    # Behind the end of the line the output is expected to skip lines again.
+    assert drafter.propose(9) == [21, 22, 2, 3, 4, 5]
+
+
+def test_lines_with_a_replaced_token_are_drafted_in_full() -> None:
+    drafter = Drafter([1, 2, 3, 4, 5], PROMPT, first=12)
+    # 20 became 70 in the first line, and what follows it stayed.
+    drafter.learn(12, 1, [1, 70, 21])
+    assert drafter.propose(12) == [22, 2, 30, 31, 70, 3, 4, 70, 41, 5]
 
 
 def test_room_is_respected() -> None:
@@ -103,6 +118,15 @@ def test_nothing_to_go_by() -> None:
     st.lists(st.integers(0, 9), max_size=40),
     st.lists(st.integers(0, 9), min_size=1, max_size=60),
 )
-def test_any_output_comes_through(source: list[int], prompt: list[int], output: list[int]) -> None:
-    runs, accepted = replay(Drafter(source, prompt), output)
+def test_any_output_comes_through(draft: list[int], prompt: list[int], output: list[int]) -> None:
+    runs, accepted = replay(Drafter(draft, prompt), output)
     assert runs + accepted == len(output)
+
+
+@given(st.data())
+def test_any_selection_of_the_prompt_can_be_a_draft(data: st.DataObject) -> None:
+    prompt = data.draw(st.lists(st.integers(0, 99), min_size=1, max_size=40, unique=True))
+    chosen = data.draw(st.lists(st.sampled_from(range(len(prompt))), min_size=1, unique=True))
+    draft = [prompt[place] for place in sorted(chosen)]
+    runs, accepted = replay(Drafter(draft, prompt, first=99, most=99), draft)
+    assert (runs, accepted) == (1, len(draft) - 1)

@@ -1,118 +1,75 @@
-"""Drafts for speculative decoding: which tokens the model will probably write next, taken from text
-at hand.
+"""Drafts for speculative decoding: tokens that the model will probably write, from text at hand.
 
-An edit mostly repeats its source, so the best guess is the source behind a pointer. When the model
-departs from it, the pointer is set anew behind the longest run of tokens that both share, nearest
-to where it was. While the source has nothing to offer, the prompt is searched in the same way.
-Nothing here touches the model: a wrong draft costs time, never text.
+An edit mostly repeats its source, so the best guess is the source behind a pointer. Where the model
+departs from it, a replaced token is assumed first (and guessed again wherever the old one comes
+up); if that fails, the pointer is set anew behind the longest run of tokens that output and text
+share, nearest to where it was. Nothing here touches the model: a wrong draft costs time, never
+text.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 LONGEST_MATCH = 4
-"""Longest run of tokens that is looked up to set a pointer anew."""
+"""Longest run of tokens that is looked up to set the pointer anew."""
 
-
-class CopyPointer:
-    """A place in a text that the output follows.
-
-    Attributes:
-        at: index of the token expected next; None when the output left the text.
-    """
-
-    def __init__(self, text: Sequence[int], at: int | None, shortest: int = 1) -> None:
-        """Follow `text` from `at` on; matches of less than `shortest` tokens do not count."""
-        self.text = list(text)
-        self.at = at
-        self._last = at or 0
-        self._shortest = shortest
-        self._places: dict[int, list[int]] = defaultdict(list)
-        for index, token in enumerate(self.text):
-            self._places[token].append(index)
-
-    def occurrences(self, token: int) -> int:
-        """Return how often a token occurs in the text."""
-        return len(self._places.get(token, ()))
-
-    def place(self, token: int) -> int:
-        """Return the first index of a token that occurs."""
-        return self._places[token][0]
-
-    def follow(self, output: Sequence[int]) -> None:
-        """Move with the last token of the output; look for a new place if it was not expected."""
-        token = output[-1]
-        if self.at is not None and self.at < len(self.text) and self.text[self.at] == token:
-            self.at += 1
-            self._last = self.at
-            return
-        self.at = self._resync(output)
-        if self.at is not None:
-            self._last = self.at
-
-    def _resync(self, output: Sequence[int]) -> int | None:
-        """Return the index behind the longest match with the output's end, the nearest one.
-
-        A match at the very end of the text leads nowhere and does not count.
-        """
-        best: tuple[int, int] | None = None
-        found: int | None = None
-        for index in self._places.get(output[-1], ()):
-            if index + 1 == len(self.text):
-                continue
-            length = 1
-            while (
-                length < LONGEST_MATCH
-                and length < len(output)
-                and index >= length
-                and self.text[index - length] == output[-1 - length]
-            ):
-                length += 1
-            rank = (length, -abs(index + 1 - self._last))
-            if length >= self._shortest and (best is None or rank > best):
-                best, found = rank, index + 1
-        return found
+NEAR = 12
+"""A single token that is not unique sets the pointer anew only so near to its last place."""
 
 
 class Drafter:
     """Proposes the next tokens and learns from what became of them.
 
-    The draft length starts at `first`, doubles while drafts are taken whole and falls back on a
-    miss.
+    The text is the prompt, with the draft's tokens found in it. Stretches of the prompt between two
+    draft tokens are skipped, because the draft says that the output will, unless something in them
+    has been replaced before: a line that contains a renamed name will be written out.
     """
 
     def __init__(
-        self, source: Sequence[int], prompt: Sequence[int], *, first: int = 4, most: int = 16
+        self, draft: Sequence[int], prompt: Sequence[int], *, first: int = 3, most: int = 16
     ) -> None:
-        """Draft from a source that the output is expected to repeat, else from the prompt."""
-        self._source = CopyPointer(source, 0 if source else None)
-        self._prompt = CopyPointer(prompt, None, shortest=2)
+        """Start in front of the draft.
+
+        Args:
+            draft: what the output would be if nothing changed; may be empty.
+            prompt: what the model reads.
+            first: tokens proposed at the start, and at least after a draft was taken in part.
+            most: tokens proposed at most; the number doubles while drafts are taken whole and falls
+                to one when nothing of a draft is taken.
+        """
+        self._text, places = _lay_out(draft, prompt)
+        self._at: int | None = places[0] if places else None
+        self._end = places[-1] + 1 if places else len(self._text)
+        self._skips = {a + 1: b for a, b in pairwise(places) if b > a + 1}
+        # Where a draft token stands that the draft has once: it can mean no other place.
+        counts = Counter(draft)
+        self._landmarks = {place for place in places if counts[self._text[place]] == 1}
+        self._last = self._at or 0
         self._first = first
         self._most = most
         self._length = first
-        # The last few tokens are all that a match looks at.
-        self._output: list[int] = list(prompt[-LONGEST_MATCH:])
+        self._output: list[int] = []
+        self._swaps: dict[int, int] = {}
+        self._doubt: tuple[int, int] | None = None
+        self._index: dict[int, list[int]] = defaultdict(list)
+        for place, token in enumerate(self._text):
+            self._index[token].append(place)
 
     def propose(self, room: int) -> list[int]:
         """Return up to `room` tokens, fewer or none where there is nothing to go by."""
-        length = min(self._length, room)
-        if self._source.at is not None and self._source.at < len(self._source.text):
-            return self._source.text[self._source.at : self._source.at + length]
-        if self._prompt.at is None:
-            return []
-        return self._from_prompt(self._prompt.at, length)
-
-    def _from_prompt(self, at: int, length: int) -> list[int]:
-        """Copy from the prompt up to a token with one place in the source; go on from there."""
         draft: list[int] = []
-        for index in range(at, min(at + length, len(self._prompt.text))):
-            token = self._prompt.text[index]
-            draft.append(token)
-            if self._source.occurrences(token) == 1:
-                place = self._source.place(token) + 1
-                return draft + self._source.text[place : place + length - len(draft)]
+        at = self._at
+        while at is not None and len(draft) < min(self._length, room):
+            at = self._next(at)
+            if at >= len(self._text):
+                break
+            draft.append(self._swaps.get(self._text[at], self._text[at]))
+            at += 1
+            if at == self._end:
+                break
         return draft
 
     def learn(self, proposed: int, accepted: int, output: Sequence[int]) -> None:
@@ -123,11 +80,98 @@ class Drafter:
             accepted: how many of them the model agreed with.
             output: the tokens that the run produced (the accepted ones and the model's own next).
         """
-        if proposed:
-            whole = accepted == proposed
-            self._length = min(2 * self._length, self._most) if whole else self._first
+        if proposed and accepted == proposed:
+            self._length = min(2 * self._length + 1, self._most)
+        elif proposed:
+            self._length = max(self._first, accepted) if accepted else 1
         for token in output:
             self._output.append(token)
-            self._source.follow(self._output)
-            self._prompt.follow(self._output)
+            self._follow(token)
         del self._output[:-LONGEST_MATCH]
+
+    def _next(self, at: int) -> int:
+        """Return where the token expected at a place stands: behind a stretch that is left out."""
+        end = self._skips.get(at)
+        if end is None or (self._swaps and not self._swaps.keys().isdisjoint(self._text[at:end])):
+            return at
+        return end
+
+    def _follow(self, token: int) -> None:
+        """Move the pointer with a token of the output."""
+        at = self._at
+        if at is not None:
+            for place in (self._next(at), at, self._skips.get(at, at)):
+                if place < len(self._text) and self._is(token, place):
+                    self._settle(place + 1, confirmed=True)
+                    return
+        length, place = self._match()
+        lost = at is None or self._doubt is not None
+        sure = length > 1 or (place is not None and place - 1 in self._landmarks)
+        if place is not None and (sure or (lost and abs(place - self._last) <= NEAR)):
+            self._settle(place, confirmed=False)
+        elif at is not None and not lost and at < len(self._text):
+            self._doubt = (self._text[at], token)
+            self._at = self._last = at + 1
+        else:
+            self._at = self._doubt = None
+
+    def _is(self, token: int, place: int) -> bool:
+        expected = self._text[place]
+        return token == expected or token == self._swaps.get(expected)
+
+    def _settle(self, at: int, *, confirmed: bool) -> None:
+        """Set the pointer; if the text went on as expected, the assumed replacement is one."""
+        if confirmed and self._doubt:
+            self._swaps[self._doubt[0]] = self._doubt[1]
+        self._doubt = None
+        self._at = self._last = at
+
+    def _match(self) -> tuple[int, int | None]:
+        """Return length and end of the text's longest match with the output's end, the nearest one.
+
+        A match at the very end of the text leads nowhere and does not count.
+        """
+        output = self._output
+        best, found = (0, 0), None
+        for place in self._index[output[-1]]:
+            if place + 1 == len(self._text):
+                continue
+            length = 1
+            while (
+                length < min(LONGEST_MATCH, len(output), place + 1)
+                and self._text[place - length] == output[-1 - length]
+            ):
+                length += 1
+            rank = (length, -abs(place + 1 - self._last))
+            if found is None or rank > best:
+                best, found = rank, place + 1
+        return best[0], found
+
+
+def _lay_out(draft: Sequence[int], prompt: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the text to copy from and where in it the draft's tokens stand, in order.
+
+    The draft may be a stretch of the prompt, or a selection of its tokens (line anchors, say), each
+    of them once; anything else is put in front of the prompt.
+    """
+    size = len(draft)
+    for start, token in enumerate(prompt):
+        if size and token == draft[0] and list(prompt[start : start + size]) == list(draft):
+            return list(prompt), list(range(start, start + size))
+    if len(set(draft)) == size:
+        places: list[int] = []
+        for token in draft:
+            place = _find(prompt, token, places[-1] + 1 if places else 0)
+            if place is None:
+                break
+            places.append(place)
+        if len(places) == size:
+            return list(prompt), places
+    return [*draft, *prompt], list(range(size))
+
+
+def _find(tokens: Sequence[int], token: int, start: int) -> int | None:
+    for place in range(start, len(tokens)):
+        if tokens[place] == token:
+            return place
+    return None

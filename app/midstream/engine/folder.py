@@ -43,14 +43,9 @@ class ModelFolderError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How many tokens are proposed at once.
+    """How many tokens are proposed at once; see `drafting.Drafter`."""
 
-    Attributes:
-        first: length of the first draft, and of the one after a miss.
-        most: upper limit; the length doubles while drafts are taken whole.
-    """
-
-    first: int = 4
+    first: int = 3
     most: int = 16
 
 
