@@ -36,7 +36,7 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         [model]
         folder = "~/models/edit"
         threads = 4
-        provider = "wafer"
+        provider = "cuda"
         """,
     )
     assert settings == Settings(
@@ -50,7 +50,7 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         endpoint_token_env="OPENAI_API_KEY",
         model=Path("~/models/edit").expanduser(),
         threads=4,
-        provider="wafer",
+        provider="cuda",
     )
 
 

@@ -20,7 +20,6 @@ from midstream.errors import UsageError
 
 LAYOUTS = ("auto", "unified", "split")
 KEY_PRESETS = ("default", "git", "vim", "emacs")
-PROVIDERS = ("cpu", "wafer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,10 @@ class Settings:
             to use instead of the built-in server.
         endpoint_model: Model name to ask that endpoint for.
         endpoint_token_env: Name of the environment variable that holds its token.
-        model: Model folder for the built-in server; ``None`` is the shipped model.
+        model: Model of the built-in server, a folder or the name of an installed one; ``None`` is
+            the shipped model.
         threads: Threads for the built-in server; ``None`` lets it choose.
-        provider: Execution provider of the built-in server: ``cpu`` or ``wafer``.
+        provider: Execution provider of the built-in server, such as ``cpu`` or ``cuda``.
     """
 
     theme: str | None = None
@@ -63,6 +63,27 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     import platformdirs
 
     return platformdirs.user_config_path("midstream") / "config.toml"
+
+
+def model_places() -> tuple[Path, ...]:
+    """Folders whose sub-folders are installed models: the person's own, then the shipped ones."""
+    import platformdirs
+
+    from midstream.resources import models_dir
+
+    return platformdirs.user_data_path("midstream") / "models", models_dir()
+
+
+def find_model(chosen: Path) -> Path:
+    """The folder of a model that was named by folder or by the name of an installed one.
+
+    A path that is neither comes back as it is; whoever loads it says that it is missing.
+    """
+    if not chosen.exists() and len(chosen.parts) == 1:
+        for place in model_places():
+            if (place / chosen).is_dir():
+                return place / chosen
+    return chosen
 
 
 def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -134,9 +155,9 @@ def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings
             for name, item in cast("dict[str, Any]", value).items():
                 if name not in inner:
                     _unknown(f"{key}.{name}", [f"{key}.{known}" for known in inner], where)
-                changes[inner[name]] = _checked(inner[name], item, f"{where}: {key}.{name}")
+                changes[inner[name]] = checked(inner[name], item, f"{where}: {key}.{name}")
         elif key in _TOP_LEVEL:
-            changes[key] = _checked(key, value, f"{where}: {key}")
+            changes[key] = checked(key, value, f"{where}: {key}")
         else:
             known = [*_TOP_LEVEL, *_TABLES, "projects"]
             known += [f"{name}.{item}" for name, inner in _TABLES.items() for item in inner]
@@ -156,7 +177,7 @@ def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settin
             value = _BOOLEANS.get(text.strip().lower(), text)
         elif field.name == "threads" and text.strip().isdigit():
             value = int(text)
-        changes[field.name] = _checked(field.name, value, variable)
+        changes[field.name] = checked(field.name, value, variable)
     return replace(settings, **changes)
 
 
@@ -174,7 +195,17 @@ def _unknown(key: str, known: list[str], where: str) -> None:
     raise UsageError(f'{where}: there is no setting "{key}"; {hint}')
 
 
-def _checked(name: str, value: object, where: str) -> object:
+def checked(name: str, value: object, where: str) -> object:
+    """A value as the setting ``name`` takes it.
+
+    Args:
+        name: A field of ``Settings``.
+        value: What somebody wrote.
+        where: What to call the place it was written.
+
+    Raises:
+        UsageError: The setting does not take it.
+    """
     return _CHECKS[name](value, where)
 
 
@@ -229,5 +260,5 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "endpoint_token_env": _text,
     "model": _folder,
     "threads": _count,
-    "provider": _one_of(PROVIDERS),
+    "provider": _text,
 }

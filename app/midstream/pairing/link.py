@@ -178,9 +178,11 @@ class Link:
 
     async def _start_server(self) -> Endpoint:
         from midstream.serving.embedded import EmbeddedServer
+        from midstream.settings import find_model
 
+        chosen = self._settings.model
         server = EmbeddedServer(
-            self._settings.model,
+            None if chosen is None else find_model(chosen),
             self._replay,
             self._settings.threads,
             self._settings.provider,

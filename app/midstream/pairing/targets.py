@@ -30,7 +30,8 @@ class TargetUnclearError(UserError):
         candidates: Dotted names (or ``path: name``) that could be meant, best first.
     """
 
-    code = "target_unclear"
+    code = "target-unclear"
+    exit_code = 2
 
     def __init__(self, question: str, candidates: tuple[str, ...] = ()) -> None:
         super().__init__(question)

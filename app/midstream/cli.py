@@ -1,0 +1,206 @@
+"""The command line: ``midstream [PATH]`` opens the screen, ``midstream COMMAND`` does one thing.
+
+Nothing is imported before it is needed: ``--help`` loads neither a model runtime nor the screen.
+Errors are one sentence on standard error (an object on standard output with ``--json``); exit codes
+are 0 done, 1 the answer is no, 2 bad usage, 3 endpoint or model unavailable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from midstream import __version__
+from midstream.errors import UsageError, UserError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl+C, as shells have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and where it lives.
+
+    Attributes:
+        name: What is typed.
+        summary: One line for the list of commands.
+        module: Module with ``add_arguments(parser)`` and ``run(options) -> int``.
+        function: Instead of these, a function of ``module`` that takes the arguments as a list.
+    """
+
+    name: str
+    summary: str
+    module: str
+    function: str = ""
+
+
+COMMANDS = (
+    Command("demo", "try it on a throw-away copy of a small project", "midstream.cli", "demo"),
+    Command("edit", "one instruction without the screen", "midstream.commands.edit"),
+    Command("serve", "the model server alone", "midstream.commands.serve"),
+    Command("models", "list, inspect, check and add models", "midstream.commands.models"),
+    Command("doctor", "what works on this machine, and what to do", "midstream.commands.doctor"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are ours."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of leaving.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{message[:1].upper()}{message[1:]}; see `{self.prog} --help`.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        _report(error, as_json="--json" in arguments)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("midstream: stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; Python must not try to flush again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _report(error: UserError, *, as_json: bool) -> None:
+    if as_json:
+        value: dict[str, Any] = {"code": error.code, "message": str(error)}
+        candidates = getattr(error, "candidates", ())
+        if candidates:
+            value["candidates"] = list(candidates)
+        print(json.dumps({"error": value}, ensure_ascii=False))
+    else:
+        print(f"midstream: {error}", file=sys.stderr)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    command = next((c for c in COMMANDS if arguments[:1] == [c.name]), None)
+    if command is None:
+        return screen(arguments)
+    rest = arguments[1:]
+    if command.function:
+        function: Callable[[list[str]], int] = getattr(
+            import_module(command.module), command.function
+        )
+        return function(rest)
+    module = import_module(command.module)
+    parser = Parser(
+        prog=f"midstream {command.name}", description=(module.__doc__ or "").partition("\n\n")[0]
+    )
+    module.add_arguments(parser)
+    return module.run(parser.parse_args(rest))
+
+
+def screen(arguments: list[str]) -> int:
+    """``midstream [PATH]``: the screen on a folder or file.
+
+    Raises:
+        UserError: The path, the settings or the session cannot be used.
+    """
+    from midstream.commands.common import add_model_options, with_options
+
+    width = max(len(command.name) for command in COMMANDS)
+    listed = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
+    parser = Parser(
+        prog="midstream",
+        description="A terminal pair programmer: decide hunks while the model is still writing.",
+        epilog=f"commands:\n{listed}\n\n`midstream COMMAND --help` explains one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder or file")
+    parser.add_argument("--resume", action="store_true", help="take up the last session here")
+    parser.add_argument("--version", action="version", version=f"midstream {__version__}")
+    add_model_options(parser)
+    _check_command(arguments)
+    options = parser.parse_args(arguments)
+    from midstream.settings import load_settings
+
+    path = Path(options.path)
+    settings = with_options(load_settings(path), options)
+    journal = _last_journal(path) if options.resume else None
+    _check_terminal()
+    from midstream.tui.app import run_app
+
+    return run_app(path, settings, resume=journal, replay=options.replay)
+
+
+def demo(arguments: list[str]) -> int:
+    """``midstream demo``: the screen on a throw-away copy of the example project.
+
+    Raises:
+        UserError: The settings or the session cannot be used.
+    """
+    from midstream.commands.common import add_model_options, with_options
+
+    parser = Parser(
+        prog="midstream demo",
+        description="Try Midstream on a throw-away copy of a small project.",
+    )
+    add_model_options(parser)
+    options = parser.parse_args(arguments)
+    from midstream.demo import make_demo
+    from midstream.settings import load_settings
+
+    settings = with_options(load_settings(), options)
+    _check_terminal()
+    from midstream.tui.app import run_app
+
+    info = make_demo()
+    try:
+        return run_app(info.root, settings, demo=info, replay=options.replay)
+    finally:
+        print(f"The copy you worked on is {info.root}; delete it when you like.")
+
+
+def _check_command(arguments: list[str]) -> None:
+    """Tell a mistyped command from a path.
+
+    Raises:
+        UsageError: The first argument is neither.
+    """
+    first = next((a for a in arguments if not a.startswith("-")), None)
+    if first is None or first != arguments[0] or Path(first).exists():
+        return
+    near = difflib.get_close_matches(first, [c.name for c in COMMANDS], n=1)
+    hint = f'did you mean "midstream {near[0]}"?' if near else "name one that exists."
+    raise UsageError(f"There is no file or folder {first}; {hint}")
+
+
+def _check_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The screen needs a terminal; `midstream edit FILE -m TEXT` works without one."
+        )
+
+
+def _last_journal(path: Path) -> Path:
+    from midstream.workspace.journal import Journal
+    from midstream.workspace.paths import state_dir
+
+    root = path.parent if path.is_file() else path
+    journal = Journal.latest(state_dir(), root)
+    if journal is None:
+        raise UsageError(
+            f"There is no session of {root.resolve()} to resume; start one with `midstream {path}`."
+        )
+    return journal

@@ -1,0 +1,68 @@
+"""Options and output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from midstream.settings import Settings
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Options that choose the model and the server, over the settings."""
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="NAME|FOLDER", help="a model; see `midstream models`")
+    group.add_argument(
+        "--endpoint", metavar="URL", help="a Responses server to use instead of the built-in one"
+    )
+    group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
+    group.add_argument(
+        "--provider", metavar="NAME", help="where the built-in server computes: cpu, cuda, ..."
+    )
+    group.add_argument(
+        "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
+    )
+
+
+def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
+    """The settings with what the command line says instead.
+
+    Raises:
+        UsageError: A value is out of range.
+    """
+    from midstream.settings import checked
+
+    changes: dict[str, object] = {}
+    if options.endpoint is not None:
+        changes["endpoint_url"] = checked("endpoint_url", options.endpoint, "--endpoint")
+        # A token goes to the endpoint it was configured for and nowhere else.
+        if options.endpoint != settings.endpoint_url:
+            changes["endpoint_token_env"] = os.environ.get("MIDSTREAM_ENDPOINT_TOKEN_ENV")
+    if options.model is not None:
+        remote = options.endpoint is not None or settings.endpoint_url is not None
+        name = "endpoint_model" if remote else "model"
+        changes[name] = checked(name, options.model, "--model")
+    if options.threads is not None:
+        changes["threads"] = checked("threads", options.threads, "--threads")
+    if options.provider is not None:
+        changes["provider"] = checked("provider", options.provider, "--provider")
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def print_json(value: object) -> None:
+    """One JSON object on one line, at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def colours() -> bool:
+    """Whether standard output takes colour."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def printable(text: str) -> str:
+    """Text without control characters other than tab and newline, for a terminal."""
+    return "".join(c if c.isprintable() or c in "\t\n" else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,198 @@
+"""``midstream doctor``: what works on this machine, and what to do about what does not.
+
+Every line is something that was tried just now, with the real components.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from midstream.commands.common import print_json, printable
+from midstream.errors import UserError
+from midstream.settings import Settings, config_path, load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was tried.
+
+    Attributes:
+        name: What.
+        ok: Whether it works.
+        detail: What came out; what to do if it does not work.
+        needed: Whether Midstream is of no use without it.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    needed: bool = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--json", action="store_true", help="one JSON object per finding")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Try everything; 1 if something that is needed does not work."""
+    usable = True
+    for finding in examine(Path.cwd()):
+        usable = usable and (finding.ok or not finding.needed)
+        if options.json:
+            print_json(asdict(finding))
+        else:
+            mark = "ok  " if finding.ok else "FAIL" if finding.needed else "note"
+            print(printable(f"{mark}  {finding.name:<12} {finding.detail}"), flush=True)
+    return 0 if usable else 1
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """Try one thing after the other."""
+    version = sys.version.split()[0]
+    yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", True)
+    settings = Settings()
+    try:
+        settings = load_settings(folder)
+        where = config_path()
+        yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not there, fine)'}")
+    except UserError as error:
+        yield Finding("settings", False, str(error), True)
+    yield _terminal()
+    yield _git()
+    yield _state()
+    yield _watch(folder)
+    if settings.endpoint_url is not None:
+        yield _endpoint(settings)
+    else:
+        yield from _model(settings)
+
+
+def _terminal() -> Finding:
+    size = shutil.get_terminal_size()
+    term = os.environ.get("TERM", "")
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    what = f"{term or 'TERM is not set'}, {size.columns}x{size.lines}, {encoding or 'no encoding'}"
+    if term in ("", "dumb"):
+        return Finding("terminal", False, f"{what}; the screen needs a terminal with cursor keys")
+    if encoding != "utf8":
+        return Finding("terminal", False, f'{what}; set a UTF-8 locale, or "ascii = true"')
+    if size.columns < 60 or size.lines < 16:
+        return Finding("terminal", False, f"{what}; 80x24 or more is comfortable")
+    return Finding("terminal", True, what)
+
+
+def _git() -> Finding:
+    program = shutil.which("git")
+    if program is None:
+        return Finding(
+            "git", False, "not found: no branch on screen, checkpoints are kept as copies"
+        )
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return Finding("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
+
+
+def _state() -> Finding:
+    from midstream.workspace.paths import make_private, state_dir
+
+    folder = state_dir()
+    try:
+        make_private(folder)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+    except OSError as error:
+        detail = f"{folder}: {error.strerror}; set MIDSTREAM_STATE_DIR to a folder you can write"
+        return Finding("state", False, detail, True)
+    return Finding("state", True, f"{folder} (journals, checkpoints, server logs)")
+
+
+def _watch(folder: Path) -> Finding:
+    from midstream.workspace.files import Workspace
+    from midstream.workspace.watch import Watcher
+
+    async def mode() -> str:
+        return Watcher(Workspace(folder)).mode
+
+    try:
+        found = asyncio.run(mode())
+    except UserError as error:
+        return Finding("watching", False, str(error))
+    return Finding("watching", found == "native", f"{found}: saves from outside are noticed")
+
+
+def _endpoint(settings: Settings) -> Finding:
+    from midstream.pairing.link import configured_endpoint
+
+    async def reach() -> str:
+        from midstream.responses.client import Client
+
+        endpoint = configured_endpoint(settings)
+        assert endpoint is not None
+        client = Client(endpoint)
+        started = time.perf_counter()
+        try:
+            await client.connect()
+        finally:
+            await client.close()
+        return f"{endpoint.url} answers in {(time.perf_counter() - started) * 1000:.0f} ms"
+
+    try:
+        return Finding("endpoint", True, asyncio.run(reach()), True)
+    except UserError as error:
+        return Finding("endpoint", False, str(error), True)
+
+
+_SAMPLE = """\
+def total(values):
+    result = 0
+    for v in values:
+        result += v
+    return result
+"""
+
+
+def _model(settings: Settings) -> Iterator[Finding]:
+    """One real edit with the configured model, in a throw-away folder."""
+    from midstream.pairing.headless import Job, NothingToChangeError, run_job
+
+    sink = _Quiet()
+    with tempfile.TemporaryDirectory(prefix="midstream-doctor-") as folder:
+        (Path(folder) / "sample.py").write_text(_SAMPLE, encoding="utf-8")
+        job = Job(Path(folder), "sample.py", "rename `result` to `amount` in total")
+        started = time.perf_counter()
+        try:
+            outcome = asyncio.run(run_job(job, sink, settings=settings))
+            rate = outcome.tokens_per_second
+            pace = f", {rate:,.0f} tokens/s" if rate else ""
+            detail = f"{sink.model}: a sample edit in {time.perf_counter() - started:.1f} s{pace}"
+            yield Finding("model", True, detail, True)
+        except NothingToChangeError:
+            detail = f"{sink.model} runs, but leaves the sample edit out; try another model"
+            yield Finding("model", False, detail)
+        except UserError as error:
+            yield Finding("model", False, str(error), True)
+
+
+class _Quiet:
+    """A sink that only notes the model's name."""
+
+    model = ""
+
+    def started(self, turn: object, base: object, model: str) -> None:
+        self.model = model
+
+    def text(self, text: str) -> None: ...
+
+    def hunk(self, hunk: object) -> None: ...
+
+    def passed(self, line: int) -> None: ...

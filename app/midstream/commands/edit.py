@@ -1,0 +1,208 @@
+"""``midstream edit``: one instruction, the result as a patch, in the file, or as JSON events."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midstream.commands.common import (
+    add_model_options,
+    colours,
+    print_json,
+    printable,
+    with_options,
+)
+from midstream.errors import UsageError
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.headless import Job, Outcome
+    from midstream.pairing.turns import Turn
+    from midstream.pairing.unified import UnifiedDiff
+
+_LINES = re.compile(r"^(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "file",
+        metavar="FILE[:A-B]",
+        help="the file, with the lines that are meant; a folder to find the file from the "
+        "symbol that the instruction names",
+    )
+    parser.add_argument("-m", "--message", required=True, metavar="TEXT", help="what should change")
+    parser.add_argument("--apply", action="store_true", help="write the result")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--diff", action="store_true", help="print a unified diff (the default)")
+    form.add_argument("--json", action="store_true", help="print one JSON event per line")
+    add_model_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the instruction; see the module's description.
+
+    Raises:
+        UserError: What was wrong; nothing was written.
+    """
+    from midstream.pairing.headless import run_job
+    from midstream.settings import load_settings
+
+    job = read_job(options.file, options.message, apply=options.apply)
+    settings = with_options(load_settings(job.root), options)
+    sink = JsonSink() if options.json else DiffSink()
+    outcome = asyncio.run(run_job(job, sink, settings=settings, replay=options.replay))
+    sink.ended(outcome)
+    return 0
+
+
+def read_job(file: str, instruction: str, *, apply: bool) -> Job:
+    """What a command line asks for.
+
+    Raises:
+        UsageError: The file does not exist, or the lines are not a range.
+    """
+    from midstream.pairing.headless import Job
+
+    path, first, last = Path(file), None, None
+    match = None if path.exists() else _LINES.match(file)
+    if match is not None:
+        path = Path(match["file"])
+        first, last = int(match["first"]), int(match["last"]) if match["last"] else None
+        if first < 1 or (last is not None and last < first):
+            raise UsageError(f"{file} names no lines; write them as FILE:FIRST-LAST, from 1 on.")
+    if path.is_dir():
+        return Job(path, None, instruction, apply=apply)
+    if not path.exists():
+        raise UsageError(f"There is no file {path}; name one that exists.")
+    root = repository_of(path.resolve().parent)
+    rel = str(path.resolve().relative_to(root))
+    cursor = first - 1 if first is not None and last is None else None
+    selection = (first - 1, last) if first is not None and last is not None else None
+    return Job(root, rel, instruction, selection, cursor, apply)
+
+
+def repository_of(folder: Path) -> Path:
+    """The nearest folder around that has a ``.git``, or the folder itself."""
+    return next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
+
+
+class DiffSink:
+    """Prints a unified diff as it becomes certain."""
+
+    def __init__(self) -> None:
+        self._diff: UnifiedDiff | None = None
+        self._path = ""
+        self._terminal = sys.stdout.isatty()
+        self._colours = colours()
+
+    def started(self, turn: Turn, base: SourceText, model: str) -> None:
+        """The request is on its way."""
+        from midstream.pairing.unified import UnifiedDiff
+
+        self._path = turn.path
+        self._diff = UnifiedDiff(turn.path, base)
+
+    def text(self, text: str) -> None:
+        """Text is only shown once it has settled."""
+
+    def hunk(self, hunk: Hunk) -> None:
+        """A hunk has settled."""
+        from midstream.edits.documents import LineEdit
+
+        if self._diff is not None:
+            self._print(self._diff.add(LineEdit(hunk.start, hunk.stop, hunk.new)))
+
+    def passed(self, line: int) -> None:
+        """Base lines before ``line`` are settled."""
+        if self._diff is not None:
+            self._print(self._diff.passed(line))
+
+    def ended(self, outcome: Outcome) -> None:
+        """Print the rest and, for the person, a summary."""
+        if self._diff is not None:
+            self._print(self._diff.finish())
+        rate = outcome.tokens_per_second
+        pace = f" at {rate:,.0f} tokens/s" if rate else ""
+        verb = "written" if outcome.written else "not written; --apply writes it"
+        print(
+            f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
+            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
+            file=sys.stderr,
+        )
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._line(line)
+        sys.stdout.flush()
+
+    def _line(self, line: str) -> None:
+        if not self._terminal:
+            sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape"))
+            return
+        text = printable(line.rstrip("\r\n"))
+        colour = _COLOURS.get(line[:1], "") if self._colours else ""
+        print(f"{colour}{text}{_RESET if colour else ''}")
+
+
+_COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+_RESET = "\x1b[0m"
+
+
+class JsonSink:
+    """Prints one JSON object per event; lines are counted from 1, ``last_line`` included."""
+
+    def started(self, turn: Turn, base: SourceText, model: str) -> None:
+        """The request is on its way."""
+        print_json(
+            {
+                "event": "started",
+                "path": turn.path,
+                "first_line": turn.start + 1,
+                "last_line": turn.stop,
+                "symbol": turn.symbol,
+                "why": turn.why,
+                "model": model,
+            }
+        )
+
+    def text(self, text: str) -> None:
+        """More text of the region has come."""
+        print_json({"event": "text", "text": text})
+
+    def hunk(self, hunk: Hunk) -> None:
+        """A hunk has settled; an insertion has a ``last_line`` before its ``first_line``."""
+        print_json(
+            {
+                "event": "hunk",
+                "id": hunk.id,
+                "first_line": hunk.start + 1,
+                "last_line": hunk.stop,
+                "old": hunk.old,
+                "new": hunk.new,
+            }
+        )
+
+    def passed(self, line: int) -> None:
+        """Not told: hunks come in order."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """The last event."""
+        rate = outcome.tokens_per_second
+        print_json(
+            {
+                "event": "finished",
+                "hunks": outcome.hunks,
+                "added": outcome.added,
+                "deleted": outcome.deleted,
+                "tokens": outcome.tokens,
+                "tokens_per_second": None if rate is None else round(rate, 1),
+                "written": outcome.written,
+            }
+        )

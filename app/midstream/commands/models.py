@@ -1,0 +1,118 @@
+"""``midstream models``: list, inspect, check and add model folders."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from midstream.commands.common import print_json, printable
+
+if TYPE_CHECKING:
+    from midstream.engine.inspect import ModelInfo
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    _action(actions, "list", "the installed models (what no action does)")
+    info = _action(actions, "info", "what a model folder holds, without loading it")
+    check = _action(actions, "check", "load a model and try it; exit 1 if it does not work")
+    add = _action(actions, "add", "check a model folder and copy it to the installed ones")
+    for action in (info, check):
+        action.add_argument(
+            "model", nargs="?", type=Path, metavar="NAME|FOLDER", help="default: the shipped model"
+        )
+    check.add_argument("--provider", default="cpu", help="where to run it (cpu, cuda, ...)")
+    check.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
+    add.add_argument("model", type=Path, metavar="FOLDER", help="the folder to copy")
+    parser.add_argument("--json", action="store_true", help="JSON objects, one per line")
+
+
+def _action(actions: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    action: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary)
+    action.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="JSON objects, one per line"
+    )
+    return action
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do one of the actions.
+
+    Raises:
+        UserError: The folder is no model folder, or cannot be added.
+    """
+    if options.action == "check":
+        return _check(options)
+    if options.action == "info":
+        _show(_describe(options.model), as_json=options.json)
+    elif options.action == "add":
+        from midstream.engine.inspect import add
+        from midstream.settings import model_places
+
+        place = model_places()[0]
+        place.mkdir(parents=True, exist_ok=True)
+        added = add(options.model, place)
+        _show(added, as_json=options.json)
+    else:
+        _list(as_json=options.json)
+    return 0
+
+
+def _folder(chosen: Path | None) -> Path:
+    from midstream.resources import default_model
+    from midstream.settings import find_model
+
+    return default_model() if chosen is None else find_model(chosen)
+
+
+def _describe(chosen: Path | None) -> ModelInfo:
+    from midstream.engine.inspect import describe
+
+    return describe(_folder(chosen))
+
+
+def _list(*, as_json: bool) -> None:
+    from midstream.engine.inspect import installed
+    from midstream.settings import model_places
+
+    found = installed(model_places())
+    for info in found:
+        if as_json:
+            print_json(_as_dict(info))
+        else:
+            size = f"{info.bytes / 1e6:,.0f} MB"
+            what = f"{info.prompt}, {info.context_length:,} tokens, {size}"
+            print(printable(f"{info.name:<24} {what:<40} {info.path}"))
+    if not found and not as_json:
+        print("No model is installed; `midstream models add FOLDER` installs one.")
+
+
+def _show(info: ModelInfo, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_dict(info))
+        return
+    for name, value in _as_dict(info).items():
+        if name != "facts":
+            print(printable(f"{name.replace('_', ' '):<18} {value}"))
+    for name, value in sorted(info.facts.items()):
+        print(printable(f"{name.replace('_', ' '):<18} {value}"))
+
+
+def _as_dict(info: ModelInfo) -> dict[str, Any]:
+    return {**asdict(info), "path": str(info.path), "facts": dict(info.facts)}
+
+
+def _check(options: argparse.Namespace) -> int:
+    from midstream.engine.inspect import check
+
+    works = True
+    for step in check(_folder(options.model), provider=options.provider, threads=options.threads):
+        works = works and step.ok
+        if options.json:
+            print_json(asdict(step))
+        else:
+            print(printable(f"{'ok  ' if step.ok else 'FAIL'}  {step.name:<14} {step.detail}"))
+    return 0 if works else 1

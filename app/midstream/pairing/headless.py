@@ -1,0 +1,169 @@
+"""One instruction without a screen: ``midstream edit``.
+
+Follows a session at its own pace, as the screen does, and reports to a ``Sink`` what has settled.
+Arguments and printing belong to the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from midstream.errors import UnavailableError, UserError
+from midstream.pairing.session import PairingSession, SessionState
+from midstream.pairing.turns import Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import Hunk
+    from midstream.responses.endpoint import Endpoint
+    from midstream.settings import Settings
+
+TICK_S = 0.02
+"""Seconds between two looks at a running session."""
+
+
+class EditFailedError(UserError):
+    """The model gave nothing that could be used, or it could not be written."""
+
+    code = "edit-failed"
+
+
+class NothingToChangeError(UserError):
+    """The model returned the region as it is."""
+
+    code = "nothing-to-change"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is asked for.
+
+    Attributes:
+        root: The folder.
+        path: The file, relative to it; ``None`` to find it from the instruction.
+        instruction: What should change.
+        selection: 0-based half-open line range, if lines were named.
+        cursor: 0-based line, if one was named.
+        apply: Whether to write the result.
+    """
+
+    root: Path
+    path: str | None
+    instruction: str
+    selection: tuple[int, int] | None = None
+    cursor: int | None = None
+    apply: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        hunks: How many blocks of lines change.
+        added: Lines they bring.
+        deleted: Lines they take away.
+        tokens: Tokens the model wrote.
+        tokens_per_second: Mean rate from the first text to the last, or ``None``.
+        written: Whether the file was written.
+    """
+
+    hunks: int
+    added: int
+    deleted: int
+    tokens: int
+    tokens_per_second: float | None
+    written: bool
+
+
+class Sink(Protocol):
+    """Where the progress of a job goes."""
+
+    def started(self, turn: Turn, base: SourceText, model: str) -> None:
+        """The request is on its way."""
+        ...
+
+    def text(self, text: str) -> None:
+        """More text of the region has come."""
+        ...
+
+    def hunk(self, hunk: Hunk) -> None:
+        """A hunk has settled (in order of position)."""
+        ...
+
+    def passed(self, line: int) -> None:
+        """Base lines before ``line`` are settled."""
+        ...
+
+
+async def run_job(
+    job: Job,
+    sink: Sink,
+    *,
+    settings: Settings,
+    endpoint: Endpoint | None = None,
+    replay: Path | None = None,
+) -> Outcome:
+    """Run one instruction to its end.
+
+    Raises:
+        UserError: The sentence says what was wrong; nothing was written.
+    """
+    session = await PairingSession.open(
+        job.root,
+        settings=settings,
+        endpoint=endpoint,
+        replay=replay,
+        journal=False,
+        watch=False,
+    )
+    async with session:
+        turn = await session.instruct(
+            job.instruction, path=job.path, cursor=job.cursor, selection=job.selection
+        )
+        proposal = session.files[turn.path]
+        sink.started(turn, proposal.base, session.model_name)
+        await _follow(session, turn, sink)
+        if turn.status is not TurnStatus.DONE:
+            error = UnavailableError if session.state is SessionState.OFFLINE else EditFailedError
+            raise error(turn.error or "The model was stopped.")
+        hunks = session.hunks.undecided(turn.path)
+        if not hunks:
+            raise NothingToChangeError(session.notices[-1].text)
+        if job.apply and await session.accept_rest(turn.path) != len(hunks):
+            raise EditFailedError(session.notices[-1].text)
+        return Outcome(
+            hunks=len(hunks),
+            added=sum(hunk.added for hunk in hunks),
+            deleted=sum(hunk.deleted for hunk in hunks),
+            tokens=turn.tokens,
+            tokens_per_second=session.meter.turn_rate,
+            written=job.apply,
+        )
+
+
+async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
+    """Report what is new until the turn has ended."""
+    segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
+    characters = 0
+    told: set[int] = set()
+    ended = asyncio.create_task(session.finished())
+    while True:
+        over = ended.done()
+        text = segment.new_text
+        if len(text) > characters:
+            sink.text(text[characters:])
+            characters = len(text)
+        for hunk_id in segment.hunk_ids:
+            hunk = session.hunks.get(hunk_id)
+            if hunk_id not in told and hunk.decidable:
+                told.add(hunk_id)
+                sink.hunk(hunk)
+        if len(told) == len(segment.hunk_ids):
+            sink.passed(segment.unread.start)
+        if over:
+            return
+        await asyncio.wait({ended}, timeout=TICK_S)
