@@ -256,7 +256,7 @@ class Client:
         frame["input"] = frame["input"][known:]
 
     async def _submit(self, turn: Turn) -> None:
-        """Send a request; if the reader notices a loss first, it is asked again without an error."""
+        """Send a request; if the reader notices a loss first, it is asked again and no error."""
         turn.attempts += 1
         self._lane.waiting.append(turn)
         try:
