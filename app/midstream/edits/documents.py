@@ -143,7 +143,7 @@ class SourceText:
             return body
         return next(mark for mark, encoding in _BOMS if encoding == self.encoding) + body
 
-    def replace(self, edits: Sequence[LineEdit]) -> SourceText:
+    def replace(self, edits: Sequence[LineEdit], newline: str | None = None) -> SourceText:
         """Apply edits; untouched lines keep their terminators, new lines take their neighbour's.
 
         The k-th new line of an edit takes the terminator of the k-th line it replaces, further ones
@@ -152,6 +152,7 @@ class SourceText:
 
         Args:
             edits: Ascending, not overlapping; insertions at one place keep their order.
+            newline: Terminator of all new lines instead of their neighbours'.
 
         Raises:
             ValueError: Edits overlap, are out of order or out of range, or a new line has a
@@ -174,7 +175,9 @@ class SourceText:
                 if "\n" in line or "\r" in line:
                     raise ValueError("a new line has a line terminator in it")
                 end = ""
-                if edit.start + offset < edit.stop:
+                if newline is not None:
+                    end = newline
+                elif edit.start + offset < edit.stop:
                     end = self.ends[edit.start + offset]
                 elif ends:
                     end = ends[-1]
@@ -191,6 +194,12 @@ class SourceText:
         if last_is_new and self.ends and not self.ends[-1]:
             ends[-1] = ""
         return replace(self, lines=tuple(lines), ends=tuple(ends))
+
+    def with_final_newline(self, wanted: bool) -> SourceText:
+        """The same text with or without a terminator on its last line."""
+        if not self.ends or self.final_newline == wanted:
+            return self
+        return replace(self, ends=(*self.ends[:-1], self.newline if wanted else ""))
 
     def with_text(self, text: str) -> SourceText:
         """The same kind of file (encoding, byte order mark, newline) with other text."""

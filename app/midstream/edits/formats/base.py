@@ -41,6 +41,9 @@ class LineParser:
     unfinished line and answers whether its text can be reported already.
     """
 
+    _closes_lines = False
+    """Whether the end of the reply also ends its last line (in formats of lines)."""
+
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._number = 0
@@ -65,8 +68,9 @@ class LineParser:
             self._take(rest)
         if self._passing:
             self._passing = False
+            self._passed("", ended=self._closes_lines)
         elif self._buffer:
-            self._line(self._whole(""), ended=False)
+            self._line(self._whole(""), ended=self._closes_lines)
         self._end()
         return self._taken()
 

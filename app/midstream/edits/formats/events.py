@@ -30,7 +30,6 @@ class FileOpened:
 
     op: FileOp
     path: str
-    new_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,17 @@ class HunkOpened:
     Attributes:
         hunk: Id; grows within one reply.
         context: Lines named to find the place, outermost first (``@@`` lines of a patch).
-        line: Line number hinted at, 0-based, or None.
-        unique: Whether the format demands that the old lines occur exactly once.
+        line: Line number hinted at, 0-based, or None.  Without old lines: insert before it.
+        characters: Old and new are runs of characters, not whole lines: the old text is the old
+            lines joined by newlines, the new text has no newline that it was not given.
+        create_only: Without old lines the hunk is only meant for a new or empty file.
     """
 
     hunk: int
     context: tuple[str, ...] = ()
     line: int | None = None
-    unique: bool = False
+    characters: bool = False
+    create_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,314 @@
+"""The pure part of ``midstream apply``: a model's reply and the files as they are, to new bytes.
+
+One reply is one transaction: if a hunk fails, nothing changes (unless partial application is asked
+for).  Reading and writing files, and keeping them inside a root, is the caller's.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
+from midstream.edits.formats.base import Parser
+from midstream.edits.formats.events import FileOp, Problem
+from midstream.edits.formats.sniff import Format, SniffingParser, parser_for
+from midstream.edits.formats.whole import WholeFileParser
+from midstream.edits.lcs import matching_pairs
+from midstream.edits.locate import Located, Locator
+from midstream.edits.matching import Level
+from midstream.edits.outcome import (
+    ApplyResult,
+    FileOutcome,
+    HunkError,
+    HunkOutcome,
+    Reason,
+    Status,
+)
+from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
+
+Read = Callable[[str], bytes | None]
+"""Gives a file's bytes by the path that the reply names, None if there is no such file."""
+
+
+def apply_reply(
+    reply: str,
+    read: Read,
+    format: str = "auto",  # noqa: A002 - the name that the command line uses
+    file: str | None = None,
+    partial: bool = False,
+) -> ApplyResult:
+    """Find out what a reply does to files.
+
+    Args:
+        reply: The model's whole reply.
+        read: Gives the present bytes of a file.
+        format: ``auto``, ``region``, ``v4a``, ``search-replace``, ``str-replace``, ``udiff`` or
+            ``whole``.
+        file: The file that a reply means which names none (or names it by its last part).
+        partial: Apply what matches even if something does not.
+
+    Returns:
+        The outcome of every hunk and the new bytes of every file that changes.
+
+    Raises:
+        ValueError: The format is none of those.
+    """
+    known: Format | None
+    if format == "auto":
+        sniffer = SniffingParser(WholeFileParser, Format.WHOLE)
+        parser: Parser = sniffer
+        known = None
+    else:
+        sniffer = None
+        known = Format(format)
+        parser = parser_for(known)
+    events = [*parser.feed(reply), *parser.finish()]
+    files, problems = collect(events)
+    found = known or (sniffer.format if sniffer is not None else None) or Format.WHOLE
+    run = _Run(read, file, found)
+    for section in files:
+        run.section(section)
+    return run.result(tuple(problems), partial=partial)
+
+
+class _Run:
+    """One application: a view of the files in which earlier sections are done already."""
+
+    def __init__(self, read: Read, file: str | None, edit_format: Format) -> None:
+        self._read = read
+        self._file = file
+        self._format = edit_format
+        self._before: dict[str, bytes | None] = {}
+        self._now: dict[str, bytes | None] = {}
+        self._hunks: list[HunkOutcome] = []
+        self._files: list[FileOutcome] = []
+
+    def result(self, problems: tuple[Problem, ...], *, partial: bool) -> ApplyResult:
+        fine = all(hunk.status is Status.APPLIED for hunk in self._hunks)
+        ok = fine and not problems and bool(self._files) and not any(f.error for f in self._files)
+        keep = ok or (partial and not any(problem.fatal for problem in problems))
+        changes = {p: now for p, now in self._now.items() if now != self._before[p]} if keep else {}
+        hunks = tuple(hunk if keep else _dropped(hunk) for hunk in self._hunks)
+        return ApplyResult(ok, str(self._format), changes, hunks, tuple(self._files), problems)
+
+    def section(self, section: ReplyFile) -> None:
+        """Do what one section of the reply says."""
+        path = self._resolve(section)
+        if path is None:
+            message = "The edit names no file; name it in the line above, or give --file."
+            self._fail(section, section.path, HunkError(Reason.NO_FILE, message))
+            return
+        data = self._bytes(path)
+        try:
+            source = None if data is None else SourceText.from_bytes(data)
+        except NotTextError as error:
+            message = f"{path} is not a text file: {error}."
+            self._fail(section, path, HunkError(Reason.NOT_TEXT, message))
+            return
+        if section.op is FileOp.DELETE:
+            self._delete(section, path, source)
+        elif section.op is FileOp.UPDATE:
+            self._update(section, path, source)
+        else:
+            self._write(section, path, source)
+
+    def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
+        if source is None:
+            message = f"{path} does not exist, so it cannot be deleted."
+            self._fail(section, path, HunkError(Reason.NO_FILE, message))
+            return
+        quoted = [line for hunk in section.hunks for line in hunk.old]
+        if quoted and quoted != list(source.lines):
+            message = f"{path} is not what the diff would delete."
+            self._fail(section, path, HunkError(Reason.NOT_FOUND, message))
+            return
+        self._done(section, path, None)
+        for hunk in section.hunks:
+            self._applied(hunk, path, None)
+
+    def _write(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
+        broken = [hunk for hunk in section.hunks if hunk.problem or not hunk.closed]
+        if broken:
+            for hunk in section.hunks:
+                self._malformed(hunk, path)
+            self._done(section, path, self._bytes(path))
+            return
+        text = "".join(hunk.new_text for hunk in section.hunks)
+        exact = any(hunk.characters for hunk in section.hunks)
+        if text and not exact and not text.endswith("\n"):
+            text += "\n"
+        new = SourceText.from_text(text)
+        if section.final_newline is not None:
+            new = new.with_final_newline(section.final_newline)
+        if source is not None and source.lines:
+            final = new.final_newline
+            same_end = section.op is not FileOp.ADD and not exact
+            new = source.replace(_difference(source, new))
+            new = new if same_end else new.with_final_newline(final)
+        if self._store(section, path, new):
+            for hunk in section.hunks:
+                self._applied(hunk, path, None)
+
+    def _update(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
+        if source is None:
+            creates = section.hunks and not any(hunk.old for hunk in section.hunks)
+            if not creates or self._format in (Format.V4A, Format.UDIFF):
+                message = f"{path} does not exist."
+                self._fail(section, path, HunkError(Reason.NO_FILE, message))
+                return
+            source = SourceText((), ())
+        outcomes, result = self._apply_hunks(section, path, source, set())
+        lenient = {
+            o.number for o in outcomes if o.level is not None and o.level >= Level.INDENTATION
+        }
+        if lenient and path.endswith((".py", ".pyi")) and _breaks(source, result):
+            outcomes, result = self._apply_hunks(section, path, source, lenient)
+        if self._store(section, path, result):
+            self._hunks += outcomes
+
+    def _apply_hunks(
+        self, section: ReplyFile, path: str, source: SourceText, excluded: set[int]
+    ) -> tuple[list[HunkOutcome], SourceText]:
+        """Outcomes of the hunks of a section, and the text with those that apply."""
+        locator = Locator(source, path)
+        outcomes: list[HunkOutcome] = []
+        dominant = source.newline if self._format is Format.V4A else None
+        for hunk in section.hunks:
+            if self._format is Format.SEARCH_REPLACE:
+                normalise(hunk)
+        for position, hunk in enumerate(section.hunks):
+            if hunk.problem or not hunk.closed:
+                message = hunk.problem or "the reply ends inside this hunk"
+                located = HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
+            elif hunk.id in excluded:
+                message = f"Applied with its indentation guessed it would break {path}'s syntax."
+                located = HunkError(Reason.SYNTAX, message)
+            else:
+                located = locator.locate(hunk, section.hunks[position + 1 :])
+            if isinstance(located, Located):
+                outcomes.append(_outcome(hunk, path, located))
+                locator.take(located, dominant)
+            else:
+                fuzzy = located.reason is Reason.FUZZY
+                status = Status.PROPOSED if fuzzy else Status.FAILED
+                outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
+        result = locator.source
+        if self._format is Format.V4A and result.lines and result.lines != source.lines:
+            # Lines of a patch are terminated, so a last line that it wrote is.
+            touched = source.final_newline or result.lines[-1:] != source.lines[-1:]
+            result = result.with_final_newline(touched)
+        if section.final_newline is not None:
+            result = result.with_final_newline(section.final_newline)
+        return outcomes, result
+
+    def _resolve(self, section: ReplyFile) -> str | None:
+        """The file that a section means."""
+        path = section.path.removeprefix("./")
+        if not path or section.op is FileOp.REGION:
+            return self._file or path or None
+        if self._bytes(path) is not None or section.op in (FileOp.ADD, FileOp.WRITE):
+            same = self._file and PurePosixPath(self._file).name == path
+            return self._file if same and section.op is FileOp.WRITE else path
+        stripped = path[2:] if path[:2] in ("a/", "b/") else None
+        if stripped and self._bytes(stripped) is not None:
+            return stripped
+        if self._file and PurePosixPath(self._file).name == PurePosixPath(path).name:
+            return self._file
+        return path
+
+    def _bytes(self, path: str) -> bytes | None:
+        if path not in self._now:
+            self._before[path] = self._now[path] = self._read(path)
+        return self._now[path]
+
+    def _store(self, section: ReplyFile, path: str, source: SourceText) -> bool:
+        try:
+            data = source.to_bytes()
+        except UnencodableError as error:
+            self._fail(section, path, HunkError(Reason.NOT_TEXT, f"In {path} {error}."))
+            return False
+        self._done(section, path, data)
+        return True
+
+    def _done(self, section: ReplyFile, path: str, data: bytes | None) -> None:
+        before = self._before.get(path)
+        digest = "" if before is None else sha256(before).hexdigest()[:12]
+        self._files.append(FileOutcome(path, str(section.op), section.new_path, digest))
+        if section.new_path and section.new_path != path:
+            self._bytes(section.new_path)
+            self._now[section.new_path] = data
+            data = None
+        self._now[path] = data
+
+    def _fail(self, section: ReplyFile, path: str, error: HunkError) -> None:
+        self._files.append(FileOutcome(path, str(section.op), section.new_path, error=error))
+        for hunk in section.hunks:
+            self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
+
+    def _malformed(self, hunk: ReplyHunk, path: str) -> None:
+        message = hunk.problem or "the reply ends inside this hunk"
+        error = HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
+        self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
+
+    def _applied(self, hunk: ReplyHunk, path: str, level: Level | None) -> None:
+        outcome = HunkOutcome(hunk.id, path, Status.APPLIED, level, added=len(hunk.new))
+        self._hunks.append(outcome)
+
+
+def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:
+    return HunkOutcome(
+        hunk.id,
+        path,
+        Status.APPLIED,
+        located.level,
+        located.start,
+        located.stop,
+        added=sum(len(edit.lines) for edit in located.edits),
+        deleted=sum(edit.stop - edit.start for edit in located.edits),
+    )
+
+
+def _dropped(hunk: HunkOutcome) -> HunkOutcome:
+    if hunk.status is not Status.APPLIED:
+        return hunk
+    return HunkOutcome(
+        hunk.number,
+        hunk.path,
+        Status.DROPPED,
+        hunk.level,
+        hunk.start,
+        hunk.stop,
+        hunk.added,
+        hunk.deleted,
+    )
+
+
+def _difference(source: SourceText, new: SourceText) -> list[LineEdit]:
+    """The edits that turn one text's lines into another's, leaving common lines alone."""
+    edits: list[LineEdit] = []
+    at = at_new = 0
+    ends = (len(source.lines), len(new.lines))
+    for i, j in [*matching_pairs(source.lines, new.lines), ends]:
+        if i > at or j > at_new:
+            edits.append(LineEdit(at, i, new.lines[at_new:j]))
+        at, at_new = i + 1, j + 1
+    return edits
+
+
+def _breaks(before: SourceText, after: SourceText) -> bool:
+    """Whether Python source could be parsed before and cannot be now."""
+    return _parses(before) and not _parses(after)
+
+
+def _parses(source: SourceText) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            ast.parse(source.text())
+        except (SyntaxError, ValueError):
+            return False
+    return True

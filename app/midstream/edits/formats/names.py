@@ -1,0 +1,56 @@
+"""File names as models write them above a block: headings, bold, code spans, fences, tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)$")
+_TAG = re.compile(r"<(?:file_?)?path>(.*?)</(?:file_?)?path>")
+_LABEL = re.compile(r"(?:file(?:name|path)?|path)\s*:\s*(?=\S)", re.IGNORECASE)
+_EXTENSION = re.compile(r"\.[A-Za-z0-9_+-]{1,12}$")
+_BARE: Final = frozenset(
+    {
+        *("Makefile", "Dockerfile", "Containerfile", "Justfile", "Procfile", "Gemfile", "Rakefile"),
+        *("Jenkinsfile", "Vagrantfile", "Pipfile", "Brewfile", "LICENSE", "README", "CHANGELOG"),
+        *("AUTHORS", "CODEOWNERS"),
+    }
+)
+
+
+def is_fence(line: str) -> bool:
+    """Whether the line opens or closes a Markdown fence."""
+    return _FENCE.match(line) is not None
+
+
+def file_name(line: str) -> str | None:
+    """The file that a line names, if it does nothing else."""
+    tag = _TAG.search(line)
+    if tag:
+        return tag[1].strip() or None
+    fence = _FENCE.match(line)
+    text = fence[2].strip() if fence else line.strip()
+    if fence:
+        # "```src/a.py", "```python:src/a.py" and "```python src/a.py"
+        text = re.split(r"[:\s]", text)[-1] if text else ""
+    text = text.strip().lstrip("#").strip().rstrip(":").strip("`*\"' ").rstrip(":")
+    text = _LABEL.sub("", text, count=1).strip("`*\"' ")
+    if not text or text == "..." or text.endswith(("/", "\\")):
+        return None
+    if text in _BARE and not fence:
+        return text
+    if _EXTENSION.search(text) and not re.search(r"[,;!?]|\.\s", text) and text.count(" ") <= 2:
+        return text
+    return text if "/" in text and " " not in text else None
+
+
+def name_before(lines: Sequence[str]) -> str | None:
+    """The file named in the last three lines before a block, looking back over fences only."""
+    for line in reversed(lines[-3:]):
+        name = file_name(line)
+        if name is not None:
+            return name
+        if not is_fence(line):
+            return None
+    return None

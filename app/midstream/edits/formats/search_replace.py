@@ -1,0 +1,166 @@
+"""SEARCH/REPLACE blocks, in aider's spelling and in Cline's.
+
+A block is a search marker, the old lines, a divider, the new lines and a replace marker; the file
+is named in the lines before it or inherited from the block before.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+
+from midstream.edits.formats.base import LineParser, Wait
+from midstream.edits.formats.events import (
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    OldLine,
+    Problem,
+    Prose,
+)
+from midstream.edits.formats.names import name_before
+
+SEARCH = re.compile(r"(<{3,}|-{3,}) SEARCH>?$")
+_DIVIDER = re.compile(r"={3,}$")
+_REPLACE = re.compile(r"(>{3,}|\+{3,}) REPLACE>?$")
+_MAYBE = re.compile(
+    r"(?:[<-]+(?: (?:S(?:E(?:A(?:R(?:C(?:H>?)?)?)?)?)?)?)?|=+"
+    r"|[>+]+(?: (?:R(?:E(?:P(?:L(?:A(?:C(?:E>?)?)?)?)?)?)?)?)?)\s*$"
+)
+_NAME_LINES: Final = 3
+_USUAL: Final = 7
+"""Length of a marker as it is taught; other lengths are accepted where they are no heading."""
+
+
+class _Mode(Enum):
+    PROSE = "prose"
+    SEARCH = "search"
+    REPLACE = "replace"
+
+
+class SearchReplaceParser(LineParser):
+    """Reads blocks with prose between them; several files, several blocks a file."""
+
+    _closes_lines = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mode = _Mode.PROSE
+        self._recent: list[str] = []  # lines that may name the next block's file
+        self._path: str | None = None
+        self._hunks = 0
+        self._dashes = False  # Cline's spelling
+        self._previous = ""
+        self._pieces: list[str] = []  # of the line that is passed on while it is written
+
+    def _start(self, start: str) -> str | Wait:
+        if self._mode is not _Mode.REPLACE:
+            return Wait.LINE
+        stripped = start.lstrip()
+        if not stripped or _MAYBE.match(stripped):
+            return Wait.MORE
+        return start
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        self._pieces.append(text)
+        if ended:
+            self._previous = "".join(self._pieces)
+            self._pieces.clear()
+        self._new(text + ("\n" if ended else ""))
+
+    def _line(self, line: str, *, ended: bool) -> None:
+        marker = line.strip()
+        if self._mode is _Mode.PROSE:
+            search = SEARCH.match(marker)
+            if search:
+                self._open(search[1])
+            elif _REPLACE.match(marker):
+                self._orphan(f"'{marker}' without a SEARCH block before it")
+            else:
+                self._keep_recent(line + ("\n" if ended else ""))
+        elif self._mode is _Mode.SEARCH:
+            self._search_line(line, marker)
+        else:
+            self._replace_line(line, marker, ended=ended)
+        self._previous = line
+
+    def _end(self) -> None:
+        for text in self._recent:
+            self._events.append(Prose(text))
+        if self._mode is _Mode.SEARCH:
+            self._problem("the reply ends inside a SEARCH block: expected '======='")
+        elif self._mode is _Mode.REPLACE:
+            if self._dashes:
+                self._events.append(HunkClosed(self._hunks - 1))
+            else:
+                self._problem("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
+        elif not self._hunks:
+            self._events.append(Problem("the reply has no SEARCH block", self._number, fatal=True))
+        if self._path is not None:
+            self._events.append(FileClosed(self._path))
+
+    def _search_line(self, line: str, marker: str) -> None:
+        if self._is_divider(marker):
+            self._mode = _Mode.REPLACE
+        elif _REPLACE.match(marker):
+            self._problem(f"'{marker}' comes before a '=======' line")
+            self._close()
+        elif search := SEARCH.match(marker):
+            self._problem("a new SEARCH block starts before a '=======' line")
+            self._close()
+            self._open(search[1])
+        else:
+            self._events.append(OldLine(self._hunks - 1, line))
+
+    def _replace_line(self, line: str, marker: str, *, ended: bool) -> None:
+        if _REPLACE.match(marker) or (self._is_divider(marker) and not self._dashes):
+            self._close()
+        elif search := SEARCH.match(marker):
+            self._problem("a new SEARCH block starts before '>>>>>>> REPLACE'")
+            self._close()
+            self._open(search[1])
+        else:
+            self._new(line + ("\n" if ended else ""))
+
+    def _is_divider(self, marker: str) -> bool:
+        if not _DIVIDER.match(marker):
+            return False
+        heading = len(self._previous.rstrip()) == len(marker) and self._previous[:1] not in "=<- "
+        return len(marker) == _USUAL or (len(marker) >= 3 and not heading)
+
+    def _open(self, marker: str) -> None:
+        name = name_before([text.rstrip("\n") for text in self._recent])
+        self._recent.clear()
+        if name is not None and name != self._path and self._path is not None:
+            self._events.append(FileClosed(self._path))
+            self._path = None
+        if self._path is None:
+            self._path = name or ""
+            self._events.append(FileOpened(FileOp.UPDATE, self._path))
+        self._dashes = marker[0] == "-"
+        self._events.append(HunkOpened(self._hunks, create_only=self._dashes))
+        self._hunks += 1
+        self._mode = _Mode.SEARCH
+
+    def _close(self) -> None:
+        self._events.append(HunkClosed(self._hunks - 1))
+        self._mode = _Mode.PROSE
+
+    def _orphan(self, message: str) -> None:
+        self._events.append(Problem(message, self._number))
+
+    def _keep_recent(self, text: str) -> None:
+        self._recent.append(text)
+        if len(self._recent) > _NAME_LINES:
+            self._events.append(Prose(self._recent.pop(0)))
+
+    def _new(self, text: str) -> None:
+        if text:
+            self._events.append(NewText(self._hunks - 1, text))
+
+    def _problem(self, message: str) -> None:
+        self._events.append(Problem(message, self._number, self._hunks - 1))

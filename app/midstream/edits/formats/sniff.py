@@ -1,0 +1,139 @@
+"""Which format a reply is in, found from its first lines, and a parser that follows the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+
+from midstream.edits.formats.base import Parser
+from midstream.edits.formats.events import Event
+from midstream.edits.formats.json_edits import JsonEditParser
+from midstream.edits.formats.names import file_name, is_fence
+from midstream.edits.formats.region import RegionParser
+from midstream.edits.formats.search_replace import SEARCH, SearchReplaceParser
+from midstream.edits.formats.udiff import UnifiedDiffParser
+from midstream.edits.formats.v4a import V4AParser
+from midstream.edits.formats.whole import WholeFileParser
+from midstream.edits.newlines import NewlineFolder
+
+
+class Format(StrEnum):
+    """The edit formats, by the names that commands and settings use."""
+
+    REGION = "region"
+    V4A = "v4a"
+    SEARCH_REPLACE = "search-replace"
+    STR_REPLACE = "str-replace"
+    UDIFF = "udiff"
+    WHOLE = "whole"
+
+
+_PARSERS: dict[Format, Callable[[], Parser]] = {
+    Format.REGION: RegionParser,
+    Format.V4A: V4AParser,
+    Format.SEARCH_REPLACE: SearchReplaceParser,
+    Format.STR_REPLACE: JsonEditParser,
+    Format.UDIFF: UnifiedDiffParser,
+    Format.WHOLE: lambda: WholeFileParser(bare=True),
+}
+
+_V4A = re.compile(r"\s*\*\*\* (?:Begin Patch\s*$|(?:Add|Delete|Update) File:)")
+_UDIFF = re.compile(r"diff --git |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+\+\+ \S")
+_JSON = re.compile(r"\s*(?:[\[{]\s*$|\[?\s*\{\s*\"|\[\s*[\[\"])")
+_JSON_KEY = re.compile(
+    r"\"(?:command|path|file_path|old_str\w*|new_str\w*|edits|file_text|old_text|input)\"\s*:"
+)
+_REGION = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
+
+
+def parser_for(edit_format: Format) -> Parser:
+    """A parser of the given format."""
+    return _PARSERS[edit_format]()
+
+
+class SniffingParser:
+    """Holds a reply back until its format is known, then reads it as that.
+
+    Attributes:
+        format: The format found, None before.
+    """
+
+    def __init__(self, fallback: Callable[[], Parser], fallback_format: Format) -> None:
+        """Start sniffing.
+
+        Args:
+            fallback: Makes the parser of a reply that has none of the markers.
+            fallback_format: Its format.
+        """
+        self.format: Format | None = None
+        self._fallback = fallback
+        self._fallback_format = fallback_format
+        self._parser: Parser | None = None
+        self._held: list[str] = []
+        self._partial: list[str] = []
+        self._newlines = NewlineFolder()
+        self._in_fence = False
+        self._fenced_lines = 0
+        self._json_lines = 0
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next part of the reply."""
+        if self._parser is not None:
+            return self._parser.feed(text)
+        first, *others = self._newlines.feed(text).split("\n")
+        self._partial.append(first)
+        for number, start in enumerate(others):
+            line = "".join(self._partial)
+            self._partial = [start]
+            self._held.append(line + "\n")
+            found = self._look(line)
+            if found is not None:
+                self._partial.clear()
+                rest = "\n".join(others[number:])
+                return self._become(found, rest + self._newlines.release())
+        return []
+
+    def finish(self) -> list[Event]:
+        """The reply has ended."""
+        if self._parser is not None:
+            return self._parser.finish()
+        rest = "".join(self._partial) + self._newlines.finish()
+        found = self._look(rest) if rest else None
+        if found is None and self._json_lines:
+            found = Format.STR_REPLACE
+        return self._become(found or self._fallback_format, rest) + self.finish()
+
+    def _become(self, found: Format, rest: str) -> list[Event]:
+        self.format = found
+        is_fallback = found is self._fallback_format
+        self._parser = self._fallback() if is_fallback else parser_for(found)
+        held = "".join(self._held)
+        self._held.clear()
+        return self._parser.feed(held + rest)
+
+    def _look(self, line: str) -> Format | None:
+        """What a line says about the format; None if it says nothing."""
+        if _V4A.match(line):
+            return Format.V4A
+        if SEARCH.match(line.strip()):
+            return Format.SEARCH_REPLACE
+        if _UDIFF.match(line):
+            return Format.UDIFF
+        if _JSON_KEY.search(line) and (self._json_lines or _JSON.match(line)):
+            return Format.STR_REPLACE
+        if _REGION.match(line):
+            return Format.REGION
+        if is_fence(line):
+            self._in_fence = not self._in_fence
+            self._fenced_lines = 0
+            return None
+        if _JSON.match(line):
+            self._json_lines += 1
+            return None
+        if self._in_fence and line.strip() and not line.startswith("--- "):
+            self._fenced_lines += 1
+            # The first line in a fence may name a file, or be the only one of a small example.
+            if self._fenced_lines > 1 or file_name(line) is None:
+                return self._fallback_format
+        return None

@@ -1,0 +1,243 @@
+"""Unified diffs as git writes them, and as models do (line numbers wrong or none).
+
+Line numbers are hints; the text of a hunk decides where it belongs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from midstream.edits.formats.base import LineParser, Wait
+from midstream.edits.formats.events import (
+    ContextLine,
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    OldLine,
+    Problem,
+    Prose,
+)
+
+_GIT = re.compile(r"diff --git (\"?)a/(.*?)\1 (\"?)b/(.*?)\3$")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
+_LOOSE = re.compile(r"@@(?: (.*?))?(?: ?@@)?\s*$")
+_EXTENDED = re.compile(
+    r"(index|old mode|new mode|new file mode|deleted file mode|(?:dis)?similarity index|"
+    r"rename (?:from|to)|copy (?:from|to)|Index:|=+$|GIT binary patch|Binary files)"
+)
+
+
+class UnifiedDiffParser(LineParser):
+    """Reads one or more file diffs, with or without prose and fences around them."""
+
+    _closes_lines = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._minus: str | None = None  # a "---" line that may be a header
+        self._blanks = 0  # empty lines that may end the hunk or be context
+        self._source: str | None = None
+        self._path: str | None = None
+        self._git: tuple[str, str] | None = None
+        self._new_path: str | None = None
+        self._final_newline: bool | None = None
+        self._last_side = ""
+        self._hunks = 0
+        self._hunk: int | None = None
+        self._old_left = self._new_left = 0
+        self._counted = False
+        self._any = False
+
+    def _start(self, start: str) -> str | Wait:
+        counted_out = self._counted and not self._new_left
+        if self._hunk is not None and self._minus is None and start[0] == "+" and not counted_out:
+            if start.startswith("+++"):
+                return Wait.LINE
+            if len(start) < 4 and not start.strip("+"):
+                return Wait.MORE
+            self._flush_blanks()
+            self._new_left -= 1
+            self._last_side = "+"
+            return start[1:]
+        return Wait.LINE
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        self._new(text + ("\n" if ended else ""))
+
+    def _line(self, line: str, *, ended: bool) -> None:
+        if self._minus is not None:
+            minus, self._minus = self._minus, None
+            if line.startswith("+++ "):
+                self._header(minus, line)
+                return
+            self._deleted(minus[1:])
+        if self._hunk is not None and self._body(line):
+            return
+        if line.startswith("--- "):
+            self._close_hunk()
+            self._minus = line
+        elif hunk := _HUNK.match(line):
+            self._open_hunk(hunk)
+        elif self._path is not None and line.startswith("@@") and (loose := _LOOSE.match(line)):
+            self._open_loose(loose[1])
+        elif git := _GIT.match(line):
+            self._close_file()
+            self._git = (git[2], git[4])
+        elif line.startswith("rename to ") and self._git is not None:
+            self._rename(line.removeprefix("rename to "))
+        elif line.startswith("deleted file mode") and self._git is not None:
+            self._source = self._git[0]
+        elif self._git is None or not _EXTENDED.match(line):
+            self._close_hunk()
+            self._events.append(Prose(line + "\n"))
+
+    def _end(self) -> None:
+        if self._minus is not None:
+            minus, self._minus = self._minus, None
+            if self._hunk is not None:
+                self._deleted(minus[1:])
+            else:
+                self._events.append(Prose(minus))
+        self._close_file()
+        if not self._any:
+            self._events.append(Problem("the reply has no diff", self._number, fatal=True))
+
+    def _body(self, line: str) -> bool:
+        """Take a line of the open hunk; False if it ends the hunk."""
+        if line.startswith("\\"):
+            if self._last_side == "+" or self._last_side == " ":
+                self._final_newline = False
+            elif self._final_newline is None:
+                self._final_newline = True
+            return True
+        if self._counted and self._old_left <= 0 and self._new_left <= 0:
+            if line[:1] not in ("+", "-", " ") or line.startswith(("--- ", "+++ ")):
+                self._close_hunk()
+                return False
+            self._counted = False  # the numbers were wrong: the hunk goes on
+        if not line:
+            self._blanks += 1
+            return True
+        side, text = line[0], line[1:]
+        if line.startswith("--- ") and not (self._counted and self._old_left > 0):
+            self._minus = line  # a header or a deleted line; the next line tells
+            return True
+        if side not in "+- ":
+            self._close_hunk()
+            return False
+        self._flush_blanks()
+        self._last_side = side
+        if side == "+":
+            self._new_left -= 1
+            self._new(text + "\n")
+        elif side == "-":
+            self._deleted(text)
+        else:
+            self._context(text)
+        return True
+
+    def _deleted(self, text: str) -> None:
+        if self._hunk is None:
+            self._events.append(Prose(f"-{text}\n"))
+            return
+        self._flush_blanks()
+        self._last_side = "-"
+        self._old_left -= 1
+        self._events.append(OldLine(self._hunk, text))
+
+    def _context(self, text: str) -> None:
+        if self._hunk is not None:
+            self._old_left -= 1
+            self._new_left -= 1
+            self._events.append(ContextLine(self._hunk, text))
+
+    def _flush_blanks(self) -> None:
+        for _ in range(self._blanks):
+            self._context("")
+        self._blanks = 0
+
+    def _header(self, minus: str, plus: str) -> None:
+        self._close_hunk()
+        git = self._git
+        self._close_file()
+        old, new = _path_of(minus), _path_of(plus)
+        self._git = None
+        self._any = True
+        if new is None:
+            self._path = old or (git[0] if git else "")
+            self._events.append(FileOpened(FileOp.DELETE, self._path))
+        elif old is None:
+            self._path = new
+            self._events.append(FileOpened(FileOp.ADD, new))
+        else:
+            self._path = old
+            self._new_path = new if new != old else None
+            self._events.append(FileOpened(FileOp.UPDATE, old))
+
+    def _rename(self, new: str) -> None:
+        """A rename without changes has no ``---`` line; one with changes gets it next."""
+        if self._git is not None:
+            self._source = self._git[0]
+            self._new_path = new
+
+    def _open_hunk(self, match: re.Match[str]) -> None:
+        self._close_hunk()
+        self._counted = True
+        self._old_left = int(match[2] or 1)
+        self._new_left = int(match[4] or 1)
+        line = int(match[1]) - (1 if self._old_left else 0)
+        context = (match[5],) if match[5].strip() else ()
+        self._opened(HunkOpened(self._hunks, context, max(0, line)))
+
+    def _open_loose(self, context: str | None) -> None:
+        self._close_hunk()
+        self._counted = False
+        loose = context is not None and re.fullmatch(r"[.\s\-+,\d]*", context) is None
+        self._opened(HunkOpened(self._hunks, (context,) if context and loose else ()))
+
+    def _opened(self, event: HunkOpened) -> None:
+        if self._path is None:
+            self._path = ""
+            self._any = True
+            self._events.append(FileOpened(FileOp.UPDATE, ""))
+        self._hunk = self._hunks
+        self._hunks += 1
+        self._events.append(event)
+
+    def _close_hunk(self) -> None:
+        if self._hunk is None:
+            return
+        if self._counted and self._blanks and self._old_left > 0:
+            self._blanks = min(self._blanks, self._old_left)
+            self._flush_blanks()
+        self._blanks = 0
+        self._events.append(HunkClosed(self._hunk))
+        self._hunk = None
+
+    def _close_file(self) -> None:
+        self._close_hunk()
+        if self._path is None and self._git is not None and self._source is not None:
+            self._any = True
+            self._path = self._source
+            op = FileOp.UPDATE if self._new_path else FileOp.DELETE
+            self._events.append(FileOpened(op, self._path))
+        if self._path is not None:
+            closed = FileClosed(self._path, self._new_path, self._final_newline)
+            self._events.append(closed)
+        self._path = self._new_path = self._source = self._git = None
+        self._final_newline = None
+
+    def _new(self, text: str) -> None:
+        if text and self._hunk is not None:
+            self._events.append(NewText(self._hunk, text))
+
+
+def _path_of(header: str) -> str | None:
+    """The file of a ``---`` or ``+++`` line, without ``a/`` or ``b/``; None for ``/dev/null``."""
+    name = header[4:].split("\t")[0].strip().strip('"')
+    if name == "/dev/null":
+        return None
+    return re.sub(r"^[abciw]/", "", name)

@@ -1,0 +1,310 @@
+"""V4A, the format of ``apply_patch``: as reply text, as custom-tool input, as hosted operations.
+
+The grammar is OpenAI's; leniency follows what its own applier forgives and what models do: spaces
+around markers, a heredoc or a fence around the patch, an empty line for an empty context line, no
+``@@`` before the first hunk, stacked ``@@`` lines, unified ``@@ -1,2 +1,2 @@`` headers, a missing
+``*** Begin Patch``.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final, Literal
+
+from midstream.edits.formats.base import LineParser, Wait
+from midstream.edits.formats.events import (
+    ContextLine,
+    Event,
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    OldLine,
+    Problem,
+    Prose,
+)
+from midstream.edits.newlines import NewlineFolder
+
+_BEGIN: Final = "*** Begin Patch"
+_END: Final = "*** End Patch"
+_END_OF_FILE: Final = "*** End of File"
+_MOVE: Final = "*** Move to:"
+_ENVIRONMENT: Final = "*** Environment ID:"
+_FILE = re.compile(r"\*\*\* (Add|Delete|Update) File:\s*(\S.*)$")
+_UNIFIED = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@(.*)$")
+_OPS: Final = {"Add": FileOp.ADD, "Delete": FileOp.DELETE, "Update": FileOp.UPDATE}
+_PREFIXES: Final = "'+' (added), '-' (removed) or ' ' (context)"
+
+
+class _Mode(Enum):
+    PROSE = "prose"
+    PATCH = "patch"  # between files
+    ADD = "add"
+    UPDATE = "update"
+
+
+class V4AParser(LineParser):
+    """Reads one or more patches, with or without prose around them."""
+
+    _closes_lines = True
+
+    def __init__(self, first_hunk: int = 0) -> None:
+        """Start a parser whose hunk ids begin at ``first_hunk``."""
+        super().__init__()
+        self.next_hunk = first_hunk
+        """Id of the next hunk."""
+        self._mode = _Mode.PROSE
+        self._begun = False
+        self._explicit = False  # whether "*** Begin Patch" was there, so that the end must be
+        self._path = ""
+        self._hunk: int | None = None
+        self._context: list[str] = []
+        self._line_hint: int | None = None
+        self._header = False  # "@@" came and no line of its hunk yet
+        self._hunks_of_file = 0
+        self._new_path: str | None = None
+        self._at_end = False
+        self._spoiled = False
+        self._blanks = 0  # empty lines of an added file which may only separate
+        self._maybe_end: list[str] = []  # an indented end marker, and blanks after it
+
+    def _start(self, start: str) -> str | Wait:
+        if start.startswith("+") and not self._maybe_end and not self._spoiled:
+            if self._mode is _Mode.ADD:
+                self._add_blanks()
+                return start[1:]
+            if self._mode is _Mode.UPDATE and not self._at_end:
+                self._body()
+                return start[1:]
+        return Wait.LINE
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        self._new(text + ("\n" if ended else ""))
+
+    def _line(self, line: str, *, ended: bool) -> None:
+        if self._mode is _Mode.PROSE:
+            self._prose_line(line + ("\n" if ended else ""))
+        elif self._mode is _Mode.UPDATE:
+            self._held_end(line)
+        elif not self._marker(line.strip()):
+            if self._mode is _Mode.ADD:
+                self._added_line(line)
+            elif line.strip():
+                self._bad_header(line)
+
+    def _end(self) -> None:
+        if self._maybe_end:
+            self._maybe_end.clear()
+            self._end_patch()
+        if self._mode is not _Mode.PROSE:
+            if self._explicit:
+                message = f"the patch ends without a line '{_END}'"
+                self._problem(message, fatal=True)
+            else:
+                self._end_patch()
+        elif not self._begun:
+            self._problem(f"the reply has no line '{_BEGIN}'", fatal=True)
+
+    def _prose_line(self, text: str) -> None:
+        stripped = text.strip()
+        if stripped == _BEGIN:
+            self._explicit = True
+        elif not _FILE.match(stripped):
+            self._events.append(Prose(text))
+            return
+        else:
+            self._explicit = False
+        self._begun = True
+        self._mode = _Mode.PATCH
+        if stripped != _BEGIN:
+            self._marker(stripped)
+
+    def _marker(self, line: str) -> bool:
+        """Take a marker that may stand anywhere in a patch; whether it was one."""
+        if not line.startswith("***"):
+            return False
+        if line == _END:
+            self._end_patch()
+            return True
+        if line == _BEGIN:
+            return True
+        file = _FILE.match(line)
+        if file is None:
+            return self._mode is _Mode.PATCH and line.startswith(_ENVIRONMENT)
+        self._close_file()
+        self._path = file[2].strip().strip("`\"'")
+        op = _OPS[file[1]]
+        self._events.append(FileOpened(op, self._path))
+        self._hunks_of_file = 0
+        self._new_path = None
+        if op is FileOp.DELETE:
+            self._events.append(FileClosed(self._path))
+            self._mode = _Mode.PATCH
+            self._path = ""
+        else:
+            self._mode = _Mode.ADD if op is FileOp.ADD else _Mode.UPDATE
+            if op is FileOp.ADD:
+                self._open_hunk()
+        return True
+
+    def _held_end(self, line: str) -> None:
+        """Lines of an update; an indented end marker is content unless the patch ends with it."""
+        if self._maybe_end:
+            stripped = line.strip()
+            if not stripped:
+                self._maybe_end.append(line)
+                return
+            held = self._maybe_end
+            self._maybe_end = []
+            if stripped == "EOF" or stripped.startswith("```"):
+                self._end_patch()
+                self._prose_line(line + "\n")
+                return
+            for earlier in held:
+                self._update_line(earlier)
+        if line[:1] == " " and line.strip() == _END:
+            self._maybe_end.append(line)
+        else:
+            self._update_line(line)
+
+    def _update_line(self, line: str) -> None:
+        stripped = line.rstrip()
+        if self._marker(stripped):
+            return
+        if stripped.startswith("@@"):
+            self._header_line(stripped)
+        elif stripped == _END_OF_FILE:
+            self._at_end = True
+        elif stripped.startswith(_MOVE) and not self._hunks_of_file and self._hunk is None:
+            self._new_path = stripped[len(_MOVE) :].strip()
+        elif self._spoiled or (self._at_end and not stripped):
+            return
+        elif self._at_end:
+            self._spoil(f"after '{_END_OF_FILE}' a hunk must start with '@@', not '{line}'")
+        elif not line:
+            self._events.append(ContextLine(self._body(), ""))
+        elif line[0] == " ":
+            self._events.append(ContextLine(self._body(), line[1:]))
+        elif line[0] == "-":
+            self._events.append(OldLine(self._body(), line[1:]))
+        elif line[0] == "+":
+            self._body()
+            self._new(line[1:] + "\n")
+        else:
+            self._spoil(f"'{line}' is not a line of a hunk, which starts with {_PREFIXES}")
+
+    def _header_line(self, line: str) -> None:
+        if self._hunk is not None:
+            self._close_hunk()
+        self._spoiled = False
+        self._header = True
+        unified = _UNIFIED.match(line)
+        if unified:
+            self._line_hint = max(0, int(unified[1]) - 1)
+            return
+        context = line[2:].removesuffix("@@").strip() and line[2:].removeprefix(" ")
+        if context:
+            self._context.append(context.removesuffix("@@").rstrip())
+
+    def _added_line(self, line: str) -> None:
+        if line.startswith("+"):
+            self._add_blanks()
+            self._new(line[1:] + "\n")
+        elif not line.strip():
+            self._blanks += 1
+        elif not self._spoiled:
+            self._spoil(f"'{line}' is not a line of a new file, which starts with '+'")
+
+    def _add_blanks(self) -> None:
+        if self._blanks:
+            self._new("\n" * self._blanks)
+            self._blanks = 0
+
+    def _bad_header(self, line: str) -> None:
+        message = f"'{line.strip()}' is not a file header of a patch"
+        self._problem(message, fatal=True)
+        self._mode = _Mode.PROSE
+
+    def _new(self, text: str) -> None:
+        if text and self._hunk is not None:
+            self._events.append(NewText(self._hunk, text))
+
+    def _body(self) -> int:
+        """The hunk that body lines belong to."""
+        return self._open_hunk() if self._hunk is None else self._hunk
+
+    def _open_hunk(self) -> int:
+        hunk = self.next_hunk
+        self.next_hunk += 1
+        self._hunk = hunk
+        self._hunks_of_file += 1
+        self._events.append(HunkOpened(hunk, tuple(self._context), self._line_hint))
+        self._header = False
+        self._context.clear()
+        self._line_hint = None
+        return hunk
+
+    def _close_hunk(self) -> None:
+        if self._hunk is not None:
+            self._events.append(HunkClosed(self._hunk, at_end=self._at_end))
+        self._hunk = None
+        self._at_end = False
+        self._spoiled = False
+        self._blanks = 0
+
+    def _close_file(self) -> None:
+        if not self._path:
+            return
+        no_lines = self._header or not (self._hunks_of_file or self._new_path)
+        if self._mode is _Mode.UPDATE and self._hunk is None and no_lines:
+            self._open_hunk()
+            self._problem("the hunk has no lines")
+        self._close_hunk()
+        self._events.append(FileClosed(self._path, self._new_path))
+        self._path = ""
+
+    def _end_patch(self) -> None:
+        self._close_file()
+        self._mode = _Mode.PROSE
+
+    def _spoil(self, message: str) -> None:
+        self._body()
+        self._problem(message)
+        self._spoiled = True
+
+    def _problem(self, message: str, *, fatal: bool = False) -> None:
+        hunk = None if fatal else self._hunk
+        self._events.append(Problem(message, self._number, hunk, fatal))
+
+
+def operation_events(
+    kind: Literal["create_file", "update_file", "delete_file"], path: str, diff: str = ""
+) -> list[Event]:
+    """Events of one whole operation of the hosted ``apply_patch`` tool.
+
+    Args:
+        kind: The operation's type.
+        path: The file.
+        diff: Its V4A diff without file headers; of a new file, only ``+`` lines.  As in OpenAI's
+            reference, a new file then ends with a newline only if the last ``+`` line is empty.
+    """
+    folder = NewlineFolder()
+    body = folder.feed(diff) + folder.finish()
+    body = body.removesuffix("\n")
+    headers = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
+    text = f"{_BEGIN}\n*** {headers[kind]} File: {path}\n"
+    final_newline: bool | None = None
+    if kind == "create_file":
+        final_newline = body.endswith("\n+") or body == "+"
+        body = body.removesuffix("+").removesuffix("\n") if final_newline else body
+    if body and kind != "delete_file":
+        text += body + "\n"
+    parser = V4AParser()
+    events = parser.feed(f"{text}{_END}\n") + parser.finish()
+    return [
+        FileClosed(path, final_newline=final_newline) if isinstance(event, FileClosed) else event
+        for event in events
+    ]

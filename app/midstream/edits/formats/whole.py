@@ -1,0 +1,115 @@
+"""Whole files: a file name, then a fence with the file's complete text; one file or several."""
+
+from __future__ import annotations
+
+import re
+
+from midstream.edits.formats.base import LineParser, Wait
+from midstream.edits.formats.events import (
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    Problem,
+    Prose,
+)
+from midstream.edits.formats.names import name_before
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
+
+
+class WholeFileParser(LineParser):
+    """Reads fenced files.
+
+    Fences inside a file are told from its end by their info strings (``` ```python `` opens, a bare
+    fence closes what was opened last) and by the length of the outer fence.
+    """
+
+    _closes_lines = True
+
+    def __init__(self, *, bare: bool = False) -> None:
+        """Start a parser; ``bare``: without any fence the reply is the text of one file."""
+        super().__init__()
+        self._bare = bare
+        self._recent: list[str] = []
+        self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
+        self._fence = ""
+        self._depth = 0
+        self._path = ""
+        self._hunks = 0
+
+    def _start(self, start: str) -> str | Wait:
+        if not self._fence:
+            return Wait.LINE
+        stripped = start.lstrip(" ")
+        if len(start) - len(stripped) > 3:
+            return start
+        mark = self._fence[0] * 3
+        if not stripped or mark.startswith(stripped):
+            return Wait.MORE
+        return Wait.LINE if stripped.startswith(mark) else start
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        self._new(text + ("\n" if ended else ""))
+
+    def _line(self, line: str, *, ended: bool) -> None:
+        fence = _FENCE.match(line)
+        if self._fence:
+            self._file_line(line, fence)
+        elif fence:
+            self._open(fence)
+        elif self._bare and not self._hunks:
+            self._held.append(line + "\n")
+        else:
+            self._recent.append(line + "\n")
+            if len(self._recent) > 3:
+                self._events.append(Prose(self._recent.pop(0)))
+
+    def _end(self) -> None:
+        if self._fence:
+            message = "the reply ends inside the fence of a file"
+            self._events.append(Problem(message, self._number, self._hunks - 1))
+        elif self._bare and not self._hunks and self._held:
+            self._begin("")
+            self._new("".join(self._held))
+            self._close()
+        elif not self._hunks:
+            self._events += map(Prose, self._recent)
+            self._events.append(Problem("the reply has no fenced file", self._number, fatal=True))
+        else:
+            self._events += map(Prose, self._recent)
+
+    def _file_line(self, line: str, fence: re.Match[str] | None) -> None:
+        if fence and fence[1][0] == self._fence[0]:
+            if fence[2].strip():
+                self._depth += 1
+            elif self._depth:
+                self._depth -= 1
+            elif len(fence[1]) >= len(self._fence):
+                self._close()
+                return
+        self._new(line + "\n")
+
+    def _open(self, fence: re.Match[str]) -> None:
+        recent = [text.rstrip("\n") for text in self._held[-3:] or self._recent]
+        self._events += map(Prose, self._held)
+        self._held.clear()
+        self._recent.clear()
+        self._fence = fence[1]
+        self._depth = 0
+        self._begin(name_before([*recent, fence[0]]) or "")
+
+    def _begin(self, path: str) -> None:
+        self._path = path
+        self._events += (FileOpened(FileOp.WRITE, path), HunkOpened(self._hunks))
+        self._hunks += 1
+
+    def _close(self) -> None:
+        self._fence = ""
+        self._events += (HunkClosed(self._hunks - 1), FileClosed(self._path))
+
+    def _new(self, text: str) -> None:
+        if text:
+            self._events.append(NewText(self._hunks - 1, text))

@@ -1,0 +1,162 @@
+"""Indentation that a model got wrong uniformly: finding the shift and applying it to new lines.
+
+Models quote a block with all its indentation missing, with some of it, with that of the first line
+missing, or with spaces for tabs.  A shift says how to turn the quoted indentation into the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+def indent_of(line: str) -> str:
+    """The white space that a line starts with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How one indentation becomes another.
+
+    Attributes:
+        cut: White space to take away at the start.
+        add: White space to put there.
+        spaces_per_tab: Positive: that many spaces become one tab; negative: a tab becomes as many
+            spaces; 0: white space stays as it is.
+    """
+
+    cut: str = ""
+    add: str = ""
+    spaces_per_tab: int = 0
+
+    def apply(self, line: str) -> str:
+        """The line with its indentation shifted; a blank line stays as it is."""
+        if not line.strip():
+            return line
+        indent = indent_of(line)
+        rest = line[len(indent) :]
+        unit = self.spaces_per_tab
+        if unit > 0:
+            width = len(indent.expandtabs(unit))
+            return "\t" * (width // unit) + " " * (width % unit) + rest
+        if unit < 0:
+            return indent.expandtabs(-unit) + rest
+        kept = indent.removeprefix(self.cut) if indent.startswith(self.cut) else ""
+        return self.add + kept + rest
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShift:
+    """The shift of a block: its first line's and that of the rest."""
+
+    first: Shift
+    rest: Shift
+
+    def apply(self, lines: Sequence[str]) -> list[str]:
+        """The lines of a block with their indentation shifted."""
+        start = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+        shifted = list(lines)
+        for number in range(start, len(lines)):
+            shift = self.first if number == start else self.rest
+            shifted[number] = shift.apply(lines[number])
+        return shifted
+
+
+def find_shift(
+    quoted: Sequence[str], found: Sequence[str], new: Sequence[str] = ()
+) -> BlockShift | None:
+    """The uniform shift that turns quoted lines into those found, or None.
+
+    Args:
+        quoted: Lines as the model wrote them.
+        found: Lines of the file, equal to them but for white space at both ends.
+        new: The lines that the shift is meant for; they settle what one quoted line leaves open.
+    """
+    pairs = [(indent_of(q), indent_of(f)) for q, f in zip(quoted, found, strict=True) if q.strip()]
+    if not pairs:
+        return None
+    tabs = _tab_shift(pairs)
+    if tabs is not None:
+        return BlockShift(tabs, tabs)
+    shifts = [_shift(q, f) for q, f in pairs]
+    first = shifts[0]
+    if first is None:
+        return None
+    rest = shifts[1:]
+    if not rest:
+        return BlockShift(first, Shift() if _only_first(pairs[0], new) else first)
+    if any(a != b or a is None for a, b in pairwise([*rest, rest[-1]])):
+        return None
+    other = rest[0]
+    return None if other is None else BlockShift(first, other)
+
+
+def _shift(quoted: str, found: str) -> Shift | None:
+    if found.endswith(quoted):
+        return Shift(add=found[: len(found) - len(quoted)])
+    if quoted.endswith(found):
+        return Shift(cut=quoted[: len(quoted) - len(found)])
+    return None
+
+
+def _tab_shift(pairs: Sequence[tuple[str, str]]) -> Shift | None:
+    """A conversion between spaces and tabs that explains every pair."""
+    if all(q == f for q, f in pairs):
+        return None
+    for unit in (4, 2, 8, 3):
+        if all(" " not in f and q == f.expandtabs(unit) for q, f in pairs):
+            return Shift(spaces_per_tab=unit)
+        if all(" " not in q and f == q.expandtabs(unit) for q, f in pairs):
+            return Shift(spaces_per_tab=-unit)
+    return None
+
+
+def _only_first(pair: tuple[str, str], new: Sequence[str]) -> bool:
+    """Whether only the first line lost its indentation: the other new lines have it."""
+    others = [line for line in new if line.strip()][1:]
+    return bool(others) and all(line.startswith(pair[1]) for line in others) and pair[0] == ""
+
+
+class IndentRepair:
+    """Repairs a region rewrite line by line as it streams.
+
+    The first line that is, but for its indentation, the region's first line settles the shift of
+    that line; the next one that is known in the region settles that of the rest.  A rewrite whose
+    first line does not tell is passed on as it is.
+    """
+
+    def __init__(self, old: Sequence[str]) -> None:
+        self._old = [line for line in old if line.strip()]
+        self._first: Shift | None = None
+        self._rest: Shift | None = None
+        self._decided = not self._old
+
+    def line(self, line: str) -> str:
+        """The next complete line, repaired."""
+        if not line.strip():
+            return line
+        if self._first is None and not self._decided:
+            self._decided = True
+            known = self._old[0]
+            if line.strip() == known.strip() and line != known:
+                self._first = _shift(indent_of(line), indent_of(known)) or Shift()
+                return self._first.apply(line)
+            return line
+        if self._first is None:
+            return line
+        if self._rest is None:
+            self._rest = self._learn(line)
+        return self._rest.apply(line)
+
+    def _learn(self, line: str) -> Shift:
+        """The shift of every line but the first."""
+        same = [old for old in self._old[1:] if old.strip() == line.strip()]
+        if same:
+            # Models mostly lose the indentation of the first line only.
+            return (
+                Shift() if line in same else _shift(indent_of(line), indent_of(same[0])) or Shift()
+            )
+        first = self._first or Shift()
+        return Shift() if first.add and line.startswith(first.add) else first

@@ -1,0 +1,348 @@
+"""Where one hunk of a reply goes in a text, and the line edits that it becomes there.
+
+Responsibility: contexts (``@@``), elisions, blank lines too many, insertions, runs of characters,
+and the structured error where nothing fits.  The rungs themselves are ``matching``'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from midstream.edits.documents import LineEdit, SourceText
+from midstream.edits.lcs import matching_pairs
+from midstream.edits.matching import Ambiguous, Level, Match, Matcher
+from midstream.edits.outcome import HunkError, Nearby, Reason
+from midstream.edits.reply import Part, ReplyHunk, Side, parts_between
+
+_ELISION = re.compile(r"\s*(?:#|//)?\s*\.\.\.\s*$")
+_AROUND = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A hunk in its place.
+
+    Attributes:
+        edits: What it does to the lines, ascending.
+        start: First line of the place.
+        stop: Line after the last.
+        level: The rung, None where nothing had to be found.
+        final_newline: Whether the text ends with a newline afterwards; None leaves it as it is.
+    """
+
+    edits: tuple[LineEdit, ...]
+    start: int
+    stop: int
+    level: Level | None
+    final_newline: bool | None = None
+
+    @property
+    def after(self) -> int:
+        """Line after the place when the edits are made."""
+        return self.stop + sum(len(e.lines) - (e.stop - e.start) for e in self.edits)
+
+
+class Locator:
+    """Locates hunks one after another; each is looked up in the text with those before applied."""
+
+    def __init__(self, source: SourceText, path: str) -> None:
+        """Start at the top of a file."""
+        self.source = source
+        self.path = path
+        self._cursor = 0
+        self._drift = 0  # by how many lines the hunks so far have grown the text
+        self._matcher = Matcher(source.lines, path)
+
+    def locate(self, hunk: ReplyHunk, later: Sequence[ReplyHunk] = ()) -> Located | HunkError:
+        """The place of a hunk; ``later`` are the hunks after it, which may tell places apart."""
+        if hunk.characters:
+            return self._characters(hunk)
+        if not hunk.old:
+            return self._insertion(hunk)
+        found = self._search(hunk, later)
+        if isinstance(found, Match):
+            return self._placed(hunk, found)
+        versions = hunk.trimmed() if found is None else []
+        for version in versions:
+            match = self._search(version, later)
+            if isinstance(match, Match):
+                return self._placed(version, match)
+        if found is None:
+            elided = self._elided(hunk)
+            if elided is not None:
+                return elided
+        return self._error(hunk, found)
+
+    def take(self, located: Located, newline: str | None = None) -> None:
+        """Make a hunk's edits; the next one is looked for after it."""
+        self.source = self.source.replace(located.edits, newline)
+        if located.final_newline is not None:
+            self.source = self.source.with_final_newline(located.final_newline)
+        self._matcher = Matcher(self.source.lines, self.path)
+        self._cursor = located.after
+        self._drift += located.after - located.stop
+
+    def _search(self, hunk: ReplyHunk, later: Sequence[ReplyHunk]) -> Match | Ambiguous | None:
+        old, new = hunk.old, hunk.new
+        near = None if hunk.line is None else hunk.line + self._drift
+        if near is not None:
+            return self._matcher.find(old, new=new, near=near)
+        ranges: list[tuple[int, int | None]] = []
+        at = self._cursor
+        for context in hunk.context:
+            line = self._matcher.find_line(context, at)
+            if line is None:
+                # A parent named again, or a hint that is not there: the quoted lines decide, but
+                # of several stacked contexts each must be found.
+                if len(hunk.context) > 1 and self._matcher.find_line(context) is None:
+                    return None
+                continue
+            at = line + 1
+            ranges = [(at, self._matcher.block_end(line)), (at, None)]
+        ranges += [(self._cursor, None)]
+        if len(hunk.context) < 2:
+            ranges += [(0, None)]
+        ambiguous: Ambiguous | None = None
+        for start, stop in ranges:
+            found = self._matcher.find(old, new=new, start=start, stop=stop, at_end=hunk.at_end)
+            if isinstance(found, Match):
+                return found
+            if found is not None:
+                ambiguous = ambiguous or found
+                told_apart = self._told_apart(hunk, found, later)
+                if told_apart is not None:
+                    return told_apart
+        return ambiguous
+
+    def _told_apart(
+        self, hunk: ReplyHunk, found: Ambiguous, later: Sequence[ReplyHunk]
+    ) -> Match | None:
+        """One of several places, where the hunks that follow leave no other."""
+        old, new = hunk.old, hunk.new
+        twins = 1 + sum(other.parts == hunk.parts for other in later)
+        first = found.starts[0]
+        if twins == len(found.starts):
+            return self._at(old, new, first)
+        for other in later:
+            if other.line is None and other.old and not other.characters:
+                bound = self._matcher.find(other.old, start=first)
+                if isinstance(bound, Match):
+                    before = [s for s in found.starts if s + len(old) <= bound.start]
+                    return self._at(old, new, before[0]) if len(before) == 1 else None
+        return None
+
+    def _at(self, old: list[str], new: list[str], start: int) -> Match | None:
+        match = self._matcher.find(old, new=new, start=start, stop=start + len(old))
+        return match if isinstance(match, Match) else None
+
+    def _placed(self, hunk: ReplyHunk, match: Match) -> Located:
+        lines = hunk.new if match.shift is None else match.shift.apply(hunk.new)
+        edits: list[LineEdit] = []
+        at, number = match.start, 0
+        begin, added = at, list[str]()
+        for part in hunk.parts:
+            if part.side is Side.CONTEXT:
+                if begin < at or added:
+                    edits.append(LineEdit(begin, at, tuple(added)))
+                at, number = at + 1, number + 1
+                begin, added = at, []
+            elif part.side is Side.OLD:
+                at += 1
+            else:
+                added.append(lines[number])
+                number += 1
+        if begin < at or added:
+            edits.append(LineEdit(begin, at, tuple(added)))
+        return Located(tuple(edits), match.start, match.stop, match.level)
+
+    def _insertion(self, hunk: ReplyHunk) -> Located | HunkError:
+        total = len(self.source.lines)
+        if hunk.line is not None:
+            at = hunk.line + self._drift
+            if not 0 <= at <= total:
+                return HunkError(
+                    Reason.NOT_FOUND, f"{self.path} has {total} lines, not {hunk.line}."
+                )
+        elif hunk.create_only and total:
+            return HunkError(
+                Reason.NOT_EMPTY,
+                f"The block has no old lines and {self.path} is not empty; quote what to replace.",
+            )
+        else:
+            at = total
+            for context in hunk.context:
+                line = self._matcher.find_line(context, self._cursor)
+                if line is None:
+                    message = f"The context line {context!r} is not in {self.path}."
+                    return HunkError(Reason.NOT_FOUND, message)
+                at = line + 1
+        return Located((LineEdit(at, at, tuple(hunk.new)),), at, at, None)
+
+    def _elided(self, hunk: ReplyHunk) -> Located | None:
+        """A hunk with ``...`` lines on both sides, each standing for lines to keep."""
+        old, new = _pieces(hunk.old), _pieces(hunk.new)
+        if len(old) != len(new) or len(old) < 2:
+            return None
+        edits: list[LineEdit] = []
+        cursor, level = 0, Level.EXACT
+        first: int | None = None
+        for before, after in zip(old, new, strict=True):
+            if not before:
+                if after:
+                    return None
+                continue
+            match = self._matcher.find(before, new=after, start=cursor)
+            if not isinstance(match, Match):
+                return None
+            piece = ReplyHunk(hunk.id, parts=parts_between(before, after))
+            edits += self._placed(piece, match).edits
+            cursor, level = match.stop, max(level, match.level)
+            first = match.start if first is None else first
+        return None if first is None else Located(tuple(edits), first, cursor, level)
+
+    def _characters(self, hunk: ReplyHunk) -> Located | HunkError:
+        """Replace a run of characters, which must occur exactly once."""
+        old, new = "\n".join(hunk.old), hunk.new_text
+        text = "\n".join(self.source.lines) + ("\n" if self.source.final_newline else "")
+        text = text if self.source.lines else ""
+        if not old:
+            if text:
+                message = f"The old text is empty and {self.path} is not; quote what to replace."
+                return HunkError(Reason.NOT_EMPTY, message)
+            return self._whole(new)
+        count = text.count(old)
+        if count == 1 or (count > 1 and hunk.everywhere):
+            located = self._whole(text.replace(old, new))
+            start = text.count("\n", 0, text.index(old))
+            stop = min(len(self.source.lines), start + old.count("\n") + 1)
+            return replace(located, start=start, stop=stop, level=Level.EXACT)
+        if count:
+            starts: list[int] = []
+            offset = text.find(old)
+            while offset >= 0:
+                starts.append(text.count("\n", 0, offset))
+                offset = text.find(old, offset + 1)
+            return self._error(hunk, Ambiguous(tuple(starts), Level.EXACT))
+        # Not there as characters: whole lines may be there but for their white space.
+        block = _line_hunk(hunk)
+        if block is None:
+            return self._error(hunk, None)
+        found = self._matcher.find(block.old, new=block.new)
+        if isinstance(found, Match):
+            return self._placed(block, found)
+        return self._error(block, found)
+
+    def _whole(self, text: str) -> Located:
+        """The edits that make the whole text ``text``."""
+        lines = text.split("\n")
+        final_newline = lines[-1] == ""
+        if final_newline:
+            lines.pop()
+        total = len(self.source.lines)
+        edits: list[LineEdit] = []
+        at = at_new = 0
+        pairs = matching_pairs(self.source.lines, lines)
+        for i, j in [*pairs, (total, len(lines))]:
+            if i > at or j > at_new:
+                edits.append(LineEdit(at, i, tuple(lines[at_new:j])))
+            at, at_new = i + 1, j + 1
+        return Located(tuple(edits), 0, total, None, final_newline if lines else None)
+
+    def _error(self, hunk: ReplyHunk, found: Ambiguous | None) -> HunkError:
+        if found is not None:
+            places = tuple(
+                Nearby(start, self._excerpt(start, start + len(hunk.old)), 1.0, self._scope(start))
+                for start in found.starts[:10]
+            )
+            where = "; ".join(
+                f"line {start + 1}" + (f" in {scope}" if (scope := self._scope(start)) else "")
+                for start in found.starts[:10]
+            )
+            message = (
+                f"The quoted lines fit {len(found.starts)} places in {self.path} ({where}); "
+                "quote more lines around the one that is meant."
+            )
+            return HunkError(Reason.AMBIGUOUS, message, places=places)
+        if self._is_applied(hunk):
+            message = f"The new lines are in {self.path} already; drop this hunk."
+            return HunkError(Reason.ALREADY_APPLIED, message)
+        lost = [line for line in hunk.context if self._matcher.find_line(line) is None]
+        if lost and len(hunk.context) > 1:
+            message = f"The context line {lost[0]!r} is not in {self.path}."
+            return HunkError(Reason.NOT_FOUND, message)
+        nearest = self._matcher.nearest(hunk.old)
+        places = tuple(
+            Nearby(
+                max(0, place.start - _AROUND),
+                self._excerpt(place.start, place.stop),
+                place.similarity,
+                self._scope(place.start),
+            )
+            for place in nearest
+        )
+        message = f"The quoted lines are not in {self.path}."
+        if not nearest:
+            return HunkError(Reason.NOT_FOUND, message, expected=None, places=places)
+        line, expected, actual = self._first_difference(hunk.old, nearest[0].start)
+        fuzzy = self._matcher.find_fuzzy(hunk.old)
+        reason = Reason.NOT_FOUND
+        if fuzzy is not None:
+            reason = Reason.FUZZY
+            message = (
+                f"The quoted lines are not in {self.path}; lines {fuzzy.start + 1}-{fuzzy.stop} "
+                f"are {fuzzy.similarity:.0%} similar, which is for a person to decide."
+            )
+        return HunkError(reason, message, line, expected, actual, places)
+
+    def _first_difference(self, old: list[str], start: int) -> tuple[int, str, str | None]:
+        lines = self.source.lines
+        for offset, expected in enumerate(old):
+            number = start + offset
+            if number >= len(lines):
+                return number, expected, None
+            if lines[number] != expected:
+                return number, expected, lines[number]
+        return start, old[0], lines[start]
+
+    def _is_applied(self, hunk: ReplyHunk) -> bool:
+        new = hunk.new_text.split("\n") if hunk.characters else hunk.new
+        if not any(line.strip() for line in new):
+            return False
+        if hunk.characters and len(new) == 1:
+            return any(new[0] in line for line in self.source.lines)
+        found = self._matcher.find([line for line in new if line or not hunk.characters])
+        level = None if found is None else found.level
+        return level is not None and level <= Level.TRAILING
+
+    def _excerpt(self, start: int, stop: int) -> str:
+        return self.source.text(max(0, start - _AROUND), stop + _AROUND)
+
+    def _scope(self, line: int) -> str:
+        return self._matcher.scope(line)
+
+
+def _pieces(lines: list[str]) -> list[list[str]]:
+    """Lines split at elisions."""
+    pieces: list[list[str]] = [[]]
+    for line in lines:
+        if _ELISION.match(line):
+            pieces.append([])
+        else:
+            pieces[-1].append(line)
+    return pieces
+
+
+def _line_hunk(hunk: ReplyHunk) -> ReplyHunk | None:
+    """A hunk of characters as one of whole lines, if it has any."""
+    old = list(hunk.old)
+    new = hunk.new_text.split("\n")
+    if old and old[-1] == "":
+        old.pop()
+    if new and new[-1] == "":
+        new.pop()
+    if not any(line.strip() for line in old):
+        return None
+    parts: list[Part] = parts_between(old, new)
+    return ReplyHunk(hunk.id, parts=parts)

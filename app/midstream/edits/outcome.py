@@ -1,0 +1,252 @@
+"""What became of a reply: per hunk, per file, and in words for the model that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from midstream.edits.formats.events import Problem
+from midstream.edits.matching import Level
+
+
+class Status(StrEnum):
+    """What became of a hunk."""
+
+    APPLIED = "applied"
+    PROPOSED = "proposed"
+    """Only similar lines were found: a person has to look; nothing was changed."""
+    FAILED = "failed"
+    DROPPED = "dropped"
+    """It would have applied, but another hunk failed and the reply is one transaction."""
+
+
+class Reason(StrEnum):
+    """Why a hunk failed."""
+
+    NOT_FOUND = "not-found"
+    AMBIGUOUS = "ambiguous"
+    ALREADY_APPLIED = "already-applied"
+    FUZZY = "fuzzy"
+    SYNTAX = "syntax"
+    MALFORMED = "malformed"
+    NO_FILE = "no-file"
+    NOT_TEXT = "not-text"
+    NOT_EMPTY = "not-empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """A place that the quoted lines might have meant.
+
+    Attributes:
+        start: First line of ``text``, 0-based.
+        text: The file's lines there, with three lines around, not numbered.
+        similarity: In [0, 1]; 1.0 for one of several exact places.
+        scope: The definitions it lies in.
+    """
+
+    start: int
+    text: str
+    similarity: float = 1.0
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HunkError:
+    """Why a hunk did not apply, for a machine.
+
+    Attributes:
+        reason: The kind of failure.
+        message: One sentence.
+        line: File line of the first difference (0-based) in the most similar place, or None.
+        expected: The quoted line there.
+        found: The file's line there.
+        places: Up to three nearest places, or all the places that fit equally well.
+    """
+
+    reason: Reason
+    message: str
+    line: int | None = None
+    expected: str | None = None
+    found: str | None = None
+    places: tuple[Nearby, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HunkOutcome:
+    """What became of one hunk.
+
+    Attributes:
+        number: Its number in the reply, 0-based.
+        path: Its file.
+        status: What became of it.
+        level: The rung of the matching ladder, None where nothing had to be found.
+        start: First line that it replaces, in the text with the hunks before it applied.
+        stop: Line after the last.
+        added: How many lines it brings.
+        deleted: How many it takes away.
+        error: Why it did not apply.
+    """
+
+    number: int
+    path: str
+    status: Status
+    level: Level | None = None
+    start: int | None = None
+    stop: int | None = None
+    added: int = 0
+    deleted: int = 0
+    error: HunkError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one file.
+
+    Attributes:
+        path: Its name before.
+        op: ``update``, ``add``, ``write``, ``delete`` or ``region``.
+        new_path: Where it moves to, or None.
+        digest: First 12 hexadecimal digits of the SHA-256 of its present bytes, ``""`` if none.
+        error: Why nothing could be done with it at all.
+    """
+
+    path: str
+    op: str
+    new_path: str | None = None
+    digest: str = ""
+    error: HunkError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What a reply would do; nothing is written by the edits package.
+
+    Attributes:
+        ok: Whether everything applied.
+        format: The format that the reply was read as.
+        changes: New bytes of each file that changes, None for a file to delete.  Empty if something
+            failed, unless partial application was asked for.
+        hunks: One outcome for each hunk.
+        files: One outcome for each file section of the reply.
+        problems: What the parser complained about.
+    """
+
+    ok: bool
+    format: str
+    changes: Mapping[str, bytes | None]
+    hunks: tuple[HunkOutcome, ...] = ()
+    files: tuple[FileOutcome, ...] = ()
+    problems: tuple[Problem, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values; line numbers are 1-based there, as people read them."""
+        return {
+            "ok": self.ok,
+            "format": self.format,
+            "changed": sorted(self.changes),
+            "hunks": [_hunk_json(hunk) for hunk in self.hunks],
+            "files": [
+                {
+                    "path": file.path,
+                    "op": file.op,
+                    "new_path": file.new_path,
+                    "digest": file.digest,
+                    "error": None if file.error is None else _error_json(file.error),
+                }
+                for file in self.files
+            ],
+            "problems": [
+                {"message": p.message, "line": p.line + 1, "hunk": p.hunk, "fatal": p.fatal}
+                for p in self.problems
+            ],
+        }
+
+    def message(self) -> str:
+        """What to tell the model: which hunks failed and why, and what not to send again."""
+        if self.ok:
+            return "All edits were applied."
+        parts: list[str] = []
+        for problem in self.problems:
+            if problem.hunk is None:
+                parts.append(f"Line {problem.line + 1} of the reply: {problem.message}.")
+        parts += (f"{file.path}: {file.error.message}" for file in self.files if file.error)
+        digests = {file.path: file.digest for file in self.files}
+        for hunk in self.hunks:
+            if hunk.error is not None:
+                parts.append(_hunk_message(hunk, hunk.error, digests.get(hunk.path, "")))
+        applied = [hunk for hunk in self.hunks if hunk.status is Status.APPLIED]
+        dropped = [hunk for hunk in self.hunks if hunk.status is Status.DROPPED]
+        if applied:
+            parts.append(f"{_numbers(applied)} applied; do not send {_them(applied)} again.")
+        if dropped:
+            parts.append(
+                f"{_numbers(dropped)} would apply, but nothing was changed because of the failures."
+            )
+        failed = [hunk for hunk in self.hunks if hunk.error is not None]
+        if failed:
+            again = " and the ones that would apply" if dropped else ""
+            parts.append(
+                f"Send only {_numbers(failed).lower().removesuffix(' was').removesuffix(' were')}"
+                f"{again} again, corrected, with short context copied exactly from the file."
+            )
+        return "\n\n".join(parts)
+
+
+def _numbers(hunks: list[HunkOutcome]) -> str:
+    numbers = ", ".join(str(hunk.number + 1) for hunk in hunks)
+    return f"Hunks {numbers}" if len(hunks) > 1 else f"Hunk {numbers}"
+
+
+def _them(hunks: list[HunkOutcome]) -> str:
+    return "them" if len(hunks) > 1 else "it"
+
+
+def _hunk_message(hunk: HunkOutcome, error: HunkError, digest: str) -> str:
+    version = f" (version {digest})" if digest else ""
+    lines = [f"Hunk {hunk.number + 1} of {hunk.path}{version}: {error.message}"]
+    if error.expected is not None and error.line is not None:
+        lines.append(f"First difference, at line {error.line + 1} of the file:")
+        lines.append(f"  expected: {error.expected}")
+        lines.append(f"  found:    {error.found if error.found is not None else '(end of file)'}")
+    for place in error.places:
+        where = f" in {place.scope}" if place.scope else ""
+        lines.append(f"Around line {place.start + 1}{where} the file has:")
+        lines.append(place.text.rstrip("\n"))
+    return "\n".join(lines)
+
+
+def _hunk_json(hunk: HunkOutcome) -> dict[str, Any]:
+    return {
+        "hunk": hunk.number + 1,
+        "path": hunk.path,
+        "status": str(hunk.status),
+        "match_level": None if hunk.level is None else int(hunk.level),
+        "match": None if hunk.level is None else hunk.level.name.lower(),
+        "start_line": None if hunk.start is None else hunk.start + 1,
+        "stop_line": hunk.stop,
+        "added": hunk.added,
+        "deleted": hunk.deleted,
+        "error": None if hunk.error is None else _error_json(hunk.error),
+    }
+
+
+def _error_json(error: HunkError) -> dict[str, Any]:
+    return {
+        "reason": str(error.reason),
+        "message": error.message,
+        "line": None if error.line is None else error.line + 1,
+        "expected": error.expected,
+        "found": error.found,
+        "places": [
+            {
+                "line": place.start + 1,
+                "text": place.text,
+                "similarity": round(place.similarity, 3),
+                "scope": place.scope,
+            }
+            for place in error.places
+        ],
+    }

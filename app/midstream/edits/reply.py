@@ -1,0 +1,184 @@
+"""A parsed reply as data: the events of a parser collected into files and hunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from midstream.edits.formats.events import (
+    ContextLine,
+    Event,
+    FileClosed,
+    FileOp,
+    FileOpened,
+    HunkClosed,
+    HunkOpened,
+    NewText,
+    OldLine,
+    Problem,
+)
+from midstream.edits.formats.names import file_name, is_fence
+from midstream.edits.lcs import equal_blocks
+
+
+class Side(Enum):
+    """Which side of a change a line is on."""
+
+    CONTEXT = " "
+    OLD = "-"
+    NEW = "+"
+
+
+class Part(NamedTuple):
+    """One line of a hunk."""
+
+    side: Side
+    text: str
+
+
+@dataclass(slots=True)
+class ReplyHunk:
+    """One block of changes as the reply has it.  Attributes as those of the events."""
+
+    id: int
+    context: tuple[str, ...] = ()
+    line: int | None = None
+    characters: bool = False
+    create_only: bool = False
+    at_end: bool = False
+    everywhere: bool = False
+    closed: bool = False
+    problem: str = ""
+    parts: list[Part] = field(default_factory=list[Part])
+    new_text: str = ""
+    """All new text as it came (of formats that give it in one piece)."""
+
+    @property
+    def old(self) -> list[str]:
+        """The lines that must be in the file."""
+        return [part.text for part in self.parts if part.side is not Side.NEW]
+
+    @property
+    def new(self) -> list[str]:
+        """The lines that shall be there instead."""
+        return [part.text for part in self.parts if part.side is not Side.OLD]
+
+    def trimmed(self) -> list[ReplyHunk]:
+        """Versions of the hunk without blank context lines at its ends, which models add.
+
+        First without the last ones, then without the first, then without both.
+        """
+        versions: list[ReplyHunk] = []
+        for head, tail in ((False, True), (True, False), (True, True)):
+            parts = list(self.parts)
+            while tail and parts and parts[-1] == Part(Side.CONTEXT, ""):
+                parts.pop()
+            while head and parts and parts[0] == Part(Side.CONTEXT, ""):
+                parts.pop(0)
+            if len(parts) < len(self.parts) and any(p.side is not Side.NEW for p in parts):
+                version = ReplyHunk(self.id, self.context, self.line, at_end=self.at_end)
+                version.parts = parts
+                versions.append(version)
+        return versions
+
+
+@dataclass(slots=True)
+class ReplyFile:
+    """What a reply does to one file."""
+
+    op: FileOp
+    path: str
+    new_path: str | None = None
+    final_newline: bool | None = None
+    hunks: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
+
+
+def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
+    """The files and hunks of a whole reply, and the problems that the parser reported."""
+    files: list[ReplyFile] = []
+    hunks: dict[int, ReplyHunk] = {}
+    texts: dict[int, list[str]] = {}
+    problems: list[Problem] = []
+    for event in events:
+        match event:
+            case FileOpened(op, path):
+                files.append(ReplyFile(op, path))
+            case HunkOpened():
+                hunk = ReplyHunk(
+                    event.hunk, event.context, event.line, event.characters, event.create_only
+                )
+                hunks[event.hunk] = hunk
+                files[-1].hunks.append(hunk)
+                texts[event.hunk] = []
+            case OldLine(number, text):
+                _flush(hunks[number], texts[number])
+                hunks[number].parts.append(Part(Side.OLD, text))
+            case ContextLine(number, text):
+                _flush(hunks[number], texts[number])
+                hunks[number].parts.append(Part(Side.CONTEXT, text))
+            case NewText(number, text):
+                texts[number].append(text)
+            case HunkClosed(number, at_end, everywhere):
+                hunk = hunks[number]
+                _flush(hunk, texts[number])
+                hunk.closed, hunk.at_end, hunk.everywhere = True, at_end, everywhere
+            case FileClosed(_, new_path, final_newline):
+                files[-1].new_path = new_path
+                files[-1].final_newline = final_newline
+            case Problem():
+                problems.append(event)
+                if event.hunk is not None:
+                    hunks[event.hunk].problem = event.message
+            case _:
+                pass
+    for number, hunk in hunks.items():
+        _flush(hunk, texts[number])
+    return files, problems
+
+
+def normalise(hunk: ReplyHunk) -> None:
+    """Turn a hunk of whole old and new text into lines of which common ones are context."""
+    if any(part.side is Side.CONTEXT for part in hunk.parts):
+        return
+    old, new = _unwrapped(hunk.old, hunk.new)
+    hunk.parts = parts_between(old, new)
+
+
+def parts_between(old: list[str], new: list[str]) -> list[Part]:
+    """Old and new lines as parts, with a longest common subsequence as context."""
+    parts: list[Part] = []
+    at_old = at_new = 0
+    for i, j, size in [*equal_blocks(old, new), (len(old), len(new), 0)]:
+        parts += (Part(Side.OLD, line) for line in old[at_old:i])
+        parts += (Part(Side.NEW, line) for line in new[at_new:j])
+        parts += (Part(Side.CONTEXT, line) for line in old[i : i + size])
+        at_old, at_new = i + size, j + size
+    return parts
+
+
+def _flush(hunk: ReplyHunk, pieces: list[str]) -> None:
+    if pieces:
+        text = "".join(pieces)
+        pieces.clear()
+        hunk.new_text += text
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        hunk.parts += (Part(Side.NEW, line) for line in lines)
+
+
+def _unwrapped(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    """Without a file name and a fence that a model put inside both halves of a block."""
+
+    def inner(lines: list[str]) -> list[str] | None:
+        body = lines[1:] if lines and file_name(lines[0]) and len(lines) > 2 else lines
+        if len(body) >= 2 and is_fence(body[0]) and body[-1].strip() in ("```", "````", "~~~"):
+            return body[1:-1]
+        return None
+
+    inner_old, inner_new = inner(old), inner(new)
+    if inner_old is None or (inner_new is None and new):
+        return old, new
+    return inner_old, inner_new or []
