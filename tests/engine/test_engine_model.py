@@ -83,24 +83,38 @@ def test_a_second_reading_comes_from_the_cache(tmp_path: Path) -> None:
     assert again.usage.cached_tokens == again.usage.input_tokens - 1
 
 
-def test_a_redirect_keeps_what_was_read(tmp_path: Path) -> None:
-    write_folder(tmp_path)
-    model = open_model(tmp_path)
-    first = model.start(ask(max_output_tokens=5))
-    list(first)
-    kept = "".join(REGION.splitlines(keepends=True)[:2])
-    request = ask()
-    request = GenerateRequest(
+def redirected(first: GenerateRequest, kept: str) -> GenerateRequest:
+    return GenerateRequest(
         messages=(
-            *request.messages,
-            Message("assistant", kept + "    half a li"),
+            *first.messages,
+            Message("assistant", kept),
             Message("user", render_follow_up("rename `tax` to `rate`")),
         ),
         max_output_tokens=5,
     )
-    second = model.start(request)
+
+
+def test_a_redirect_goes_on_behind_the_kept_lines(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    first = ask("rename `items` to `goods`", max_output_tokens=5)
+    kept = "def total(goods, tax):\n    result = 0\n"
+    plan = model.plan(redirected(first, kept + "    for it"))
+    assert plan.prompt_ids == model.plan(redirected(first, kept)).prompt_ids
+    # What is drafted is the rest of the region: copying it all completes the kept lines.
+    rest = "".join(plan.decoder.feed(token) for token in plan.draft_ids) + plan.decoder.finish()
+    assert kept + rest == REGION.replace("total(items", "total(goods")
+
+
+def test_a_redirect_reads_only_what_is_new(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat", max_len=2048)
+    model = open_model(tmp_path)
+    first = ask(max_output_tokens=8)
+    generation = model.start(first)
+    text = "".join(piece.text for piece in generation)
+    second = model.start(redirected(first, text))
     list(second)
-    assert second.usage.cached_tokens > 0.5 * first.usage.input_tokens
+    assert second.usage.cached_tokens >= generation.usage.input_tokens - 1
 
 
 def test_stop_before_during_and_after(tmp_path: Path) -> None:

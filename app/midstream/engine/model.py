@@ -10,7 +10,7 @@ from pathlib import Path
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
 from midstream.engine.loop import ModelGeneration
-from midstream.engine.plan import PromptError
+from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prompts import prompt_style
 from midstream.engine.sampling import Sampler
@@ -68,7 +68,7 @@ class OnnxModel:
         """
         if self._closed:
             raise RuntimeError("the model is closed")
-        plan = self._style.plan(request)
+        plan = self.plan(request)
         # An exact run may need one more row than it has tokens.
         most = self.decoder.context_length - 1
         room = most - len(plan.prompt_ids)
@@ -96,6 +96,10 @@ class OnnxModel:
         )
         self._started.add(generation)
         return generation
+
+    def plan(self, request: GenerateRequest) -> Plan:
+        """Return a request in tokens, as `start` will run it; errors are those of `start`."""
+        return self._style.plan(request)
 
     def close(self) -> None:
         """Stop what runs and wait for it; nothing can be started afterwards."""

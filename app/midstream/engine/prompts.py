@@ -119,4 +119,5 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
         after=region.after,
         path=region.path,
         kept=kept[: kept.rfind("\n") + 1],
+        earlier=tuple(instructions[:-1]),
     )
