@@ -40,7 +40,9 @@ class Collective:
 NOTHING = Collective(0, 0, 0, 0, 0)
 
 
-def hpdc(contention: float, energy: float, links: float, distance: float, depth: float, ramp: float) -> float:
+def hpdc(
+    contention: float, energy: float, links: float, distance: float, depth: float, ramp: float
+) -> float:
     """``max(C, E/N) + L + (2 T_R + 1) D`` of arXiv 2404.15888, in cycles."""
     return max(contention, energy / links) + distance + (2 * ramp + 1) * depth
 
@@ -91,7 +93,9 @@ def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     first = _group(size, turn, wavelets)
     above, below = len(roots) // 2, len(roots) - 1 - len(roots) // 2
     late = 0
-    if below and (last := length - starts[-1]) < size:  # a short last group is nearer and ready earlier
+    if (
+        below and (last := length - starts[-1]) < size
+    ):  # a short last group is nearer and ready earlier
         ready = _group(last, turn, wavelets).cycles - first.cycles
         late = max(-(size + turn), ready + roots[-1] - roots[-2] - size)
     second = _arms(above, below, size, turn, wavelets, late)

@@ -134,7 +134,9 @@ def ceil_div(a: int, b: int) -> int:
 
 
 @cache
-def decode_cost(op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int = 1) -> Cost:
+def decode_cost(
+    op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int = 1
+) -> Cost:
     """Price of one operator for ``batch`` tokens of equal context, before the generation's scale.
 
     ``batch`` tokens share the collective (longer vectors), as in WaferLLM's ``bsz`` loops.
@@ -142,7 +144,9 @@ def decode_cost(op: Operator, rect: Rectangle, machine: Machine, context: int, b
     k = machine.costs
     if op.kind == "host":
         moved = 2 * op.k * 2 * batch
-        return Cost(host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us)
+        return Cost(
+            host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us
+        )
     if op.kind == "folded":
         return Cost()
     if op.kind == "attention":
@@ -152,7 +156,9 @@ def decode_cost(op: Operator, rect: Rectangle, machine: Machine, context: int, b
         rows, columns = ceil_div(op.k, along), ceil_div(op.n, across)
         compute = batch * op.copies * _gemv(rows, columns, k)
         total = Cost(compute=compute)
-        if op.kind == "head":  # arg-max over the local logits, then two scalar all-reduces (value and place)
+        if (
+            op.kind == "head"
+        ):  # arg-max over the local logits, then two scalar all-reduces (value and place)
             total += Cost(compute=batch * (k.issue + columns))
             total += _allreduce(batch, rect.along("x"), machine) + _allreduce(batch, along, machine)
     else:
@@ -177,14 +183,18 @@ def _allreduce(values: int, length: int, machine: Machine) -> Cost:
     return Cost(0.0, tree.hops, tree.stages, tree.streaming, software, 0.0, tree.depth)
 
 
-def _decode_attention(op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int) -> Cost:
+def _decode_attention(
+    op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int
+) -> Cost:
     """Keys and values: feature dimension over the columns, tokens over the rows."""
     k = machine.costs
     seen = min(context, op.window) if op.window else context
     tokens = ceil_div(max(1, seen), rect.height)
     query, value = ceil_div(op.k, rect.width), ceil_div(op.n, rect.width)
     compute = _gemv(query, tokens, k) + _gemv(tokens, value, k) + k.scalar * tokens
-    compute += 3 * (k.issue + k.cycles_per_mac * tokens)  # scale, subtract the maximum, divide by the sum
+    compute += 3 * (
+        k.issue + k.cycles_per_mac * tokens
+    )  # scale, subtract the maximum, divide by the sum
     total = Cost(compute=batch * compute)
     total += _allreduce(batch * tokens, rect.width, machine)
     total += _allreduce(batch, rect.height, machine) + _allreduce(batch, rect.height, machine)
@@ -192,14 +202,18 @@ def _decode_attention(op: Operator, rect: Rectangle, machine: Machine, context: 
 
 
 @cache
-def prefill_cost(op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int) -> Cost:
+def prefill_cost(
+    op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
+) -> Cost:
     """Price of one operator for a chunk of ``tokens`` prompt tokens that sees ``context`` tokens, before scale."""
     k = machine.costs
     side = max(1, round((rect.width * rect.height) ** 0.5))
     rows = ceil_div(tokens, side)
     if op.kind == "host":
         moved = 2 * op.k * 2 * tokens
-        return Cost(host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us)
+        return Cost(
+            host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us
+        )
     if op.kind == "folded":
         return Cost()
     if op.kind == "head":  # only the last position needs logits
@@ -213,13 +227,17 @@ def prefill_cost(op: Operator, rect: Rectangle, machine: Machine, tokens: int, c
         return scores + output + softmax + reduce + reduce
     if op.kind == "linear":
         visited = min(op.stored, op.copies * tokens) if op.stored > 1 else 1
-        per_expert = ceil_div(ceil_div(tokens * op.copies, visited), side) if op.stored > 1 else rows
+        per_expert = (
+            ceil_div(ceil_div(tokens * op.copies, visited), side) if op.stored > 1 else rows
+        )
         tile = visited * ceil_div(op.k, side) * ceil_div(op.n, side)
         return _mesh_gemm(tile, per_expert, side, op.products, machine)
     vectors = op.vectors * ceil_div(op.k, side) * (k.issue + k.cycles_per_mac * rows)
     total = Cost(compute=vectors + rows * ceil_div(op.scalars, side) * k.scalar)
     if op.reduced:
-        total += _allreduce(rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side)), side, machine)
+        total += _allreduce(
+            rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side)), side, machine
+        )
     return total
 
 

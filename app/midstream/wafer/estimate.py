@@ -122,12 +122,16 @@ def decode_step(
     return _plan_step(plan, context, batch, 0, parameters)
 
 
-def prefill_pass(plan: Plan, *, tokens: int, context: int, parameters: Parameters | None = None) -> Step:
+def prefill_pass(
+    plan: Plan, *, tokens: int, context: int, parameters: Parameters | None = None
+) -> Step:
     """One prefill chunk of ``tokens`` prompt tokens through all layers of a placed model."""
     return _plan_step(plan, context, 1, tokens, parameters)
 
 
-def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Parameters | None) -> Step:
+def _plan_step(
+    plan: Plan, context: int, batch: int, prompt: int, parameters: Parameters | None
+) -> Step:
     m = machine(plan.hw, plan.kernels, parameters)
     rows: list[OperatorCost] = []
     handoff = 0.0
@@ -140,7 +144,9 @@ def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Pa
             rows.append(OperatorCost(kind, op, cost, count, rect))
         if plan.mode == "layer-rect":
             tokens = prompt or batch
-            wavelets = ceil_div(tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet)
+            wavelets = ceil_div(
+                tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet
+            )
             handoff += count * ((rect.width + rect.height) / 2 + wavelets)
     links = plan.wafers if plan.wafers > 1 else 0  # the new token returns to the first wafer
     link_bytes = (prompt or batch) * plan.shape.hidden * 2
@@ -148,7 +154,9 @@ def _plan_step(plan: Plan, context: int, batch: int, prompt: int, parameters: Pa
     return _step(rows, m, plan.hw, handoff, off_wafer + m.costs.fixed_us)
 
 
-def _step(rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_wafer_us: float) -> Step:
+def _step(
+    rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_wafer_us: float
+) -> Step:
     scale = m.costs.scale
     total = Cost()
     stage: dict[tuple[int | None, Rectangle], float] = {}

@@ -49,7 +49,10 @@ _MEANING = {
     "shift_cycles": ("cycles", "software of one MeshGEMM shift step"),
     "collective_cycles": ("cycles", "software around one collective"),
     "scale_2024_08": ("x", "Aug-2024 on-wafer cycles relative to WaferLLM's constants"),
-    "scale_2025": ("x", "2025 on-wafer cycles relative to WaferLLM's constants; a curve fit on unknown software"),
+    "scale_2025": (
+        "x",
+        "2025 on-wafer cycles relative to WaferLLM's constants; a curve fit on unknown software",
+    ),
     "fixed_us_2025": ("us/token", "time no placement explains; a curve fit on unknown software"),
     "gpu_efficiency": ("share", "nameplate bandwidth reached by batch-1 decode"),
     "gpu_layer_us": ("us/layer", "launches and synchronisation"),
@@ -160,7 +163,9 @@ def document(parameters: Parameters, residuals: list[dict[str, object]]) -> dict
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit and print; with ``--write PATH`` also write the document."""
     parser = argparse.ArgumentParser(prog="midstream.wafer.fit", description=__doc__)
-    parser.add_argument("--write", type=Path, help=f"where to write, normally .../{PARAMETERS_FILE}")
+    parser.add_argument(
+        "--write", type=Path, help=f"where to write, normally .../{PARAMETERS_FILE}"
+    )
     arguments = parser.parse_args(argv)
     text = resources.files("midstream.wafer").joinpath(CALIBRATION).read_text("utf-8")
     rows, _ = read_rows(text)

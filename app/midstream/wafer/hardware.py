@@ -144,7 +144,9 @@ def hardware(name: str) -> Wafer | Gpu:
     entry = cast("dict[str, Any] | None", _table().get(key))
     if entry is None or gpus < 1:
         known = ", ".join(_table())
-        raise WaferUsageError(f"Hardware '{name}' is unknown; use one of {known} (GPUs also as h100x8).")
+        raise WaferUsageError(
+            f"Hardware '{name}' is unknown; use one of {known} (GPUs also as h100x8)."
+        )
     if entry["kind"] == "wafer":
         return Wafer(key, str(entry["label"]), _numbers(entry))
     return Gpu(key, str(entry["label"]), _numbers(entry), gpus)

@@ -133,9 +133,13 @@ def generation(name: str) -> KernelGeneration:
     raise WaferUsageError(f"Kernels '{name}' are unknown; use one of {', '.join(GENERATIONS)}.")
 
 
-def costs(kernels: KernelGeneration, hw: Wafer, parameters: Parameters | None = None) -> KernelCosts:
+def costs(
+    kernels: KernelGeneration, hw: Wafer, parameters: Parameters | None = None
+) -> KernelCosts:
     """The cost constants of a generation on a wafer, from the frozen parameters unless others are given."""
-    return _costs(kernels.name, hw.cycles_per_mac, 1.0 / hw.number("simd_fp16"), parameters or frozen())
+    return _costs(
+        kernels.name, hw.cycles_per_mac, 1.0 / hw.number("simd_fp16"), parameters or frozen()
+    )
 
 
 @cache

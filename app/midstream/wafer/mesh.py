@@ -113,14 +113,18 @@ class Mesh:
             now, kind, place = heapq.heappop(self._agenda)
             self._planned.discard((now, kind, place))
             if now > limit:
-                raise WaferUsageError(f"The mesh program needs more than {limit} cycles; raise the limit.")
+                raise WaferUsageError(
+                    f"The mesh program needs more than {limit} cycles; raise the limit."
+                )
             if kind == 0:
                 self._route_step(now, place)
             else:
                 self._pe_step(now, place)
         stuck = [place for place, pe in self._pes.items() if pe.current < len(pe.program)]
         if stuck:
-            raise WaferUsageError(f"The mesh program dead-locks at PE {stuck[0]}; check its routes.")
+            raise WaferUsageError(
+                f"The mesh program dead-locks at PE {stuck[0]}; check its routes."
+            )
         return max(pe.finished_at for pe in self._pes.values())
 
     def _plan(self, cycle: int, kind: int, place: Place) -> None:
@@ -283,11 +287,15 @@ def _arms(
         _connect(mesh, line, index, target, send)
         mesh.program(
             place,
-            Instruction(vectors[place], receive=None if outermost else receive, send=send, add=True),
+            Instruction(
+                vectors[place], receive=None if outermost else receive, send=send, add=True
+            ),
         )
     root = line.places[members[centre]]
     if centre + 1 < len(members):
-        mesh.program(root, Instruction(vectors[root], receive=base + 2 + (centre + 1) % 2, add=True))
+        mesh.program(
+            root, Instruction(vectors[root], receive=base + 2 + (centre + 1) % 2, add=True)
+        )
     if centre > 0:
         mesh.program(root, Instruction(vectors[root], receive=base + (centre - 1) % 2, add=True))
 
@@ -318,7 +326,9 @@ def _multicast(mesh: Mesh, line: Line, vectors: dict[Place, Array], root: int) -
         for index in range(root + step, end + step, step):
             onward: tuple[Direction, ...] = ("R",) if index == end else ("R", direction)
             mesh.route(line.places[index], colour, *onward)
-            mesh.program(line.places[index], Instruction(vectors[line.places[index]], receive=colour))
+            mesh.program(
+                line.places[index], Instruction(vectors[line.places[index]], receive=colour)
+            )
 
 
 def gemv(matrix: Array, vector: Array, mesh: Mesh) -> tuple[Array, int]:
@@ -422,7 +432,9 @@ def _program_shift(
         origin = ring[(order + 1) % len(ring)]
         mesh.program(
             line.places[position],
-            Instruction(landed[line.places[position]], receive=base + _shift_colour(origin, position)),
+            Instruction(
+                landed[line.places[position]], receive=base + _shift_colour(origin, position)
+            ),
         )
 
 

@@ -1,4 +1,4 @@
-"""One door to model shapes: a preset name, an ONNX file, or a model folder."""
+"""One door to models: a preset name, an ONNX file, or a model folder."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from functools import cache
 from pathlib import Path
 
 from midstream.wafer.errors import ModelUnavailableError
+from midstream.wafer.operators import Workload, workload_of
 from midstream.wafer.presets import preset
-from midstream.wafer.shape import ModelShape
 
 
 @cache
-def resolve_shape(name: str) -> ModelShape:
-    """The shape behind a name or path.
+def resolve(name: str) -> Workload:
+    """The operators of the model behind a name or path.
 
     Args:
-        name: A preset (any usual spelling), a path of an ``.onnx`` file, or of a folder with ``genai_config.json`` or
-            ``config.json``.
+        name: A preset (any usual spelling), the path of an ``.onnx`` file, or of a folder with an ONNX graph,
+            ``genai_config.json`` or ``config.json``.
 
     Raises:
-        ModelUnavailableError: The path exists but holds no readable model, or looks like a path and does not exist.
+        ModelUnavailableError: The path holds no readable model, or looks like a path and does not exist.
         WaferUsageError: It is neither a path nor a preset.
     """
     path = Path(name).expanduser()
     if path.is_dir():
-        from midstream.wafer.folder import shape_from_folder
+        from midstream.wafer.folder import workload_from_folder
 
-        return shape_from_folder(path)
+        return workload_from_folder(path.resolve())
     if path.is_file():
-        from midstream.wafer.onnx_shape import shape_from_onnx
+        from midstream.wafer.onnx_shape import workload_from_onnx
 
-        return shape_from_onnx(path)
+        return workload_from_onnx(path.resolve())
     if name.endswith(".onnx") or name.startswith((".", "/", "~")):
         raise ModelUnavailableError(f"There is no model at '{name}'; check the path.")
-    return preset(name)
+    return workload_of(preset(name))

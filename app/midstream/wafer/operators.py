@@ -241,7 +241,9 @@ def expert_operators(shape: ModelShape, ups: int) -> list[Operator]:
     inner = active * shape.expert_ffn + shape.shared_ffn
     operators = [
         Operator("router", "linear", shape.hidden, shape.experts, weight_bits=16),
-        Operator("top_k", "elementwise", shape.experts, payload=2 * active, axis="x", scalars=active),
+        Operator(
+            "top_k", "elementwise", shape.experts, payload=2 * active, axis="x", scalars=active
+        ),
         Operator(
             "experts_gate_up",
             "linear",

@@ -60,4 +60,6 @@ def frozen_document() -> dict[str, Any]:
 def frozen() -> Parameters:
     """The committed parameters."""
     values = frozen_document()["parameters"]
-    return Parameters(**{field.name: float(values[field.name]["value"]) for field in fields(Parameters)})
+    return Parameters(
+        **{field.name: float(values[field.name]["value"]) for field in fields(Parameters)}
+    )

@@ -101,7 +101,9 @@ def stages_of(plan: Plan, step: Step) -> list[Stage]:
     items = [item for item in plan.items if item.name != "embedding"]
     clock = plan.hw.clock_hz
     handoff = step.breakdown["handoff"] / len(items) / clock
-    per_link = (step.off_wafer_us - m.costs.fixed_us) * 1e-6 / plan.wafers if plan.wafers > 1 else 0.0
+    per_link = (
+        (step.off_wafer_us - m.costs.fixed_us) * 1e-6 / plan.wafers if plan.wafers > 1 else 0.0
+    )
     stages: list[Stage] = []
     for index, item in enumerate(items):
         crossing = index > 0 and items[index - 1].wafer != item.wafer
@@ -125,7 +127,9 @@ def _merged(stages: list[Stage]) -> list[Stage]:
         if merged and merged[-1].wafer == stage.wafer:
             last = merged[-1]
             seconds = last.seconds + stage.entry_seconds + stage.seconds
-            merged[-1] = Stage(f"wafer {last.wafer}", last.wafer, seconds, last.entry_seconds, last.rect)
+            merged[-1] = Stage(
+                f"wafer {last.wafer}", last.wafer, seconds, last.entry_seconds, last.rect
+            )
         else:
             merged.append(stage)
     return merged
@@ -185,7 +189,9 @@ class _Simulation:
                 self.busy += end - start
             if self.record:
                 self.work.append(Work(index, start, end, item.sequence, item.tokens))
-            if index < last:  # tokens of a pass follow each other: the next stage starts with the first one
+            if (
+                index < last
+            ):  # tokens of a pass follow each other: the next stage starts with the first one
                 self.push(start + per_token + self.stages[index + 1].entry_seconds, index + 1, item)
             else:
                 self.push(end + self.return_seconds, index + 1, item)

@@ -34,6 +34,12 @@ MAX_WAFERS = 2048
 WEIGHT_FILL = 0.9
 """Share of the room (SRAM without reserve) that weights may take before spare PEs are handed out (assumed)."""
 
+PADDING_MARGIN = 1.15
+"""Room left for padding when a wafer is not used whole (assumed; measured padding is 2-13 %)."""
+
+COLLECTIVES_PER_LAYER = 10
+"""All-reduces of a dense layer."""
+
 ALLREDUCE_COLOURS_PER_AXIS = 10
 """Two reduction arms and two group arms, send and receive, and two multicast directions (``comm_pe.csl``)."""
 HANDOFF_COLOURS = 2
@@ -160,7 +166,9 @@ class Plan:
         return min(capacities, key=lambda capacity: capacity.shift)
 
     def _windowed(self, item: Placed) -> bool:
-        return any(op.kind == "attention" and op.window for op in self.workload.operators(item.kind))
+        return any(
+            op.kind == "attention" and op.window for op in self.workload.operators(item.kind)
+        )
 
     @cached_property
     def padding(self) -> float:
@@ -181,13 +189,9 @@ class Plan:
         for item in self.items:
             used, room = self.used_bytes(item), self.hw.count("sram_bytes")
             if used > room:
-                return (
-                    f"{item.name} needs {used / 1024:.1f} KB on a PE that has {room // 1024} KB"
-                )
+                return f"{item.name} needs {used / 1024:.1f} KB on a PE that has {room // 1024} KB"
         if self.kv.shift < context * batch:
-            return (
-                f"the cache holds {self.kv.shift:,} tokens and {context * batch:,} are asked for"
-            )
+            return f"the cache holds {self.kv.shift:,} tokens and {context * batch:,} are asked for"
         return None
 
 
@@ -215,7 +219,8 @@ def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
     """Activation buffers on the fullest PE: input and output tile of the widest operator, twice, at 16 bit."""
     widest = max(
         (
-            ceil_div(op.k, rect.along(op.axis)) + ceil_div(max(op.reduced, op.n), rect.across(op.axis))
+            ceil_div(op.k, rect.along(op.axis))
+            + ceil_div(max(op.reduced, op.n), rect.across(op.axis))
             for op in operators
         ),
         default=0,
@@ -261,7 +266,7 @@ def place(
     if wafers is None:
         found = _smallest(workload, hw, kernels, mode, weight_bits, kv_bits, context, batch)
         if found is None:
-            plan = _attempt(workload, hw, kernels, 1, mode, weight_bits, kv_bits)
+            plan = _attempt(workload, hw, kernels, 1, mode, weight_bits, kv_bits, compact=False)
             reason = plan.problem(context, batch) or "it does not fit"
             raise DoesNotFitError(
                 f"{shape.name} does not fit on any number of {hw.label} wafers: on one, {reason}.",
@@ -269,7 +274,7 @@ def place(
                 smallest_wafers=None,
             )
         return found
-    plan = _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits)
+    plan = _best(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, context, batch)
     reason = plan.problem(context, batch)
     if reason is None or not check:
         return plan
@@ -290,7 +295,9 @@ def _check_arguments(
     wafers: int | None, mode: str, weight_bits: int, kv_bits: int, context: int, batch: int
 ) -> None:
     if wafers is not None and not 1 <= wafers <= MAX_WAFERS:
-        raise WaferUsageError(f"Wafer count {wafers} is outside 1-{MAX_WAFERS}; leave it out to find one.")
+        raise WaferUsageError(
+            f"Wafer count {wafers} is outside 1-{MAX_WAFERS}; leave it out to find one."
+        )
     if mode not in MODES:
         raise WaferUsageError(f"Placement mode '{mode}' is unknown; use {' or '.join(MODES)}.")
     if weight_bits not in (4, 8, 16):
@@ -324,10 +331,28 @@ def _smallest(
         fullest = max(sum(sizes[i] for i in indices) for indices in partition(sizes, count))
         if fullest > room:
             continue
-        plan = _attempt(workload, hw, kernels, count, mode, weight_bits, kv_bits)
+        plan = _best(workload, hw, kernels, count, mode, weight_bits, kv_bits, context, batch)
         if plan.problem(context, batch) is None:
             return plan
     return None
+
+
+def _best(
+    workload: Workload,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    wafers: int,
+    mode: Mode,
+    weight_bits: int,
+    kv_bits: int,
+    context: int,
+    batch: int,
+) -> Plan:
+    """The compact placement when it fits, the one that uses whole wafers otherwise."""
+    plan = _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, compact=True)
+    if plan.problem(context, batch) is None:
+        return plan
+    return _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, compact=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,9 +380,7 @@ def _parts(workload: Workload) -> tuple[_Part, ...]:
         for kind in workload.kinds
     ]
     for index, kind in enumerate(workload.layer_kinds):
-        parts.append(
-            _Part(f"layer {index}", index, kind, workload.kinds[kind], *totals[kind])
-        )
+        parts.append(_Part(f"layer {index}", index, kind, workload.kinds[kind], *totals[kind]))
     if any(op.weights for op in workload.head):
         weights = sum(op.weights for op in workload.head)
         parts.append(_Part("lm_head", None, None, workload.head, weights, weights))
@@ -373,8 +396,10 @@ def _attempt(
     mode: Mode,
     weight_bits: int,
     kv_bits: int,
+    *,
+    compact: bool,
 ) -> Plan:
-    """The best placement on exactly ``wafers`` wafers, whether or not it fits."""
+    """A placement on exactly ``wafers`` wafers, whether or not it fits."""
     parts = _parts(workload)
     width, height = hw.fabric(halo=kernels.halo)
     room = hw.count("sram_bytes") - kernels.reserve_bytes
@@ -392,10 +417,13 @@ def _attempt(
     items: list[Placed] = []
     for number, indices in enumerate(partition([float(part.weights) for part in parts], wafers)):
         members = [parts[i] for i in indices]
-        rects = [Rectangle(width, height)] * len(members)
+        wide, high = width, height
+        if compact:
+            wide, high = _compact(members, width, height, room, weight_bits, mode)
+        rects = [Rectangle(wide, high)] * len(members)
         if mode == "layer-rect":
-            rects = treemap([float(part.weights) for part in members], width, height) or rects
-            rects = _recut(members, rects, measure, width, height, room)
+            rects = treemap([float(part.weights) for part in members], wide, high) or rects
+            rects = _recut(members, rects, measure, wide, high, room)
         items.extend(
             Placed(part.name, part.layer, part.kind, number, rect, *measure(part, rect))
             for part, rect in zip(members, rects, strict=True)
@@ -432,3 +460,30 @@ def _recut(
     if fullest(again) <= room or fullest(again) <= fullest(rects):
         return again
     return rects
+
+
+def _compact(
+    members: list[_Part], width: int, height: int, room: int, weight_bits: int, mode: Mode
+) -> tuple[int, int]:
+    """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
+
+    With W weights on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10 P`` of hops in its ten
+    collectives, least at ``P = (W / 10)^(1/3)``.  Small models therefore do not spread over a whole wafer.
+    """
+    areas: list[float] = []
+    for part in members:
+        needed = part.weights * weight_bits / 8 / (room * WEIGHT_FILL)
+        areas.append(max(needed * PADDING_MARGIN, (part.active / COLLECTIVES_PER_LAYER) ** (2 / 3)))
+    wanted = (
+        sum(areas) if mode == "layer-rect" else max(max(areas), _stored(members, weight_bits, room))
+    )
+    share = wanted / (width * height)
+    if share >= 1.0:
+        return width, height
+    return max(1, math.ceil(width * share**0.5)), max(1, math.ceil(height * share**0.5))
+
+
+def _stored(members: list[_Part], weight_bits: int, room: int) -> float:
+    """PEs that hold all weights of a wafer at :data:`WEIGHT_FILL`, padding margin included."""
+    total = sum(part.weights for part in members) * weight_bits / 8
+    return PADDING_MARGIN * total / (room * WEIGHT_FILL)

@@ -15,7 +15,7 @@ from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.estimate import benchmark_step, decode_step, machine, prefill_seconds
 from midstream.wafer.hardware import Gpu, Wafer, hardware
 from midstream.wafer.kernels import KernelGeneration, generation
-from midstream.wafer.models import resolve_shape
+from midstream.wafer.models import resolve
 from midstream.wafer.operators import Operator
 from midstream.wafer.parameters import Parameters
 from midstream.wafer.placement import Plan, place
@@ -95,14 +95,18 @@ def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
     kernels = generation(row.kernels)
     if row.matrix is not None:
         return _microbenchmark(row, row.matrix, hw, kernels, parameters)
-    shape = resolve_shape(row.model)
+    shape = resolve(row.model).shape
     if row.grids is not None or (kernels.benchmark_shape and row.wafers is None):
         return _layer_benchmark(row, shape, hw, kernels, parameters)
     return _production(row, shape, hw, kernels, parameters)
 
 
 def _microbenchmark(
-    row: Row, matrix: tuple[int, int], hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+    row: Row,
+    matrix: tuple[int, int],
+    hw: Wafer,
+    kernels: KernelGeneration,
+    parameters: Parameters | None,
 ) -> _Time:
     """One matrix-vector (or square matrix-matrix) product on a grid: local work and one all-reduce, or P shifts."""
     notes: list[str] = []
@@ -167,7 +171,9 @@ def _production(
     row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
 ) -> _Time:
     prompt, output = row.prompt or 1, row.output or 1
-    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else DEFAULT_CONTEXT)
+    context = row.context or (
+        prompt + output // 2 if row.phase == "end-to-end" else DEFAULT_CONTEXT
+    )
     plan, notes = _production_plan(row, shape, hw, kernels, context)
     step = decode_step(plan, context=context, batch=row.batch, parameters=parameters).seconds
     gain, marks = _speculative_gain(row, shape, kernels, notes)
@@ -247,7 +253,9 @@ def _speculative_gain(
         notes.append(f"speculation with undisclosed draft: {gain:.2f} tokens per step assumed")
         return gain, ["assumed"]
     speculation = parse_speculation(text, layers=shape.layers)
-    return (1.0, []) if speculation is None else (speculation.speedup(1.0 / shape.layers), ["assumed"])
+    return (
+        (1.0, []) if speculation is None else (speculation.speedup(1.0 / shape.layers), ["assumed"])
+    )
 
 
 def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
@@ -263,7 +271,7 @@ def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
             raise WaferUsageError("GEMM on GPUs is not modelled; leave the row out.")
         seconds = gpus.gemv_us(*row.matrix, gpu, parameters) * 1e-6
         return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", tuple(notes), clock)
-    shape = resolve_shape(row.model)
+    shape = resolve(row.model).shape
     prompt, output = row.prompt or row.context or 4096, row.output or 1
     context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else prompt)
     token = gpus.decode(

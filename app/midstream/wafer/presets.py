@@ -27,7 +27,9 @@ _SAME_SHAPE = {
 }
 """Models whose shape equals that of a preset under another name."""
 
-_NOISE = re.compile(r"(instruct|chat|thinking|preview|base|turbo|versatile|(17b)?(16|128)e|(?<=480b)a35b|it|hf|2507|a12b)$")
+_NOISE = re.compile(
+    r"(instruct|chat|thinking|preview|base|turbo|versatile|(17b)?(16|128)e|(?<=480b)a35b|it|hf|2507|a12b)$"
+)
 
 
 @cache

@@ -223,7 +223,11 @@ def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
         WaferUsageError: The table has no usable header.
     """
     lines = text.lstrip("\ufeff").splitlines()
-    kept = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")]
+    kept = [
+        (n, line)
+        for n, line in enumerate(lines, 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     if not kept:
         raise WaferUsageError("The table is empty; its first line must name the columns.")
     delimiter = max(",;\t", key=kept[0][1].count)
@@ -264,7 +268,9 @@ def _row(line: int, record: dict[str, str]) -> Row:
     unit = record.get("unit", "").strip().lower().replace("μ", "µ")
     if not unit:
         unit = "us" if matrix else "tok/s"
-    known = _UNITS.get(unit.replace(" ", "").replace("per", "/") if "per" in unit else unit.replace(" ", ""))
+    known = _UNITS.get(
+        unit.replace(" ", "").replace("per", "/") if "per" in unit else unit.replace(" ", "")
+    )
     if known is None:
         raise WaferUsageError(
             f"Unit '{record.get('unit')}' is not modelled; use tok/s, s, ms, us, ns or cycles."
@@ -332,7 +338,9 @@ def _tokens(record: dict[str, str], column: str) -> int | None:
         return None
     match = re.fullmatch(r"~?(\d[\d,]*(?:\.\d+)?)\s*(k?)", text)
     if match is None:
-        raise WaferUsageError(f"Column {column} has '{record[column]}'; write a number such as 4096 or 4k.")
+        raise WaferUsageError(
+            f"Column {column} has '{record[column]}'; write a number such as 4096 or 4k."
+        )
     value = float(match[1].replace(",", "")) * (1024 if match[2] else 1)
     if value < 1:
         raise WaferUsageError(f"Column {column} has '{record[column]}'; it must be at least 1.")
@@ -376,7 +384,9 @@ def _grids(record: dict[str, str]) -> tuple[Rectangle, Rectangle] | None:
     if keyed:
         first = parse_grid(keyed.get("prefill", keyed.get("decode", "")))
         return first, parse_grid(keyed.get("decode", keyed.get("prefill", "")))
-    pieces = [piece for piece in re.split(r"[/;|+&,]|\s(?![x×*])(?<![x×*]\s)|->", text) if piece.strip()]
+    pieces = [
+        piece for piece in re.split(r"[/;|+&,]|\s(?![x×*])(?<![x×*]\s)|->", text) if piece.strip()
+    ]
     if len(pieces) > 2:
         raise WaferUsageError(f"Grid '{text}' cannot be read; write 480, 480x480 or 660/360.")
     grids = [parse_grid(piece) for piece in pieces]
@@ -389,7 +399,12 @@ def parse_grid(text: str) -> Rectangle:
     Raises:
         WaferUsageError: The text cannot be read.
     """
-    plain = re.sub(r"[()\[\]\s]", "", text.lower()).removesuffix("^2").removesuffix("²").removesuffix("**2")
+    plain = (
+        re.sub(r"[()\[\]\s]", "", text.lower())
+        .removesuffix("^2")
+        .removesuffix("²")
+        .removesuffix("**2")
+    )
     match = re.fullmatch(r"(\d+)(?:[x×*](\d+))?", plain)
     if match is None or int(match[1]) < 1 or int(match[2] or 1) < 1:
         raise WaferUsageError(f"Grid '{text}' cannot be read; write 480, 480x480 or 660/360.")

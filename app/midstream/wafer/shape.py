@@ -127,7 +127,9 @@ class ModelShape:
         if self.latent is None:
             return self.hidden * (2 * self.query_width + 2 * self.kv_width)
         mla = self.latent
-        query = self.hidden * mla.query_rank + mla.query_rank * self.heads * (mla.nope_dim + mla.rope_dim)
+        query = self.hidden * mla.query_rank + mla.query_rank * self.heads * (
+            mla.nope_dim + mla.rope_dim
+        )
         key_value = self.hidden * (mla.kv_rank + mla.rope_dim)
         key_value += mla.kv_rank * self.heads * (mla.nope_dim + mla.value_dim)
         return query + key_value + self.heads * mla.value_dim * self.hidden

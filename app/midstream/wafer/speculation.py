@@ -142,4 +142,6 @@ def parse_speculation(text: str, *, layers: int) -> Speculation | None:
         raise WaferUsageError(
             f"Speculation '{text}' cannot be read; write draft=4,alpha=0.8 and optionally cost=0.1,overlapped."
         ) from None
-    return Speculation(draft, alpha, cost=cost, schedule="overlapped" if schedule == "overlapped" else "sync")
+    return Speculation(
+        draft, alpha, cost=cost, schedule="overlapped" if schedule == "overlapped" else "sync"
+    )

@@ -1,0 +1,109 @@
+"""Options of a simulation: one typed record, read from strings (provider options) or from command-line flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from midstream.wafer.errors import WaferUsageError
+from midstream.wafer.hardware import Wafer, wafer
+from midstream.wafer.kernels import GENERATIONS, KernelGeneration, generation
+from midstream.wafer.placement import MODES, Mode
+from midstream.wafer.speculation import Speculation, parse_speculation
+
+DEFAULT_KERNELS = "cerebras-2025"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to simulate.
+
+    Attributes:
+        hardware: ``wse2`` or ``wse3``.
+        kernels: Kernel generation.
+        wafers: Number of wafers; None finds the smallest that fits.
+        mode: Placement mode.
+        context: Cached tokens that decode is priced at.
+        batch: Concurrent sequences.
+        prompt: Prompt tokens for the time to first token; None takes the context.
+        speculation: Text for :func:`midstream.wafer.speculation.parse_speculation`.
+        weight_bits: Bits per weight; None takes the model's.
+        kv_bits: Bits per cached value.
+        clock_ghz: Clock; None takes the hardware's.
+    """
+
+    hardware: str = "wse3"
+    kernels: str = DEFAULT_KERNELS
+    wafers: int | None = None
+    mode: Mode = "layer-rect"
+    context: int = 4096
+    batch: int = 1
+    prompt: int | None = None
+    speculation: str = "none"
+    weight_bits: int | None = None
+    kv_bits: int = 16
+    clock_ghz: float | None = None
+
+    @classmethod
+    def from_strings(cls, values: Mapping[str, str]) -> Options:
+        """Read provider options (string to string, as ONNX Runtime has them).
+
+        Raises:
+            WaferUsageError: A name is unknown or a value cannot be read.
+        """
+        known = dict.fromkeys(cls.__dataclass_fields__)
+        fields: dict[str, object] = {}
+        for name, text in values.items():
+            if name not in known:
+                raise WaferUsageError(
+                    f"Option '{name}' is unknown; options are {', '.join(known)}."
+                )
+            fields[name] = _value(name, str(text))
+        return cls(**fields)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def wafer(self) -> Wafer:
+        """The hardware at the chosen clock."""
+        found = wafer(self.hardware)
+        return found.with_clock(self.clock_ghz) if self.clock_ghz else found
+
+    @property
+    def generation(self) -> KernelGeneration:
+        """The kernel generation."""
+        return generation(self.kernels)
+
+    def speculating(self, layers: int) -> Speculation | None:
+        """The speculation for a model of ``layers`` layers."""
+        return parse_speculation(self.speculation, layers=layers)
+
+    def as_strings(self) -> dict[str, str]:
+        """The options as provider options; unset ones are left out."""
+        pairs = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: str(value) for name, value in pairs.items() if value is not None}
+
+
+def _value(name: str, text: str) -> object:
+    plain = text.strip()
+    if name in ("hardware", "kernels", "speculation"):
+        return plain
+    if name == "mode":
+        if plain not in MODES:
+            raise WaferUsageError(f"Placement mode '{text}' is unknown; use {' or '.join(MODES)}.")
+        return plain
+    if plain.lower() in ("", "auto", "none"):
+        if name in ("wafers", "prompt", "weight_bits", "clock_ghz"):
+            return None
+        raise WaferUsageError(f"Option {name} needs a number, not '{text}'.")
+    try:
+        return (
+            float(plain)
+            if name == "clock_ghz"
+            else int(plain.removesuffix("k")) * (1024 if plain.endswith("k") else 1)
+        )
+    except ValueError:
+        raise WaferUsageError(f"Option {name} needs a number, not '{text}'.") from None
+
+
+def kernel_names() -> list[str]:
+    """Names of the kernel generations."""
+    return list(GENERATIONS)

@@ -1,0 +1,265 @@
+"""One simulation as a report: rates, times and energy with bands, marks, a breakdown and what was assumed.
+
+Every number in a report is simulated and says so; wall-clock time never enters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.wafer.estimate import Step, band_of, decode_step, machine, prefill_seconds
+from midstream.wafer.operators import Workload
+from midstream.wafer.options import Options
+from midstream.wafer.pipeline import stages_of
+from midstream.wafer.placement import Plan, place
+from midstream.wafer.quantity import Band, Mark, weakest
+
+PREFILL_BAND = 2.0**0.5
+"""Half-width of prefill times in a layer pipeline: no published row constrains it (assumed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLine:
+    """One line of the operator table: cycles of all its layers in one step, by cause."""
+
+    name: str
+    kind: str
+    layers: int
+    cycles: float
+    share: float
+    causes: dict[str, float]
+    macs: int
+    host_us: float
+    bound_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A simulated model on simulated wafers.
+
+    Attributes:
+        plan: The placement.
+        options: What was asked for.
+        step: The decode step, unscaled by speculation.
+        rate: Tokens per second of one sequence.
+        total_rate: Tokens per second of all sequences of the batch.
+        first_token: Seconds until the first token of the prompt.
+        tokens_per_step: Expected tokens per decode step (1 without speculation).
+        occupancy: Share of stages that work at any time.
+        joules_per_token: Nameplate energy per token of one stream with everything else idle.
+        joules_per_token_full: The same with all stages filled.
+        breakdown_us: Microseconds per step by cause, off-wafer parts included.
+        sram_share: Share of the advertised SRAM bandwidth that reading the weights of one step uses.
+        operators: Operator table.
+        notes: Assumptions a reader has to know.
+    """
+
+    plan: Plan
+    options: Options
+    step: Step
+    rate: Band
+    total_rate: Band
+    first_token: Band
+    tokens_per_step: float
+    occupancy: float
+    joules_per_token: float
+    joules_per_token_full: float
+    breakdown_us: dict[str, float]
+    sram_share: float
+    operators: tuple[OperatorLine, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """One line for people: rate, band, mark and the main assumptions."""
+        return f"simulated {self.rate.text()}" + "".join(f", {note}" for note in self.notes)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        plan = self.plan
+        return {
+            "simulated": True,
+            "clock": "wafer",
+            "model": plan.shape.name,
+            "shape_trust": plan.shape.trust,
+            "hardware": plan.hw.name,
+            "kernels": plan.kernels.name,
+            "provenance": plan.kernels.provenance,
+            "wafers": plan.wafers,
+            "mode": plan.mode,
+            "weight_bits": plan.weight_bits,
+            "kv_bits": plan.kv_bits,
+            "context": self.options.context,
+            "batch": self.options.batch,
+            "tokens_per_s": self.rate.as_dict(),
+            "tokens_per_s_all": self.total_rate.as_dict(),
+            "first_token_s": self.first_token.as_dict(),
+            "cycles_per_step": self.step.cycles,
+            "clock_ghz": plan.hw.number("clock_ghz"),
+            "tokens_per_step": self.tokens_per_step,
+            "breakdown_us": self.breakdown_us,
+            "occupancy": self.occupancy,
+            "joules_per_token": self.joules_per_token,
+            "joules_per_token_full": self.joules_per_token_full,
+            "energy_basis": "nameplate power",
+            "sram_bandwidth_share": self.sram_share,
+            "sram_fill": plan.fill,
+            "padding": plan.padding,
+            "colours": plan.colours,
+            "kv_tokens": plan.kv.shift,
+            "kv_tokens_without_shift": plan.kv.concat,
+            "operators": [
+                {
+                    "name": line.name,
+                    "kind": line.kind,
+                    "layers": line.layers,
+                    "cycles": line.cycles,
+                    "share": line.share,
+                    "bound_by": line.bound_by,
+                    "host_us": line.host_us,
+                    **line.causes,
+                }
+                for line in self.operators
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def simulate(workload: Workload, options: Options) -> Report:
+    """Place a model and price a decode step, a prefill and the energy of a token.
+
+    Raises:
+        DoesNotFitError: It does not fit where it was asked to.
+        WaferUsageError: An option makes no sense.
+    """
+    kernels = options.generation
+    prompt = options.prompt or options.context
+    plan = place(
+        workload,
+        options.wafer,
+        kernels,
+        wafers=options.wafers,
+        mode=options.mode,
+        weight_bits=options.weight_bits,
+        kv_bits=options.kv_bits,
+        context=options.context,
+        batch=options.batch,
+    )
+    step = decode_step(plan, context=options.context)
+    stages = stages_of(plan, step)
+    slowest = max(stage.seconds for stage in stages)
+    speculation = options.speculating(plan.shape.layers)
+    seconds, tokens = step.seconds, 1.0
+    if speculation is not None:
+        tokens = speculation.expected_tokens()
+        seconds = speculation.step(step.seconds, slowest)
+    notes, marks = _notes(plan, options, speculation is not None)
+    # A batch fills idle stages first; once they are full, the slowest stage sets the pace.
+    passes = 1 if speculation is None else speculation.draft + 1
+    busy_until = max(seconds, options.batch * passes * slowest)
+    rate = band_of(busy_until, tokens, kernels, marks)
+    power = plan.hw.number("power_kw") * 1e3 * plan.wafers
+    work = sum(stage.seconds for stage in stages) * passes * options.batch
+    occupancy = min(1.0, work / (busy_until * len(stages)))
+    joules = power * busy_until / (tokens * options.batch)
+    first = Band.around(
+        prefill_seconds(plan, prompt) + step.seconds,
+        max(PREFILL_BAND, kernels.band),
+        "s",
+        weakest([kernels.mark, "assumed"]),
+    )
+    return Report(
+        plan=plan,
+        options=options,
+        step=step,
+        rate=rate,
+        total_rate=rate.scaled(options.batch),
+        first_token=first,
+        tokens_per_step=tokens,
+        occupancy=occupancy,
+        joules_per_token=joules,
+        joules_per_token_full=joules * occupancy,
+        breakdown_us=_breakdown(plan, step),
+        sram_share=_sram_share(plan, step),
+        operators=_operator_table(plan, step),
+        notes=tuple(notes),
+    )
+
+
+def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], list[Mark]]:
+    notes: list[str] = []
+    marks: list[Mark] = []
+    if plan.shape.trust == "assumed":
+        notes.append("shape assumed")
+        marks.append("assumed")
+    if plan.kernels.benchmark_shape:
+        notes.append("WaferLLM kernels on a placed model (no published row)")
+        marks.append("assumed")
+    if speculating:
+        notes.append(f"speculation {options.speculation} assumed")
+        marks.append("assumed")
+    else:
+        notes.append("no speculation")
+    if options.wafers is None:
+        notes.append(
+            f"{plan.wafers} {'wafer' if plan.wafers == 1 else 'wafers'} (smallest that fits)"
+        )
+    host = sum(1 for row in plan.workload.kinds for op in row if op.kind == "host")
+    host += sum(1 for op in plan.workload.head if op.kind == "host")
+    if host:
+        notes.append(f"{host} unpriced graph operators on the host")
+        marks.append("assumed")
+    return notes, marks
+
+
+def _breakdown(plan: Plan, step: Step) -> dict[str, float]:
+    clock = plan.hw.clock_hz * 1e-6
+    parts = {cause: cycles / clock for cause, cycles in step.breakdown.items()}
+    fixed = machine(plan.hw, plan.kernels).costs.fixed_us
+    host = sum(row.cost.host_us * row.layers for row in step.operators)
+    parts["links"] = step.off_wafer_us - fixed - host
+    parts["host"] = host
+    parts["fixed"] = fixed
+    return parts
+
+
+def _sram_share(plan: Plan, step: Step) -> float:
+    """Weight bytes of a step over its time, against the advertised SRAM bandwidth of the wafers."""
+    active = sum(
+        count * sum(op.active_weights for op in plan.workload.operators(kind))
+        for (kind, _), count in plan.groups.items()
+    )
+    read = active * plan.weight_bits / 8 / step.seconds
+    return read / (plan.hw.number("sram_pb_s") * 1e15 * plan.wafers)
+
+
+def _operator_table(plan: Plan, step: Step) -> tuple[OperatorLine, ...]:
+    scale = machine(plan.hw, plan.kernels).costs.scale
+    lines: dict[tuple[int, str], OperatorLine] = {}
+    for row in step.operators:
+        cost = row.cost.repeated(row.layers).scaled(scale)
+        part = 1 if row.kind is None else 0
+        old = lines.get((part, row.operator.name))
+        causes = cost.as_dict()
+        layers, cycles, host_us = row.layers, cost.cycles, row.cost.host_us * row.layers
+        macs = row.layers * row.operator.macs(1)
+        if old is not None:
+            causes = {cause: causes[cause] + old.causes[cause] for cause in causes}
+            layers, cycles, host_us = (
+                layers + old.layers,
+                cycles + old.cycles,
+                host_us + old.host_us,
+            )
+            macs += old.macs
+        lines[part, row.operator.name] = OperatorLine(
+            row.operator.name,
+            row.operator.kind,
+            layers,
+            cycles,
+            cycles / step.cycles if step.cycles else 0.0,
+            causes,
+            macs,
+            host_us,
+            "host" if host_us else max(causes, key=causes.__getitem__),
+        )
+    return tuple(lines[key] for key in sorted(lines, key=lambda key: key[0]))
