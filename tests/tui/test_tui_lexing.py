@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,7 @@ def colours(lexer: LineLexer, line: int) -> dict[int, str]:
     return {c: kind for start, stop, kind in lexer.spans(line) for c in range(start, stop)}
 
 
-# A docstring that is not closed yet is a plain string to the lexer; only that may look different for a moment.
+# A docstring that is not closed yet is a plain string to the lexer; only that may differ.
 CODE = [line for line in PYTHON.split("\n") if '"""' not in line]
 
 
@@ -113,5 +114,5 @@ def test_plain_runs_cover_the_line() -> None:
     runs = plain_runs(lexer.spans(0), 25)
     assert runs[0][0] == 0
     assert runs[-1][1] == 25
-    assert all(a[1] == b[0] for a, b in zip(runs, runs[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(runs))
     assert {kind for *_, kind in runs} <= {*KINDS, "plain"}

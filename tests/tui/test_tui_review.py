@@ -1,4 +1,4 @@
-"""The review screen, driven by keys, with a real session, server and files; only the model is scripted."""
+"""The review screen, driven by keys: real session, server and files; only the model is scripted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_title_names_the_lines_an_instruction_gets(stage: Stage) -> None:
 
 async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, project: Path) -> None:
     await start(stage)
-    await stage.stream("".join(NEW_COUNT[:4]))
+    await stage.stream("".join(NEW_COUNT[:5]))
     assert "a accept" in stage.keys
     assert "ctrl+c stop" in stage.keys
     rows = stage.rows
@@ -58,13 +58,15 @@ async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, projec
     path = project / "pkg" / "things.py"
     await stage.until(lambda: "found = 0" in path.read_text(), "write")
     assert path.read_text() == CODE.replace("total = 0", "found = 0")
-    await stage.stream("".join(NEW_COUNT[4:]))
+    await stage.stream("".join(NEW_COUNT[5:]))
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
     assert path.read_text() == CODE.replace("total = 0", "found = 0")
     await stage.press("A")
     head, tail = CODE.split("def double")
-    await stage.until(lambda: path.read_text() == head.replace("total", "found") + "def double" + tail, "rest")
+    await stage.until(
+        lambda: path.read_text() == head.replace("total", "found") + "def double" + tail, "rest"
+    )
     assert "takes it back" in stage.notice
     await stage.press("u")
     await stage.until(lambda: path.read_text() == CODE.replace("total = 0", "found = 0"), "undo")
@@ -85,7 +87,8 @@ async def test_reject_folds_the_hunk_and_goes_on(stage: Stage, project: Path) ->
     await stage.until(lambda: first.state == "rejected", "rejected")
     await stage.until(lambda: any("rejected, -1 +1" in row for row in stage.rows), "fold")
     second = stage.screen.decidable_hunk
-    assert second is not None and second.id != first.id
+    assert second is not None
+    assert second.id != first.id
     assert (project / "pkg" / "things.py").read_text() == CODE
     await stage.press("K", "z")
     assert not any("rejected, -1 +1" in row for row in stage.rows)
@@ -164,7 +167,8 @@ async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:
 
 async def test_a_question_is_answered_with_a_number(project: Path) -> None:
     (project / "pkg" / "two.py").write_text(
-        "class A:\n    def run(self):\n        return 1\n\n\nclass B:\n    def run(self):\n        return 2\n"
+        "class A:\n    def run(self):\n        return 1\n\n\n"
+        "class B:\n    def run(self):\n        return 2\n"
     )
     async with on_stage(project) as stage:
         await stage.type("rename self in run")
@@ -208,16 +212,18 @@ async def test_escape_only_closes(stage: Stage) -> None:
 async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
     await stage.press("ctrl+c")
     assert "again quits" in stage.notice
-    assert not stage.app._exit  # noqa: SLF001
+    assert not stage.app._exit
     await stage.press("ctrl+c")
-    assert stage.app._exit  # noqa: SLF001
+    assert stage.app._exit
 
 
 async def test_history_and_newline_in_the_composer(stage: Stage) -> None:
     await start(stage)
     stage.model.give("".join(NEW_COUNT))
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn is not None, "end")
+    await stage.until(
+        lambda: stage.session.state == "ready" and stage.session.turn is not None, "end"
+    )
     await stage.press("i", "up")
     assert stage.screen.composer.text == "rename total in count"
     await stage.press("ctrl+j")
@@ -244,13 +250,15 @@ async def test_copy_gives_code_without_the_gutter(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("j", "j", "j", "j", "j", "v", "j", "y")
     assert stage.app.clipboard == 'def count(items):\n    """Count the items that are true."""\n'
-    assert stage.screen.pane.anchor is None
+    assert stage.screen.pane.mark is None
 
 
 async def test_every_action_of_the_palette_exists(stage: Stage) -> None:
     from midstream.tui.keymap import ACTIONS
 
-    missing = [a.call for a in ACTIONS if not callable(getattr(stage.screen, f"action_{a.call}", None))]
+    missing = [
+        a.call for a in ACTIONS if not callable(getattr(stage.screen, f"action_{a.call}", None))
+    ]
     assert not missing
 
 

@@ -33,7 +33,9 @@ def test_eight_or_more_load_and_none_fails() -> None:
     assert sum(not palette.dark for palette in THEMES.values()) >= 2
 
 
-@pytest.mark.parametrize("palette", [p for p in THEMES.values() if not p.ansi], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "palette", [p for p in THEMES.values() if not p.ansi], ids=lambda p: p.name
+)
 def test_text_is_legible_on_everything_it_stands_on(palette: Palette) -> None:
     poor = {name: round(contrast(text, ground), 2) for name, text, ground in palette.text_pairs()}
     assert {name: ratio for name, ratio in poor.items() if ratio < 4.5} == {}

@@ -31,7 +31,9 @@ def rows(view: FileView) -> list:
 
 @given(LINES, LINES, st.data())
 @settings(max_examples=150, deadline=None)
-def test_rows_hold_both_texts_at_every_moment(old: list[str], new: list[str], data: st.DataObject) -> None:
+def test_rows_hold_both_texts_at_every_moment(
+    old: list[str], new: list[str], data: st.DataObject
+) -> None:
     proposal, hunks, view = view_of([*old, "tail"])
     start = data.draw(st.integers(0, len(old)))
     stop = data.draw(st.integers(start, len(old)))
@@ -43,15 +45,22 @@ def test_rows_hold_both_texts_at_every_moment(old: list[str], new: list[str], da
         proposal.feed(text[at : at + step])
         at += step
         shown = rows(view)
-        assert [r.text for r in shown if r.look in (Look.CONTEXT, Look.DELETED, Look.UNREAD)] == list(
-            proposal.base.lines
-        )
+        assert [
+            r.text for r in shown if r.look in (Look.CONTEXT, Look.DELETED, Look.UNREAD)
+        ] == list(proposal.base.lines)
     proposal.finish()
     shown = rows(view)
-    assert [r.text for r in shown if r.look is not Look.DELETED] == [*old[:start], *new, *old[stop:], "tail"]
+    assert [r.text for r in shown if r.look is not Look.DELETED] == [
+        *old[:start],
+        *new,
+        *old[stop:],
+        "tail",
+    ]
     numbers = [r.new for r in shown if r.look is not Look.DELETED]
     assert numbers == list(range(len(numbers)))
-    assert [r.old for r in shown if r.look is not Look.ADDED] == list(range(len(proposal.base.lines)))
+    assert [r.old for r in shown if r.look is not Look.ADDED] == list(
+        range(len(proposal.base.lines))
+    )
     for first, last, hunk in view.places():
         assert [view.row(y).hunk.id for y in range(first, last)] == [hunk.id] * (last - first)
         assert [view.row(y).offset for y in range(first, last)] == list(range(last - first))

@@ -17,7 +17,10 @@ LINES = st.text(st.characters(exclude_characters="\n\r"), max_size=60)
 def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
     for character in visible(text):
         assert unicodedata.category(character) not in ("Cc", "Cs")
-        assert character not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u200b\ufeff"
+        assert (
+            character
+            not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u200b\ufeff"
+        )
 
 
 @given(LINES)

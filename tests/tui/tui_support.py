@@ -116,7 +116,9 @@ class Stage:
         deadline = asyncio.get_running_loop().time() + TIMEOUT_S
         while not condition():
             if asyncio.get_running_loop().time() > deadline:
-                raise AssertionError(f"waited in vain: {what or condition}; notice: {self.notice!r}")
+                raise AssertionError(
+                    f"waited in vain: {what or condition}; notice: {self.notice!r}"
+                )
             await self.pilot.pause(0.01)
         await self.pilot.pause()
 
@@ -143,7 +145,7 @@ class Stage:
     def rows(self) -> list[str]:
         """The visible text of the code pane."""
         pane = self.screen.pane
-        return [pane._strip(pane.top + y).text.rstrip() for y in range(pane.height)]  # noqa: SLF001
+        return [pane._strip(pane.top + y).text.rstrip() for y in range(pane.height)]
 
     @property
     def keys(self) -> list[str]:
@@ -180,12 +182,18 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def on_stage(
-    root: Path, *, size: tuple[int, int] = (120, 36), settings: Settings | None = None, **options: object
+    root: Path,
+    *,
+    size: tuple[int, int] = (120, 36),
+    settings: Settings | None = None,
+    **options: object,
 ) -> AsyncIterator[Stage]:
     model = SteppedModel()
     async with served(model) as endpoint:
         app = MidstreamApp(root, settings or Settings(journal=False), endpoint=endpoint, **options)  # type: ignore[arg-type]
         async with app.run_test(size=size) as pilot:
             stage = Stage(app, pilot, model)
-            await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+            await stage.until(
+                lambda: app.session is not None and app.session.state == "ready", "ready"
+            )
             yield stage

@@ -1,10 +1,12 @@
 """Syntax tokens of source lines, lexed lazily and resumable at line starts.
 
-A :class:`LineLexer` runs a pygments lexer over a text that may still grow.  It remembers the state stack at the
-start of (nearly) every line, so that appending a line or looking at a line in the middle costs that line and
-not the file.  Only the stacks are kept for all lines; tokens are kept for the lines looked at last.
+A :class:`LineLexer` runs a pygments lexer over a text that may still grow.  It remembers the state
+stack at the start of (nearly) every line, so that appending a line or looking at a line in the
+middle costs that line and not the file.  Only the stacks are kept for all lines; tokens are kept
+for the lines looked at last.
 
-pygments is imported on first use.  Colours are not this module's business: it names what a token is.
+pygments is imported on first use.  Colours are not this module's business: it names what a token
+is.
 """
 
 from __future__ import annotations
@@ -81,11 +83,11 @@ def _kind(token_type: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _lexer_for_name(name: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_for_filename
+    from pygments import lexers
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_for_filename(name)
+        return lexers.get_lexer_for_filename(name)  # pyright: ignore[reportUnknownMemberType]
     except ClassNotFound:
         return None
 
@@ -165,7 +167,7 @@ class LineLexer:
         return reach >= stop
 
     def spans(self, line: int) -> tuple[Span, ...]:
-        """The tokens of one line, ``()`` where it is not ready (see :meth:`advance`) or not lexed."""
+        """The tokens of one line, ``()`` where it is not ready (see ``advance``) or not lexed."""
         known = self._spans.get(line)
         if known is not None:
             return known
@@ -192,12 +194,16 @@ class LineLexer:
         line = LineLexer.__new__(LineLexer)
         line._lexer, line._rules = self._lexer, self._rules
         line._text, line._starts = f"{text}\n", array("Q", [0, len(text) + 1])
-        line._stacks, line._interned, line._frontier = [stack], self._interned, 1
+        line._stacks, line._interned, line._frontier = (
+            list[Stack | None]([stack]),
+            self._interned,
+            1,
+        )
         line._spans = {}
         return line.spans(0)
 
     def resume_at(self, line: int) -> tuple[int, Stack]:
-        """Where lexing can be taken up to reach a line: the nearest line above with a known state, and the state."""
+        """The nearest line above whose state is known, and that state: where to begin."""
         self.advance(line)
         first = self._checkpoint(line)
         return first, self._stacks[first] or ("root",)
@@ -223,7 +229,7 @@ class LineLexer:
         stacks[line] = self._interned.setdefault(frozen, frozen)
 
     def _lex(self, first: int, stop: int) -> None:
-        """Run the lexer's rules from the checkpoint at line ``first`` until line ``stop`` is reached."""
+        """Run the lexer's rules from the checkpoint at line ``first`` to line ``stop``."""
         rules, lexer, text, starts = self._rules, self._lexer, self._text, self._starts
         if rules is None:
             return

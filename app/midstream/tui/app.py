@@ -1,6 +1,7 @@
 """The Textual application: themes, keys, one review screen, and the session behind it.
 
-The first paint comes before the session is opened, because opening it imports the wire and the file watcher.
+The first paint comes before the session is opened, because opening it imports the wire and the file
+watcher.
 """
 
 from __future__ import annotations

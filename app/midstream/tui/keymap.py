@@ -1,7 +1,9 @@
+# ruff: noqa: E501 (the table is read by columns)
 """Every action of the review screen as data: id, keys, words.
 
-Bindings, the key bar, the help screen and the palette are all made from this one table, so that none of them
-can promise a key that does nothing.  Presets and the user's own keys only replace key strings by id.
+Bindings, the key bar, the help screen and the palette are all made from this one table, so that
+none of them can promise a key that does nothing.  Presets and the user's own keys only replace key
+strings by id.
 """
 
 from __future__ import annotations

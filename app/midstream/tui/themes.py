@@ -1,8 +1,8 @@
-"""Themes: one TOML file each, checked on load, turned into a Textual theme and into the code pane's styles.
+"""Themes: one TOML file each, checked on load, for the stylesheets and for the code pane.
 
-A theme names roles, not widgets: what is muted, what is added, what a keyword is.  The stylesheets use the roles as
-``$ms-<role>`` variables, the code pane reads the same roles as Rich styles from :class:`Palette`.  Watching the
-folder and choosing a theme are not done here.
+A theme names roles, not widgets: what is muted, what is added, what a keyword is.  The stylesheets
+use the roles as ``$ms-<role>`` variables, the code pane reads the same roles as Rich styles from
+:class:`Palette`.  Watching the folder and choosing a theme are not done here.
 """
 
 from __future__ import annotations
@@ -201,7 +201,9 @@ def load_theme(path: Path) -> Palette:
     )
 
 
-def _colors(path: Path, document: dict[str, Any], table: str, roles: Iterable[str]) -> dict[str, Color]:
+def _colors(
+    path: Path, document: dict[str, Any], table: str, roles: Iterable[str]
+) -> dict[str, Color]:
     values = document.get(table)
     if not isinstance(values, dict):
         raise ThemeError(f"{path.name}: the table [{table}] is missing.")
@@ -214,7 +216,9 @@ def _colors(path: Path, document: dict[str, Any], table: str, roles: Iterable[st
         try:
             colors[role] = Color.parse(value)
         except ColorParseError:
-            raise ThemeError(f"{path.name}: [{table}] {role} = {value!r} is not a colour.") from None
+            raise ThemeError(
+                f"{path.name}: [{table}] {role} = {value!r} is not a colour."
+            ) from None
     unknown = sorted(set(given) - set(colors))
     if unknown:
         raise ThemeError(f"{path.name}: [{table}] has no role {unknown[0]!r}.")

@@ -1,7 +1,8 @@
 """Text made safe and honest to show: nothing from a file or a model reaches the terminal raw.
 
-Control characters become their pictures, tabs become spaces, bidirectional overrides and invisible characters (the
-tools of "trojan source") become marks of one cell.  Columns are mapped, so that token spans still fit.
+Control characters become their pictures, tabs become spaces, bidirectional overrides and invisible
+characters (the tools of "trojan source") become marks of one cell.  Columns are mapped, so that
+token spans still fit.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _shown(character: str, ascii_only: bool) -> str:
 
 
 def visible(text: str, *, ascii_only: bool = False) -> str:
-    """``text`` as one line that can be shown: no control characters, no tabs, no invisible characters."""
+    """``text`` as it can be shown: no control characters, no tabs, nothing invisible."""
     shown, _ = visible_with_columns(text, ascii_only=ascii_only)
     return shown
 

@@ -1,4 +1,4 @@
-"""Which words of a changed line changed: ranges for a deleted line and the added line that replaces it."""
+"""Which words of a changed line changed: ranges in the deleted and in the added line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Range = tuple[int, int]
 
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 LEAST_SIMILAR: Final = 0.4
-"""Pairs of lines less alike than this share too little for marks to help."""
+"""Lines less alike than this share too little for marks to help."""
 LONGEST: Final = 500
 
 
 def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """Ranges of ``old`` and of ``new`` that differ, by whole words; empty when the lines are too different."""
+    """Ranges of both that differ, by words; none when the lines are too different."""
     if old == new or len(old) > LONGEST or len(new) > LONGEST:
         return (), ()
     from rapidfuzz.distance import LCSseq
@@ -27,9 +27,11 @@ def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, .
     old_starts, new_starts = _starts(before), _starts(after)
     gone: list[Range] = []
     come: list[Range] = []
-    for tag, old_start, old_stop, new_start, new_stop in LCSseq.opcodes(before, after):
-        if tag == "equal":
+    for block in LCSseq.opcodes(before, after):
+        if block.tag == "equal":
             continue
+        old_start, old_stop = block.src_start, block.src_end
+        new_start, new_stop = block.dest_start, block.dest_end
         if old_stop > old_start:
             gone.append((old_starts[old_start], old_starts[old_stop]))
         if new_stop > new_start:
@@ -45,7 +47,7 @@ def _starts(words: Sequence[str]) -> list[int]:
 
 
 def _merged(text: str, ranges: list[Range]) -> tuple[Range, ...]:
-    """Ranges joined where only one blank lies between them, so that a phrase is one mark."""
+    """Ranges joined where only a blank lies between them, so that a phrase is one mark."""
     joined: list[Range] = []
     for start, stop in ranges:
         if joined and not text[joined[-1][1] : start].strip() and start - joined[-1][1] <= 1:
@@ -56,7 +58,10 @@ def _merged(text: str, ranges: list[Range]) -> tuple[Range, ...]:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Which deleted line each added line replaces: by position when the counts agree, else by likeness, in order."""
+    """Which deleted line each added line replaces, in order.
+
+    By position when the counts agree, else by likeness.
+    """
     if len(old) == len(new):
         return [(index, index) for index in range(len(old))]
     if not old or not new or len(old) * len(new) > 400:

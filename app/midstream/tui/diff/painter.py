@@ -1,7 +1,8 @@
 """How one row of the code pane is painted: gutter, sign, tokens, marks, background.
 
-A :class:`RowPainter` is made for one theme, one glyph set and one width; it turns a row and its marks into a strip of
-exactly that width.  It keeps nothing and knows no widget: caching is the pane's business.
+A :class:`RowPainter` is made for one theme, one glyph set and one width; it turns a row and its
+marks into a strip of exactly that width.  It keeps nothing and knows no widget: caching is the
+pane's business.
 """
 
 from __future__ import annotations
@@ -194,7 +195,11 @@ class RowPainter:
         ground: Style,
     ) -> list[Segment]:
         neutral = row.look in (Look.UNREAD, Look.PENDING, Look.WRITING)
-        faded = row.hunk is not None and row.look is Look.DELETED and row.hunk.state is HunkState.ACCEPTED
+        faded = (
+            row.hunk is not None
+            and row.look is Look.DELETED
+            and row.hunk.state is HunkState.ACCEPTED
+        )
         if neutral or faded:
             role = "muted" if row.look is Look.UNREAD or faded else "foreground"
             base = self.palette.style(role) + ground

@@ -1,4 +1,4 @@
-"""The tokens of the rows on screen: one lexer for the base text, one for each text that streams in."""
+"""The tokens of the rows on screen: one lexer for the base, one for each text that streams in."""
 
 from __future__ import annotations
 
@@ -92,4 +92,6 @@ class FileSyntax:
         if known is None:
             return ()
         _, lexer, above = known
-        return lexer.preview(row.text) if row.look is Look.WRITING else lexer.spans(row.line + above)
+        return (
+            lexer.preview(row.text) if row.look is Look.WRITING else lexer.spans(row.line + above)
+        )

@@ -1,8 +1,9 @@
 """Which rows the code pane has: the whole file, with what is being rewritten in place.
 
-A :class:`FileView` turns a proposal into blocks (unchanged stretches of the base text, slices of settled rows, folded
-hunks, the tail that is still being decided), so that a file of 100,000 lines costs its changes and not its length.
-It is rebuilt from a snapshot whenever the proposal's version has grown; it decides nothing and paints nothing.
+A :class:`FileView` turns a proposal into blocks (unchanged stretches of the base text, slices of
+settled rows, folded hunks, the tail that is still being decided), so that a file of 100,000 lines
+costs its changes and not its length. It is rebuilt from a snapshot whenever the proposal's version
+has grown; it decides nothing and paints nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class ViewRow:
         text: The line, or the words of a fold.
         hunk: The hunk it belongs to.
         offset: Its position among the rows of that hunk.
-        source: Where its tokens come from: ``-1`` for the base text, else the number of the segment.
+        source: Where its tokens come from: ``-1`` for the base text, else the number of the
+            segment.
         line: The line there.
     """
 
@@ -192,7 +194,9 @@ class FileView:
         base = self.proposal.base.lines
         for number, runs in enumerate(self.segments):
             segment = runs.segment
-            self._add(_Block(0, segment.start - base_line, Look.CONTEXT, base=base_line, shift=shift))
+            self._add(
+                _Block(0, segment.start - base_line, Look.CONTEXT, base=base_line, shift=shift)
+            )
             shift = self._add_segment(number, runs, shift)
             base_line = segment.stop
         self._add(_Block(0, len(base) - base_line, Look.CONTEXT, base=base_line, shift=shift))
@@ -224,7 +228,17 @@ class FileView:
         for run in runs.runs:
             hunk = None if run.hunk is None else self.hunks.get(run.hunk)
             if hunk is not None and hunk.state is HunkState.REJECTED and hunk.id not in self.opened:
-                self._add(_Block(0, 1, Look.FOLDED_HUNK, base=hunk.start, segment=number, hunk=hunk, text=_folded(hunk)))
+                self._add(
+                    _Block(
+                        0,
+                        1,
+                        Look.FOLDED_HUNK,
+                        base=hunk.start,
+                        segment=number,
+                        hunk=hunk,
+                        text=_folded(hunk),
+                    )
+                )
             else:
                 block = _Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
                 block.rows, block.offset, block.hunk = settled, run.start, hunk
@@ -339,7 +353,12 @@ class FileView:
         """The line of the file as it is on disk (base and accepted hunks) that a row stands for."""
         row = self.row(y)
         hunk = None if row is None else row.hunk
-        if row is not None and row.look is Look.ADDED and hunk is not None and hunk.edit() is not None:
+        if (
+            row is not None
+            and row.look is Look.ADDED
+            and hunk is not None
+            and hunk.edit() is not None
+        ):
             return self.to_written(hunk.start) + max(0, row.offset - hunk.deleted)
         return self.to_written(self.base_at(y))
 
@@ -371,7 +390,7 @@ class FileView:
         return min(low, max(self.size - 1, 0))
 
     def line_at(self, y: int) -> int:
-        """The line of the proposed text that a row stands for; a deleted row stands for the next one."""
+        """The line of the proposed text that a row stands for; if deleted, the next one."""
         for below in range(y, min(self.size, y + 200)):
             row = self.row(below)
             if row is not None and row.new is not None:
@@ -385,7 +404,9 @@ def _folded_blocks(blocks: list[_Block]) -> list[_Block]:
     index = 0
     while index < len(blocks):
         stop = index
-        while stop < len(blocks) and blocks[stop].look is Look.CONTEXT and blocks[stop].hunk is None:
+        while (
+            stop < len(blocks) and blocks[stop].look is Look.CONTEXT and blocks[stop].hunk is None
+        ):
             stop += 1
         if stop == index:
             result.append(blocks[index])

@@ -1,4 +1,4 @@
-"""Deciding hunks: the hunk is chosen when the key is pressed, the cursor goes on at once, the disk follows."""
+"""Deciding hunks.  The hunk is chosen at the key press, the cursor goes on, the disk follows."""
 
 from __future__ import annotations
 
@@ -37,11 +37,15 @@ class DecideActions(MoveActions):
                 self.action_next_undecided()
             return None
         if hunk.state is HunkState.STREAMING:
-            self.say("info", "This hunk is still being written; it can be decided as soon as it settles.")
+            self.say(
+                "info", "This hunk is still being written; it can be decided as soon as it settles."
+            )
             return None
         if hunk.state is wanted or not hunk.decidable:
             if hunk.state is HunkState.CONFLICT:
-                self.say("warning", "The file changed where this hunk would go; ask for the edit again.")
+                self.say(
+                    "warning", "The file changed where this hunk would go; ask for the edit again."
+                )
             self.action_next_undecided()
             return None
         return hunk
@@ -53,7 +57,7 @@ class DecideActions(MoveActions):
         if view is None:
             return
         rows = view.rows_of(hunk.id)
-        pane.anchor = None
+        pane.mark = None
         row = view.next_hunk(pane.cursor, forward=True, undecided=True)
         if row is None:
             row = view.next_hunk(-1, forward=True, undecided=True)
@@ -85,7 +89,12 @@ class DecideActions(MoveActions):
             words = "accepted and written" if accept else "rejected"
             many = f"{count} hunk{'s' * (count != 1)}"
             key = self.program.key_for("decision.undo")
-            self.say("info", f"{many} {words}; {key} takes it back." if count else "No hunk waits for a decision here.")
+            self.say(
+                "info",
+                f"{many} {words}; {key} takes it back."
+                if count
+                else "No hunk waits for a decision here.",
+            )
 
         self.in_order(work)
 
@@ -105,7 +114,10 @@ class DecideActions(MoveActions):
         async def work() -> None:
             ids = await (session.undo() if back else session.redo())
             if not ids:
-                self.say("info", "There is no decision to take back." if back else "There is nothing to redo.")
+                self.say(
+                    "info",
+                    "There is no decision to take back." if back else "There is nothing to redo.",
+                )
                 return
             self.hush()
             hunk = session.hunks.get(ids[0])

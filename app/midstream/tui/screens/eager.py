@@ -1,12 +1,12 @@
 """A screen that paints as soon as it is idle, instead of waiting for Textual's 60 Hz grid.
 
-Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream waits up to a whole
-frame.  Here a paint that is due happens at once when the last one is :data:`SHORTEST_FRAME_S` old, and otherwise on
-the timer as before.  When the terminal cannot take the output as fast as we make it, paints are put off instead
-of blocking the event loop.
+Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream
+waits up to a whole frame.  Here a paint that is due happens at once when the last one is
+:data:`SHORTEST_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
+the output as fast as we make it, paints are put off instead of blocking the event loop.
 
-This module and ``widgets/diff_pane.py`` are the only ones that touch semi-internal parts of Textual;
-``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
+This module and ``widgets/diff_pane.py`` are the only ones that touch semi-internal parts of
+Textual; ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ BACKLOG: Final = 2
 """Writes waiting for the terminal from which on it counts as lagging behind."""
 
 EAGER: Final = os.environ.get("MIDSTREAM_PLAIN_PAINT", "") == ""
+
+
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 
 
 class EagerScreen(Screen[Any]):

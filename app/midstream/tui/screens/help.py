@@ -18,12 +18,15 @@ from midstream.tui.keymap import ACTIONS, Action, Group, Place, all_keys
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.themes import Palette
 
-_ABOUT = (
-    "Say what you want below the code; the change streams in as a diff. Decide each block as soon as it is "
-    "settled: only accepted blocks are written to disk."
+_ABOUT: Final = (
+    "Say what you want below the code; the change streams in as a diff. Decide each block as soon "
+    "as it is settled: only accepted blocks are written to disk."
 )
 _WRITING: Final = "While writing an instruction"
-_MOUSE = "Mouse: click moves the cursor, the wheel scrolls. Hold Shift (Option on a Mac) to select text as your terminal does."
+_MOUSE: Final = (
+    "Mouse: click moves the cursor, the wheel scrolls. Hold Shift (Option on a Mac) to select "
+    "text as your terminal does."
+)
 
 
 class HelpScreen(EagerScreen, ModalScreen[None]):
@@ -31,9 +34,15 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $ms-background 60%; }
-    HelpScreen > Vertical { width: 132; max-width: 96%; height: auto; max-height: 94%; background: $ms-panel;
-        border: round $ms-border; border-title-color: $ms-accent; border-subtitle-color: $ms-muted; }
-    HelpScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1; background: $ms-panel; }
+    HelpScreen > Vertical {
+        width: 132; max-width: 96%; height: auto; max-height: 94%; background: $ms-panel;
+        border: round $ms-border; border-title-color: $ms-accent;
+        border-subtitle-color: $ms-muted;
+    }
+    HelpScreen VerticalScroll {
+        height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
+        background: $ms-panel;
+    }
     HelpScreen Horizontal { height: auto; }
     HelpScreen .column { width: 1fr; height: auto; padding: 0 1; }
     HelpScreen .about { padding: 0 1; margin-bottom: 1; color: $ms-foreground; height: auto; }
@@ -42,7 +51,9 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
     HelpScreen:ansi { background: transparent; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, keys: Mapping[str, str], *, composing: bool) -> None:
+    def __init__(
+        self, palette: Palette, glyphs: Glyphs, keys: Mapping[str, str], *, composing: bool
+    ) -> None:
         super().__init__()
         self._palette = palette
         self._glyphs = glyphs
@@ -66,7 +77,9 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
             yield Static(f"{_ABOUT}\n{_MOUSE}", classes="about", markup=False)
             with Horizontal():
                 for column in (first, second):
-                    yield Static(self._column([(group, groups[group]) for group in column]), classes="column")
+                    yield Static(
+                        self._column([(group, groups[group]) for group in column]), classes="column"
+                    )
 
     def _column(self, groups: list[tuple[str, list[Action]]]) -> Table:
         palette = self._palette
@@ -78,11 +91,14 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
                 table.add_row("", "")
             table.add_row("", Text(heading, palette.style("accent", bold=True)))
             for action in actions:
-                here = (action.place is Place.COMPOSER) == self._composing or action.place is Place.ANYWHERE
+                here = (
+                    action.place is Place.COMPOSER
+                ) == self._composing or action.place is Place.ANYWHERE
                 role = "foreground" if here else "muted"
                 keys = all_keys(self._keys, action.id)
                 table.add_row(
-                    Text(keys, palette.style(role, bold=here)), Text(action.help, palette.style(role))
+                    Text(keys, palette.style(role, bold=here)),
+                    Text(action.help, palette.style(role)),
                 )
         return table
 

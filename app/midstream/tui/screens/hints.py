@@ -70,7 +70,11 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.accept"
         yield "hunk.reject"
     if moment.undecided:
-        yield "hunk.next_undecided:next hunk" if moment.hunk is not HunkState.SETTLED else "hunk.next_undecided"
+        yield (
+            "hunk.next_undecided:next hunk"
+            if moment.hunk is not HunkState.SETTLED
+            else "hunk.next_undecided"
+        )
     if moment.running:
         yield "model.stop"
         yield "compose:redirect"

@@ -59,10 +59,15 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
 
     DEFAULT_CSS = """
     PickerScreen { align: center top; background: $ms-background 60%; }
-    PickerScreen > Vertical { width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2;
-        background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent; padding: 0; }
-    PickerScreen Input { border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel; color: $ms-foreground; }
-    PickerScreen Input:focus { border: none; }
+    PickerScreen > Vertical {
+        width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
+        background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
+    }
+    PickerScreen Input {
+        border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel;
+        color: $ms-foreground;
+    }
+    PickerScreen Input:focus { border: none; background-tint: $ms-panel 0%; }
     PickerScreen RowList { height: auto; max-height: 18; margin-top: 1; }
     PickerScreen .none { color: $ms-muted; padding: 0 2; display: none; }
     PickerScreen .none.-shown { display: block; }
@@ -139,7 +144,16 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         """The list moves while the field has the focus."""
-        steps = {"down": 1, "up": -1, "ctrl+n": 1, "ctrl+p": -1, "pagedown": 10, "pageup": -10, "tab": 1, "shift+tab": -1}
+        steps = {
+            "down": 1,
+            "up": -1,
+            "ctrl+n": 1,
+            "ctrl+p": -1,
+            "pagedown": 10,
+            "pageup": -10,
+            "tab": 1,
+            "shift+tab": -1,
+        }
         if event.key == "escape" or event.key == "ctrl+c":
             event.stop()
             event.prevent_default()

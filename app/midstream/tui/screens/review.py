@@ -1,7 +1,8 @@
-"""The review screen: layout, the tick that follows the session, and what its events change on screen.
+"""The review screen: layout, the tick that follows the session, and what its events change.
 
-The session tells coarse events; everything shown is read from it at our own pace, sixty times a second while text
-streams and not at all while nothing happens.  Keys and their meaning are in the modules this one builds on.
+The session tells coarse events; everything shown is read from it at our own pace, sixty times a
+second while text streams and not at all while nothing happens.  Keys and their meaning are in the
+modules this one builds on.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import gc
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
@@ -84,21 +86,21 @@ class ReviewScreen(ViewActions):
     def compose(self) -> ComposeResult:
         """The widgets, from top to bottom."""
         palette, glyphs = self.program.palette, self.program.glyphs
-        yield StatusRow(palette, glyphs, id="status")
+        yield named(StatusRow(palette, glyphs), "status")
         with Horizontal(id="body"):
-            yield Rail(palette, glyphs, id="rail")
+            yield named(Rail(palette, glyphs), "rail")
             with Vertical(id="centre"):
-                yield Welcome(palette, id="welcome")
+                yield named(Welcome(palette), "welcome")
                 with Vertical(id="code"):
-                    yield FileBar(palette, glyphs, id="file")
+                    yield named(FileBar(palette, glyphs), "file")
                     with Horizontal(id="panes"):
-                        yield DiffPane(palette, glyphs=glyphs, id="pane")
-                        yield Ruler(palette, glyphs, id="ruler")
+                        yield named(DiffPane(palette, glyphs), "pane")
+                        yield named(Ruler(palette, glyphs), "ruler")
         yield SearchBar(id="search")
-        yield Suggestions(palette, id="suggestions")
-        yield NoticeLine(palette, id="notice")
-        yield Composer(palette, glyphs, id="composer")
-        yield KeyBar(palette, id="keys")
+        yield named(Suggestions(palette), "suggestions")
+        yield named(NoticeLine(palette), "notice")
+        yield named(Composer(palette, glyphs), "composer")
+        yield named(KeyBar(palette), "keys")
 
     def on_mount(self) -> None:
         """Timers, and the facts that are known without a session."""
@@ -167,7 +169,9 @@ class ReviewScreen(ViewActions):
         elif isinstance(event, HunkSettled):
             self._hunk_settled(event)
         elif isinstance(event, FileChangedOnDisk):
-            self.say("info", f"{event.path} changed on disk; open hunks were moved onto the new text.")
+            self.say(
+                "info", f"{event.path} changed on disk; open hunks were moved onto the new text."
+            )
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
             self.run_worker(self._list_files(), group="files", exclusive=True)
 
@@ -192,7 +196,10 @@ class ReviewScreen(ViewActions):
             if view is None:
                 return
             pane.sync()
-            first, last = view.row_of_base(turn.start), view.row_of_base(max(turn.start, turn.stop - 1))
+            first, last = (
+                view.row_of_base(turn.start),
+                view.row_of_base(max(turn.start, turn.stop - 1)),
+            )
             if turn.redirected_from is None:
                 pane.go_to(first, detach=False)
             pane.show_rows(first, last + 1)
@@ -232,7 +239,11 @@ class ReviewScreen(ViewActions):
             return
         waiting = len(session.hunks.undecided(turn.path))
         if turn.status is TurnStatus.STOPPED:
-            what = f"{waiting} hunk{'s' * (waiting != 1)} to decide" if waiting else "nothing had settled yet"
+            what = (
+                f"{waiting} hunk{'s' * (waiting != 1)} to decide"
+                if waiting
+                else "nothing had settled yet"
+            )
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
         if following and turn.path == self.path:
             self._offer_hunk()
@@ -282,7 +293,9 @@ class ReviewScreen(ViewActions):
                 ttft_s=meter.ttft_s,
                 tokens=meter.turn_tokens,
                 queued=len(session.queued),
-                branch="" if repo is None else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
+                branch=""
+                if repo is None
+                else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
                 dirty=0 if repo is None else repo.dirty + repo.untracked,
                 watching=str(getattr(session, "watching", "") or ""),
             )
@@ -353,10 +366,17 @@ class ReviewScreen(ViewActions):
         if demo is None or self._examples_hidden or self.answers or busy:
             widget.show((), hint="", compact=small)
             return
-        examples = [Example(s.title, s.instruction, s.path, s.instruction in self._tried) for s in demo.suggestions]
+        examples = [
+            Example(s.title, s.instruction, s.path, s.instruction in self._tried)
+            for s in demo.suggestions
+        ]
         composing = self.composer.has_focus_within
         key = self.program.key_for("suggestions")
-        hint = "click, or press its number in an empty line" if composing else f"press its number; {key} hides this"
+        hint = (
+            "click, or press its number in an empty line"
+            if composing
+            else f"press its number; {key} hides this"
+        )
         widget.show(examples, hint=hint, compact=small)
 
     def _show_keys(self) -> None:
@@ -372,7 +392,7 @@ class ReviewScreen(ViewActions):
             hunk=None if hunk is None else hunk.state,
             undecided=0 if session is None else len(session.hunks.undecided()),
             decided=session is not None and any(h.decided for h in session.hunks),
-            marked=self.pane.anchor is not None,
+            marked=self.pane.mark is not None,
             searching=self.finder is not None,
             recallable=bool(self.composer.history),
         )
@@ -391,7 +411,9 @@ class ReviewScreen(ViewActions):
         if not self.composer.has_focus_within:
             keys = keys[1:]
         note = f"The example project is a throw-away copy in {root}" if self.demo else ""
-        self.query_one(Welcome).show(f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note)
+        self.query_one(Welcome).show(
+            f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
+        )
 
     # what people do
 
@@ -429,14 +451,19 @@ class ReviewScreen(ViewActions):
 
     def on_key(self, event: events.Key) -> None:
         """Number keys answer, also in a composer that is still empty."""
-        if event.key.isdecimal() and event.key != "0" and not self.query_one(SearchBar).has_focus_within:
-            if not self.composer.has_focus_within and self.choose_number(int(event.key)):
-                event.stop()
+        numeral = event.key.isdecimal() and event.key != "0"
+        typing = self.composer.has_focus_within or self.query_one(SearchBar).has_focus_within
+        if numeral and not typing and self.choose_number(int(event.key)):
+            event.stop()
 
     @on(ComposerText.Typed)
     def _typed(self, event: ComposerText.Typed) -> None:
         text = event.text
-        if len(text) == 1 and text in "123456789" and (self.answers or self.query_one(Suggestions).examples):
+        if (
+            len(text) == 1
+            and text in "123456789"
+            and (self.answers or self.query_one(Suggestions).examples)
+        ):
             self.composer.put("")
             self.choose_number(int(text))
             return
@@ -507,6 +534,15 @@ class ReviewScreen(ViewActions):
             self.resume_lexing()
             self.aim()
         return opened
+
+
+W = TypeVar("W", bound=Widget)
+
+
+def named(widget: W, name: str) -> W:
+    """The widget, with the id that the stylesheet and the queries know it by."""
+    widget.id = name
+    return widget
 
 
 def _tilde(path: Path) -> str:

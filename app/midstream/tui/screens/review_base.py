@@ -1,4 +1,4 @@
-"""What every part of the review screen shares: the session, the open file, and how to speak to the person."""
+"""What all parts of the review screen share: the session, the open file, speaking to people."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReviewBase(EagerScreen):
     @property
     def program(self) -> MidstreamApp:
         """The app, with its own type."""
-        return cast("MidstreamApp", self.app)
+        return cast("MidstreamApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def pane(self) -> DiffPane:
@@ -96,7 +96,9 @@ class ReviewBase(EagerScreen):
         self.answers = ()
         self.notice.show(level, text)
 
-    def ask(self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]) -> None:
+    def ask(
+        self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]
+    ) -> None:
         """Show a question whose answers the number keys choose."""
         self.answers = answers
         self.notice.show("question", text, choices)

@@ -67,8 +67,10 @@ class SearchBar(Horizontal):
     SearchBar { height: 1; display: none; background: $ms-panel; }
     SearchBar.-shown { display: block; }
     SearchBar Static { width: 9; padding: 0 0 0 1; color: $ms-accent; }
-    SearchBar Input { border: none; height: 1; padding: 0; background: $ms-panel; color: $ms-foreground; }
-    SearchBar Input:focus { border: none; }
+    SearchBar Input {
+        border: none; height: 1; padding: 0; background: $ms-panel; color: $ms-foreground;
+    }
+    SearchBar Input:focus { border: none; background-tint: $ms-panel 0%; }
     """
 
     @dataclass

@@ -1,4 +1,4 @@
-"""Steering the model: instruct, redirect, queue, stop, comment on a hunk; and which lines an instruction gets.
+"""Steering the model: instruct, redirect, queue, stop, comment; and which lines it gets.
 
 What a person has typed is never lost: if sending fails, it is put back where it was.
 """
@@ -52,7 +52,10 @@ class SteerActions(DecideActions):
         text = self.composer.text.strip()
         if not text:
             if self.running:
-                self.say("info", "Write what the model should do instead, then press Enter; Ctrl+C only stops it.")
+                self.say(
+                    "info",
+                    "Write what the model should do instead; Ctrl+C only stops it.",
+                )
             return
         if self.session is None:
             self.say("warning", "The session is still being opened; your text stays here.")
@@ -82,7 +85,7 @@ class SteerActions(DecideActions):
                 self.composer.give_back(text)
                 self._explain(error, text)
                 return
-            pane.anchor = None
+            pane.mark = None
             self.mark_tried(text)
 
         self.in_order(work)
@@ -96,7 +99,9 @@ class SteerActions(DecideActions):
             self.say("error", str(error))
             return
         choices = error.candidates[:9]
-        answers = tuple(lambda choice=choice: self._choose_target(choice, text) for choice in choices)
+        answers = tuple(
+            lambda choice=choice: self._choose_target(choice, text) for choice in choices
+        )
         self.ask(str(error), choices, answers)
         self.pane.focus()
 
@@ -116,7 +121,10 @@ class SteerActions(DecideActions):
                 return
             found = outline(view.proposal.composed().lines).named(name)
             if not found:
-                self.say("warning", f"There is no {name} in {path}; mark the lines with v and send again.")
+                self.say(
+                    "warning",
+                    f"There is no {name} in {path}; mark the lines with v and send again.",
+                )
                 return
             self.pane.go_to(view.row_of_base(view.to_base(found[0].start)), centre=True)
             if self.composer.text.strip() == text:
@@ -137,14 +145,21 @@ class SteerActions(DecideActions):
             return
         session.queue(self.composer.take())
         count = len(session.queued)
-        self.say("info", f"Queued; {count} instruction{'s' * (count != 1)} will run when this answer has ended.")
+        self.say(
+            "info",
+            f"Queued; {count} instruction{'s' * (count != 1)} will run when this answer has ended.",
+        )
         self.refresh_facts()
 
     def action_stop(self) -> None:
         """Stop the model; when nothing runs, a second time within two seconds quits."""
         session = self.session
         now = time.monotonic()
-        if session is not None and session.state in (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING):
+        if session is not None and session.state in (
+            SessionState.WAITING,
+            SessionState.STREAMING,
+            SessionState.STOPPING,
+        ):
             # Not in order: stopping must not wait for a write that is on its way.
             self.run_worker(session.stop(), group="stop", exclusive=True)
             self._stopped_at = 0.0
@@ -197,7 +212,12 @@ class SteerActions(DecideActions):
             pane.repaint()
             return
         if view is None:
-            title.show("Instruct", "", "name a function of this folder, or open a file first", active=active)
+            title.show(
+                "Instruct",
+                "",
+                "name a function of this folder, or open a file first",
+                active=active,
+            )
             return
         target = self.find_scope()
         if isinstance(target, str):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from textual.widget import Widget
 
 from midstream.edits.hunks import HunkState
 from midstream.tui.diff.view import Look
@@ -27,7 +30,7 @@ class ViewActions(SteerActions):
         pane = self.pane
         if pane.view is None:
             return
-        pane.anchor = pane.cursor if pane.anchor is None else None
+        pane.mark = pane.cursor if pane.mark is None else None
         pane.go_to(pane.cursor)
 
     def action_fold(self) -> None:
@@ -63,14 +66,18 @@ class ViewActions(SteerActions):
         hunk = pane.hunk
         if rows is not None:
             shown = [view.row(y) for y in range(*rows)]
-            lines = [r.text for r in shown if r is not None and r.look not in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT)]
+            lines = [
+                r.text
+                for r in shown
+                if r is not None and r.look not in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT)
+            ]
         elif hunk is not None:
             lines = list(hunk.new or hunk.old)
         else:
             row = view.row(pane.cursor)
             lines = [] if row is None else [row.text]
-        self.app.copy_to_clipboard("\n".join(lines) + "\n")
-        pane.anchor = None
+        self.program.copy_to_clipboard("\n".join(lines) + "\n")
+        pane.mark = None
         pane.go_to(pane.cursor, detach=False)
         self.say("info", f"Copied {len(lines)} line{'s' * (len(lines) != 1)}.")
 
@@ -109,12 +116,12 @@ class ViewActions(SteerActions):
         if self.finder is None:
             self.action_search()
             return
-        self._find(self.finder.text)
-        row = None if self.finder is None else self.finder.next(self.pane.cursor, forward=forward)
+        finder = self._find(self.finder.text)
+        row = None if finder is None else finder.next(self.pane.cursor, forward=forward)
         if row is not None:
             self.pane.go_to(row, centre=True)
 
-    def _find(self, text: str) -> None:
+    def _find(self, text: str) -> MatchFinder | None:
         view = self.view
         matches: dict[int, tuple[Range, ...]] = {}
         self.finder = None
@@ -124,16 +131,19 @@ class ViewActions(SteerActions):
         self.pane.found = matches
         self.pane.repaint()
         self.refresh_facts()
+        return self.finder
 
     # choosing
 
     def action_open_file(self) -> None:
         """Open a file by name."""
         if not self.files:
-            self.say("info", "This folder holds no files yet; create one, it appears here by itself.")
+            self.say(
+                "info", "This folder holds no files yet; create one, it appears here by itself."
+            )
             return
         rows = [_file_row(path) for path in self.files]
-        self._pick("Open a file", rows, self._open_picked)
+        self.program.push_screen(self._picker("Open a file", rows), self._open_picked)
 
     def _open_picked(self, path: str | None) -> None:
         if path is not None:
@@ -144,42 +154,56 @@ class ViewActions(SteerActions):
         program = self.program
         before = program.palette.name
         rows = [
-            ListRow(palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),))
+            ListRow(
+                palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),)
+            )
             for palette in program.palettes.values()
         ]
 
         def chosen(name: str | None) -> None:
             program.use_theme(name or before)
             if name:
-                self.say("info", f'Theme {program.palette.label}; put theme = "{name}" into config.toml to keep it.')
+                label = program.palette.label
+                self.say("info", f'Theme {label}; to keep it, put theme = "{name}" in config.toml.')
 
-        self._pick("Theme", rows, chosen, preview=program.use_theme, select=before)
+        picker = self._picker("Theme", rows, preview=program.use_theme, select=before)
+        program.push_screen(picker, chosen)
 
     def action_palette(self) -> None:
         """Every action, by name."""
         keys = self.program.keys
         rows: list[ListRow] = []
         for action in ACTIONS:
-            if action.place is Place.COMPOSER or action.id.endswith(".anywhere") or action.id == "palette":
+            if (
+                action.place is Place.COMPOSER
+                or action.id.endswith(".anywhere")
+                or action.id == "palette"
+            ):
                 continue
             if self.check_action(action.call, ()) is not True:
                 continue
             shown = self.program.all_keys_for(action.id)
             words = action.help.split(";")[0]
             if keys[action.id]:
-                rows.append(ListRow(action.id, ((words, "foreground"),), ((f"  {shown}", "muted"),)))
-        self._pick("What should happen", rows, self._run_picked)
+                rows.append(
+                    ListRow(action.id, ((words, "foreground"),), ((f"  {shown}", "muted"),))
+                )
+        self.program.push_screen(self._picker("What should happen", rows), self._run_picked)
 
     async def _run_picked(self, action_id: str | None) -> None:
         if action_id is not None:
             await self.run_action(BY_ID[action_id].call)
 
-    def _pick(self, title: str, rows: list[ListRow], done: object, **options: object) -> None:
-        program = self.program
-        self.app.push_screen(
-            PickerScreen(program.palette, program.glyphs, title, rows, **options),  # pyright: ignore[reportArgumentType]
-            done,  # pyright: ignore[reportArgumentType]
-        )
+    def _picker(
+        self,
+        title: str,
+        rows: list[ListRow],
+        *,
+        preview: Callable[[str], None] | None = None,
+        select: str | None = None,
+    ) -> PickerScreen:
+        palette, glyphs = self.program.palette, self.program.glyphs
+        return PickerScreen(palette, glyphs, title, rows, preview=preview, select=select)
 
     # panes and program
 
@@ -208,7 +232,7 @@ class ViewActions(SteerActions):
         self._cycle(-1)
 
     def _cycle(self, step: int) -> None:
-        stops = [self.composer.field]
+        stops: list[Widget] = [self.composer.field]
         if self.query_one("#code").display:
             stops.insert(0, self.pane)
         if self.rail.display:
@@ -220,15 +244,17 @@ class ViewActions(SteerActions):
         """The keys of this place."""
         program = self.program
         composing = self.composer.has_focus_within
-        self.app.push_screen(HelpScreen(program.palette, program.glyphs, program.keys, composing=composing))
+        self.program.push_screen(
+            HelpScreen(program.palette, program.glyphs, program.keys, composing=composing)
+        )
 
     def action_close(self) -> None:
         """Close what is open, the innermost first; never stops or sends anything."""
         pane = self.pane
         if self.notice.is_shown:
             self.hush()
-        elif pane.anchor is not None:
-            pane.anchor = None
+        elif pane.mark is not None:
+            pane.mark = None
             pane.go_to(pane.cursor, detach=False)
         elif self.finder is not None:
             self._find("")
@@ -240,11 +266,11 @@ class ViewActions(SteerActions):
 
     def action_repaint(self) -> None:
         """Paint the whole screen again."""
-        self.app.refresh(layout=True)
+        self.program.refresh(layout=True)
 
     def action_quit(self) -> None:
         """Quit."""
-        self.app.exit()
+        self.program.exit()
 
 
 def _file_row(path: str) -> ListRow:

@@ -32,12 +32,12 @@ class ComposerTitle(Widget):
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.verb = "Instruct"
-        self.target = ""
-        self.detail = ""
+        self.verb: str = "Instruct"
+        self.target: str = ""
+        self.detail: str = ""
+        self.active: bool = False
         self._palette = palette
         self._glyphs = glyphs
-        self.active = False
 
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
         """Draw with other colours or characters."""
@@ -46,9 +46,8 @@ class ComposerTitle(Widget):
 
     def show(self, verb: str, target: str, detail: str, *, active: bool) -> None:
         """Show what Enter will do."""
-        state = (verb, target, detail, active)
-        if state != (self.verb, self.target, self.detail, self.active):
-            self.verb, self.target, self.detail, self.active = state
+        if (verb, target, detail, active) != (self.verb, self.target, self.detail, self.active):
+            self.verb, self.target, self.detail, self.active = verb, target, detail, active
             self.refresh()
 
     def render(self) -> Text:
@@ -75,7 +74,8 @@ class ComposerText(TextArea):
 
     BINDINGS: ClassVar = bindings(Place.COMPOSER)
     DEFAULT_CSS = f"""
-    ComposerText {{ height: auto; max-height: {TALLEST}; min-height: 1; width: 1fr; padding: 0; border: none;
+    ComposerText {{ height: auto; max-height: {TALLEST}; min-height: 1; width: 1fr; padding: 0;
+    border: none;
         background: $ms-background; color: $ms-foreground; scrollbar-size-vertical: 1; }}
     ComposerText:focus {{ border: none; }}
     ComposerText .text-area--cursor-line {{ background: $ms-background; }}
@@ -90,7 +90,7 @@ class ComposerText(TextArea):
         text: str
 
     async def _on_key(self, event: events.Key) -> None:
-        """Keys that are bound are left to their actions; the text area would insert Enter itself."""
+        """Leave bound keys to their actions; the text area would insert Enter itself."""
         if event.key in self._bindings.key_to_bindings and not event.is_printable:
             event.prevent_default()
 
@@ -110,8 +110,8 @@ class Composer(Vertical):
     Composer:focus-within .prompt { color: $ms-accent; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
         self.title = ComposerTitle(palette, glyphs)
         self.field = ComposerText(compact=True, highlight_cursor_line=False)
         self.field.cursor_blink = False

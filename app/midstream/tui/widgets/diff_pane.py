@@ -1,10 +1,11 @@
 """The code pane: a whole file with the rewrite streaming in place, painted row by row.
 
-Every visible row is one cached strip; a change repaints the rows that differ and nothing else.  The pane moves its
-cursor and its window and says so; it decides no hunk and talks to no session.
+Every visible row is one cached strip; a change repaints the rows that differ and nothing else.  The
+pane moves its cursor and its window and says so; it decides no hunk and talks to no session.
 
-Semi-internal touches of Textual, held by contract tests: ``render_lines`` is overridden (no style cache in between) and
-``virtual_size`` is set without announcing it, because announcing would lay the screen out on every frame.
+Semi-internal touches of Textual, held by contract tests: ``render_lines`` is overridden (no style
+cache in between) and ``virtual_size`` is set without announcing it, because announcing would lay
+the screen out on every frame.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.widget import Widget
 
 from midstream.edits.hunks import Hunk
 from midstream.tui.diff.intraline import Range, changed_words, pair_lines
@@ -27,6 +27,7 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, ViewRow
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.line_api import filtered, set_silently
 
 KEPT_STRIPS: Final = 6_000
 MARGIN: Final = 3
@@ -54,11 +55,11 @@ class DiffPane(ScrollView, can_focus=True):
 
         pane: DiffPane
 
-    def __init__(self, palette: Palette, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__()
         self.view: FileView | None = None
         self.cursor = 0
-        self.anchor: int | None = None
+        self.mark: int | None = None
         """The row where marking began, while lines are marked."""
         self.following = False
         self.scope: tuple[int, int] | None = None
@@ -77,10 +78,12 @@ class DiffPane(ScrollView, can_focus=True):
 
     # what is shown
 
-    def show(self, view: FileView, syntax: FileSyntax, *, cursor: int = 0, top: int | None = None) -> None:
+    def show(
+        self, view: FileView, syntax: FileSyntax, *, cursor: int = 0, top: int | None = None
+    ) -> None:
         """Show a file from now on, with the cursor on a row."""
         self.view, self._syntax = view, syntax
-        self.anchor, self.left, self.found = None, 0, {}
+        self.mark, self.left, self.found = None, 0, {}
         self._changed.clear()
         self._strips.clear()
         self._painter = None
@@ -166,9 +169,9 @@ class DiffPane(ScrollView, can_focus=True):
     @property
     def selection_rows(self) -> tuple[int, int] | None:
         """Marked rows, end exclusive."""
-        if self.anchor is None:
+        if self.mark is None:
             return None
-        return min(self.anchor, self.cursor), max(self.anchor, self.cursor) + 1
+        return min(self.mark, self.cursor), max(self.mark, self.cursor) + 1
 
     @property
     def hunk(self) -> Hunk | None:
@@ -178,7 +181,9 @@ class DiffPane(ScrollView, can_focus=True):
     @property
     def new_rows(self) -> int:
         """Rows that came since following ended."""
-        return 0 if self.view is None or self.following else max(0, self.view.size - self._seen_rows)
+        return (
+            0 if self.view is None or self.following else max(0, self.view.size - self._seen_rows)
+        )
 
     def go_to(self, row: int, *, centre: bool = False, detach: bool = True) -> None:
         """Put the cursor on a row and show it."""
@@ -205,9 +210,7 @@ class DiffPane(ScrollView, can_focus=True):
     def show_rows(self, first: int, stop: int) -> None:
         """Bring rows into the window, moving no further than needed; the cursor stays."""
         top, height = self.top, self.height
-        if stop - first > height - 2 * MARGIN:
-            self.scroll_to_row(first - MARGIN)
-        elif first - MARGIN < top:
+        if stop - first > height - 2 * MARGIN or first - MARGIN < top:
             self.scroll_to_row(first - MARGIN)
         elif stop + MARGIN > top + height:
             self.scroll_to_row(stop + MARGIN - height)
@@ -247,10 +250,10 @@ class DiffPane(ScrollView, can_focus=True):
         if view is None or view.writing is None:
             return
         row, top, height = view.writing, self.top, self.height
-        if row >= top + height - 1 or row < top or force:
-            # Half a page at once: a window that moves on every line costs twice the output.
-            if not top + MARGIN <= row < top + height - MARGIN:
-                self.scroll_to_row(row - height // 2)
+        away = row >= top + height - 1 or row < top or force
+        # Half a page at once: a window that moves on every line costs twice the output.
+        if away and not top + MARGIN <= row < top + height - MARGIN:
+            self.scroll_to_row(row - height // 2)
 
     def _place_of(self, row: ViewRow | None, y: int, *, missing: int | None = None) -> int:
         """Where the row that was at ``y`` is now; ``missing`` where it is gone."""
@@ -266,7 +269,7 @@ class DiffPane(ScrollView, can_focus=True):
 
     def _fit_size(self) -> None:
         rows = 0 if self.view is None else self.view.size
-        self.set_reactive(Widget.virtual_size, Size(self.size.width, rows))
+        set_silently(self, Size(self.size.width, rows))
 
     # painting
 
@@ -274,19 +277,15 @@ class DiffPane(ScrollView, can_focus=True):
         """The strips of a region of the pane."""
         top = self.scroll_offset.y
         height = self.size.height
-        filters = self.app.get_line_filters()
         strips: list[Strip] = []
         self._painted = [self._strip(top + y) for y in range(height)]
-        background = self._palette.colors["background"]
         right = crop.x + crop.width
         for y in range(crop.y, crop.bottom):
             strip = self._painted[y] if y < height else self._strip(-1)
             if crop.x or right != strip.cell_length:
                 strip = strip.adjust_cell_length(max(right, strip.cell_length)).crop(crop.x, right)
-            for line_filter in filters:
-                strip = strip.apply_filter(line_filter, background)
             strips.append(strip)
-        return strips
+        return filtered(self, strips, self._palette.colors["background"])
 
     def _strip(self, y: int) -> Strip:
         view, syntax = self.view, self._syntax
@@ -318,14 +317,17 @@ class DiffPane(ScrollView, can_focus=True):
             marks = Marks(cursor, selected, scoped, self._changed_words(row, y), found)
             strip = painter.paint(row, syntax.spans(row), marks, left=self.left)
             if syntax.is_ready(row) or not key[-1]:
-                self._strips[key[:-1] + (syntax.is_ready(row),)] = strip
+                self._strips[(*key[:-1], syntax.is_ready(row))] = strip
         return strip
 
     def _changed_words(self, row: ViewRow, y: int) -> tuple[Range, ...]:
         hunk, view = row.hunk, self.view
         if hunk is None or view is None or not hunk.decidable:
             return ()
-        if row.look not in (Look.ADDED, Look.DELETED) or hunk.deleted + hunk.added > LARGEST_COMPARED:
+        if (
+            row.look not in (Look.ADDED, Look.DELETED)
+            or hunk.deleted + hunk.added > LARGEST_COMPARED
+        ):
             return ()
         key = (hunk.id, view.structure)
         ranges = self._changed.get(key)
@@ -402,8 +404,8 @@ class DiffPane(ScrollView, can_focus=True):
         row = self.top + event.y
         if self.view is None or row >= self.view.size:
             return
-        if event.shift and self.anchor is None:
-            self.anchor = self.cursor
+        if event.shift and self.mark is None:
+            self.mark = self.cursor
         self.go_to(row)
         if event.chain == 2:
             self.post_message(self.Chosen(self))

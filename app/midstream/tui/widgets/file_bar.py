@@ -1,4 +1,4 @@
-"""The row above the code: which file it is, what is decided in it, and whether the view follows the writing."""
+"""The row above the code: which file, what is decided in it, whether the view follows."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class FileBar(Widget):
     FileBar { height: 1; background: $ms-background; color: $ms-foreground; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
         self.facts = FileFacts()
         self._palette = palette
         self._glyphs = glyphs
@@ -84,7 +84,11 @@ class FileBar(Widget):
             right = [Text(f"{facts.position}   ", muted), *right]
         while len(right) > 1 and _width(right) + cell_len(name) + 4 > room:
             right.pop(0)
-        details = f"  {facts.language} {self._glyphs.separator} {facts.lines:,} lines" if facts.language else ""
+        details = (
+            f"  {facts.language} {self._glyphs.separator} {facts.lines:,} lines"
+            if facts.language
+            else ""
+        )
         used = _width(right) + cell_len(name) + 2
         if used + cell_len(folder + slash) <= room:
             line.append(folder + slash, muted)
@@ -111,7 +115,11 @@ class FileBar(Widget):
         for number, words, role in counts:
             if number:
                 joint = f" {states} " if pieces else ""
-                pieces.append(Text.assemble((joint, palette.style("muted")), (f"{number} {words}", palette.style(role))))
+                pieces.append(
+                    Text.assemble(
+                        (joint, palette.style("muted")), (f"{number} {words}", palette.style(role))
+                    )
+                )
         if facts.writing:
             joint = "   " if pieces else ""
             if facts.following:

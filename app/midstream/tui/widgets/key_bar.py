@@ -41,8 +41,8 @@ class KeyBar(Widget):
 
         call: str
 
-    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
         self.hints: tuple[KeyHint, ...] = ()
         self._palette = palette
         self._ranges: list[tuple[int, int, str]] = []

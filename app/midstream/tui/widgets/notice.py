@@ -1,4 +1,4 @@
-"""One calm line above the composer: an error, a question with numbered answers, a fact worth a sentence."""
+"""One calm line above the composer: an error, a question with numbered answers, a fact."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class NoticeLine(Widget):
     class Dismissed(Message):
         """The line was clicked away."""
 
-    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
         self.level = "info"
         self.text = ""
         self.choices: tuple[str, ...] = ()

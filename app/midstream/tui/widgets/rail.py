@@ -1,11 +1,12 @@
-"""The file rail: the files with changes and what is decided in them, then every file of the folder."""
+"""The file rail: open files and what is decided in them, then every file of the folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -40,7 +41,7 @@ class FileEntry:
 class Rail(RowList):
     """The rows of the rail."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Next file", show=False),
         Binding("k,up", "move(-1)", "File above", show=False),
         Binding("space,pagedown", "move(10)", "Ten files down", show=False),

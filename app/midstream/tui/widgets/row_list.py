@@ -1,4 +1,4 @@
-"""A list of one-line rows with a cursor, painted row by row; the file rail and every picker are made of it."""
+"""A list of one-line rows with a cursor; the file rail and every picker are made of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widget import Widget
 
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.line_api import filtered, set_silently
 
 Piece = tuple[str, str]
 """Text and the palette role it is painted in; a role with ``!`` appended is bold."""
@@ -63,8 +63,8 @@ class RowList(ScrollView, can_focus=True):
         rows: RowList
         value: str
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, ground: str = "panel", id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, ground: str = "panel") -> None:
+        super().__init__()
         self.rows: Sequence[ListRow] = ()
         self.cursor = 0
         self._palette = palette
@@ -81,7 +81,7 @@ class RowList(ScrollView, can_focus=True):
         if select is None:
             select = self.value
         self.rows = rows
-        self.set_reactive(Widget.virtual_size, Size(self.size.width, len(rows)))
+        set_silently(self, Size(self.size.width, len(rows)))
         places = [index for index, row in enumerate(rows) if row.value is not None]
         wanted = [index for index in places if rows[index].value == select]
         self.cursor = wanted[0] if wanted else (places[0] if places else 0)
@@ -126,15 +126,11 @@ class RowList(ScrollView, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """The strips of a region."""
         top = self.scroll_offset.y
-        background = self._palette.colors[self._ground]
         strips: list[Strip] = []
         for y in range(crop.y, crop.bottom):
             strip = self._strip(top + y).adjust_cell_length(max(crop.right, self.size.width))
-            strip = strip.crop(crop.x, crop.right)
-            for line_filter in self.app.get_line_filters():
-                strip = strip.apply_filter(line_filter, background)
-            strips.append(strip)
-        return strips
+            strips.append(strip.crop(crop.x, crop.right))
+        return filtered(self, strips, self._palette.colors[self._ground])
 
     def _strip(self, y: int) -> Strip:
         palette, width = self._palette, self.size.width
@@ -145,7 +141,9 @@ class RowList(ScrollView, can_focus=True):
         ground = palette.ground("selection" if marked and self.show_cursor else self._ground)
         if palette.ansi and marked and self.show_cursor:
             ground += Style(reverse=True)
-        segments = [Segment(self._glyphs.cursor if marked else " ", palette.style("accent") + ground)]
+        segments = [
+            Segment(self._glyphs.cursor if marked else " ", palette.style("accent") + ground)
+        ]
         left = [_segment(palette, piece, ground) for piece in row.left]
         right = [_segment(palette, piece, ground) for piece in row.right]
         used = sum(cell_len(s.text) for s in left)
@@ -165,7 +163,7 @@ class RowList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """The rows are as wide as the list."""
-        self.set_reactive(Widget.virtual_size, Size(self.size.width, len(self.rows)))
+        set_silently(self, Size(self.size.width, len(self.rows)))
         self._reveal()
 
     def on_focus(self) -> None:
@@ -188,7 +186,9 @@ class RowList(ScrollView, can_focus=True):
         """Scroll by three rows."""
         event.stop()
         event.prevent_default()
-        self.scroll_to(y=min(self.scroll_offset.y + 3, self.max_scroll_y), animate=False, force=True)
+        self.scroll_to(
+            y=min(self.scroll_offset.y + 3, self.max_scroll_y), animate=False, force=True
+        )
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll by three rows."""

@@ -1,4 +1,4 @@
-"""The column right of the code: where the window is in the file, and where the hunks are; a click goes there."""
+"""The column right of the code: where the window and the hunks are; a click goes there."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from midstream.edits.hunks import HunkState
 from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.line_api import filtered
 
 _ROLES = {
     HunkState.STREAMING: ("accent", 2),
@@ -39,8 +40,8 @@ class Ruler(Widget):
 
         row: int
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
         self._palette = palette
         self._glyphs = glyphs
         self._cells: list[str | None] = []
@@ -60,7 +61,9 @@ class Ruler(Widget):
             self._cells, self._window = cells, window
             self.refresh()
 
-    def _map(self, view: FileView | None, top: int, height: int) -> tuple[list[str | None], tuple[int, int]]:
+    def _map(
+        self, view: FileView | None, top: int, height: int
+    ) -> tuple[list[str | None], tuple[int, int]]:
         rows = self.size.height
         cells: list[str | None] = [None] * rows
         self._size_rows = 0 if view is None else view.size
@@ -90,10 +93,8 @@ class Ruler(Widget):
             ground = palette.ground("raised" if inside else "background")
             glyph = self._glyphs.bar if role or (inside and palette.ansi) else " "
             strip = Strip([Segment(glyph, palette.style(role or "muted") + ground)], 1)
-            for line_filter in self.app.get_line_filters():
-                strip = strip.apply_filter(line_filter, palette.colors["background"])
             strips.append(strip)
-        return strips
+        return filtered(self, strips, palette.colors["background"])
 
     def _pick(self, y: int) -> None:
         rows = max(1, self.size.height)

@@ -33,7 +33,8 @@ class StatusFacts:
     Attributes:
         model: Name of the model, ``""`` before it is known.
         state: What the session is doing.
-        rate: Tokens per second, of the running turn or the mean of the last one; ``None`` before any.
+        rate: Tokens per second, of the running turn or the mean of the last one; ``None`` before
+            any.
         history: Past rates for the sparkline.
         ttft_s: Seconds to the first text of the last turn.
         tokens: Tokens of the running or last turn.
@@ -69,8 +70,8 @@ class StatusRow(Widget):
     StatusRow { height: 1; background: $ms-panel; color: $ms-foreground; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
         self.facts = StatusFacts()
         self._palette = palette
         self._glyphs = glyphs
@@ -107,7 +108,12 @@ class StatusRow(Widget):
         muted = palette.style("muted")
         light = palette.style(_LIGHTS[facts.state])
         pieces = [Text.assemble((f"{glyphs.light} ", light), (facts.state.value.ljust(9), light))]
-        pieces.append(Text(f"  {visible(facts.model) or 'model server'}", palette.style("foreground", bold=True)))
+        pieces.append(
+            Text(
+                f"  {visible(facts.model) or 'model server'}",
+                palette.style("foreground", bold=True),
+            )
+        )
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
         if facts.rate is not None:
@@ -127,11 +133,17 @@ class StatusRow(Widget):
         if facts.watching:
             native = facts.watching == "native"
             words = "watching" if native else facts.watching
-            pieces.append(Text(f"{visible(words)}   ", muted if native else palette.style("warning")))
+            pieces.append(
+                Text(f"{visible(words)}   ", muted if native else palette.style("warning"))
+            )
         if facts.branch:
             pieces.append(Text(visible(facts.branch), palette.style("foreground")))
             if facts.dirty:
-                pieces.append(Text(f" {self._glyphs.separator} {facts.dirty} changed", palette.style("warning")))
+                pieces.append(
+                    Text(
+                        f" {self._glyphs.separator} {facts.dirty} changed", palette.style("warning")
+                    )
+                )
             else:
                 pieces.append(Text(f" {self._glyphs.separator} clean", muted))
         return pieces

@@ -46,11 +46,11 @@ class Suggestions(Widget):
 
         number: int
 
-    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
         self.examples: tuple[Example, ...] = ()
-        self.hint = ""
-        self.compact = False
+        self.hint: str = ""
+        self.compact: bool = False
         self._palette = palette
         self._ranges: list[tuple[int, int]] = []
 
@@ -61,10 +61,9 @@ class Suggestions(Widget):
 
     def show(self, examples: Sequence[Example], *, hint: str, compact: bool) -> None:
         """Show these examples; none hides the widget."""
-        state = (tuple(examples), hint, compact)
-        if state == (self.examples, self.hint, self.compact):
+        if (tuple(examples), hint, compact) == (self.examples, self.hint, self.compact):
             return
-        self.examples, self.hint, self.compact = state
+        self.examples, self.hint, self.compact = tuple(examples), hint, compact
         self.set_class(bool(examples), "-shown")
         self.refresh(layout=True)
 
@@ -100,7 +99,9 @@ class Suggestions(Widget):
         """Choose the example on the clicked row."""
         number = event.y
         if self.compact:
-            hit = [n for n, (start, stop) in enumerate(self._ranges, 1) if start < event.x - 1 <= stop]
+            hit = [
+                n for n, (start, stop) in enumerate(self._ranges, 1) if start < event.x - 1 <= stop
+            ]
             number = hit[0] if hit else 0
         if 1 <= number <= len(self.examples):
             self.post_message(self.Chosen(number))

@@ -1,4 +1,4 @@
-"""What stands where the code will be, before a file is open: what this is and the three things to do first."""
+"""What stands where the code will be, before a file is open: what to do first."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Welcome(Widget):
     Welcome { height: 1fr; width: 1fr; background: $ms-background; content-align: left middle; }
     """
 
-    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
         self._palette = palette
         self._place = ""
         self._keys: tuple[tuple[str, str], ...] = ()
@@ -30,18 +30,25 @@ class Welcome(Widget):
 
     def show(self, place: str, keys: tuple[tuple[str, str], ...], note: str = "") -> None:
         """Show where we are, keys with what they do, and a sentence below."""
-        state = (place, keys, note)
-        if state != (self._place, self._keys, self._note):
-            self._place, self._keys, self._note = state
+        if (place, keys, note) != (self._place, self._keys, self._note):
+            self._place, self._keys, self._note = place, keys, note
             self.refresh()
 
     def render(self) -> Text:
         """The lines, padded to one width so that they line up."""
         palette = self._palette
         muted = palette.style("muted")
-        lines = [Text("Midstream", palette.style("accent", bold=True)), Text(visible(self._place), muted), Text()]
+        lines = [
+            Text("Midstream", palette.style("accent", bold=True)),
+            Text(visible(self._place), muted),
+            Text(),
+        ]
         for key, words in self._keys:
-            lines.append(Text.assemble((f"{key:>5}  ", palette.style("foreground", bold=True)), (words, muted)))
+            lines.append(
+                Text.assemble(
+                    (f"{key:>5}  ", palette.style("foreground", bold=True)), (words, muted)
+                )
+            )
         if self._note:
             lines += [Text(), Text(self._note, muted)]
         width = min(self.size.width, max(line.cell_len for line in lines[:-1]))
