@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import PurePosixPath
 
 from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
 from midstream.edits.formats.base import Parser
-from midstream.edits.formats.events import FileOp, Problem
+from midstream.edits.formats.events import Event, FileOp, Problem
 from midstream.edits.formats.sniff import Format, SniffingParser, parser_for
 from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.lcs import matching_pairs
@@ -67,9 +67,24 @@ def apply_reply(
         known = Format(format)
         parser = parser_for(known)
     events = [*parser.feed(reply), *parser.finish()]
-    files, problems = collect(events)
     found = known or (sniffer.format if sniffer is not None else None) or Format.WHOLE
-    run = _Run(read, file, found)
+    return apply_events(events, read, found, file=file, partial=partial)
+
+
+def apply_events(
+    events: Iterable[Event],
+    read: Read,
+    edit_format: Format,
+    file: str | None = None,
+    partial: bool = False,
+) -> ApplyResult:
+    """As ``apply_reply``, of a reply that was parsed while it streamed.
+
+    Whole operations of the hosted ``apply_patch`` tool come here by way of
+    ``formats.v4a.operation_events`` and ``Format.V4A``.
+    """
+    files, problems = collect(events)
+    run = _Run(read, file, edit_format)
     for section in files:
         run.section(section)
     return run.result(tuple(problems), partial=partial)

@@ -169,6 +169,8 @@ class ApplyResult:
         if self.ok:
             return "All edits were applied."
         parts: list[str] = []
+        if not (self.hunks or self.files or self.problems):
+            parts.append("The reply has no edit in it.")
         for problem in self.problems:
             if problem.hunk is None:
                 parts.append(f"Line {problem.line + 1} of the reply: {problem.message}.")

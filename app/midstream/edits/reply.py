@@ -37,6 +37,11 @@ class Part(NamedTuple):
     side: Side
     text: str
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is a blank line that must be in the file."""
+        return self.side is not Side.NEW and not self.text.strip()
+
 
 @dataclass(slots=True)
 class ReplyHunk:
@@ -66,16 +71,16 @@ class ReplyHunk:
         return [part.text for part in self.parts if part.side is not Side.OLD]
 
     def trimmed(self) -> list[ReplyHunk]:
-        """Versions of the hunk without blank context lines at its ends, which models add.
+        """Versions of the hunk without blank old lines at its ends, which models add.
 
         First without the last ones, then without the first, then without both.
         """
         versions: list[ReplyHunk] = []
         for head, tail in ((False, True), (True, False), (True, True)):
             parts = list(self.parts)
-            while tail and parts and parts[-1] == Part(Side.CONTEXT, ""):
+            while tail and parts and parts[-1].is_blank:
                 parts.pop()
-            while head and parts and parts[0] == Part(Side.CONTEXT, ""):
+            while head and parts and parts[0].is_blank:
                 parts.pop(0)
             if len(parts) < len(self.parts) and any(p.side is not Side.NEW for p in parts):
                 version = ReplyHunk(self.id, self.context, self.line, at_end=self.at_end)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)$")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,}|</?(?:source|code|pre|codename|sourcecode)>)(.*)$")
 _TAG = re.compile(r"<(?:file_?)?path>(.*?)</(?:file_?)?path>")
 _LABEL = re.compile(r"(?:file(?:name|path)?|path)\s*:\s*(?=\S)", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z0-9_+-]{1,12}$")
@@ -20,7 +20,7 @@ _BARE: Final = frozenset(
 
 
 def is_fence(line: str) -> bool:
-    """Whether the line opens or closes a Markdown fence."""
+    """Whether the line opens or closes a fence: Markdown's, or one of aider's tags."""
     return _FENCE.match(line) is not None
 
 

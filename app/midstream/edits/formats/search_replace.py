@@ -23,6 +23,7 @@ from midstream.edits.formats.events import (
     Prose,
 )
 from midstream.edits.formats.names import name_before
+from midstream.edits.indent import indent_of
 
 SEARCH = re.compile(r"(<{3,}|-{3,}) SEARCH>?$")
 _DIVIDER = re.compile(r"={3,}$")
@@ -54,6 +55,7 @@ class SearchReplaceParser(LineParser):
         self._path: str | None = None
         self._hunks = 0
         self._dashes = False  # Cline's spelling
+        self._column = 0
         self._previous = ""
         self._pieces: list[str] = []  # of the line that is passed on while it is written
 
@@ -75,9 +77,8 @@ class SearchReplaceParser(LineParser):
     def _line(self, line: str, *, ended: bool) -> None:
         marker = line.strip()
         if self._mode is _Mode.PROSE:
-            search = SEARCH.match(marker)
-            if search:
-                self._open(search[1])
+            if SEARCH.match(marker):
+                self._open(line)
             elif _REPLACE.match(marker):
                 self._orphan(f"'{marker}' without a SEARCH block before it")
             else:
@@ -109,20 +110,20 @@ class SearchReplaceParser(LineParser):
         elif _REPLACE.match(marker):
             self._problem(f"'{marker}' comes before a '=======' line")
             self._close()
-        elif search := SEARCH.match(marker):
+        elif self._reopens(line):
             self._problem("a new SEARCH block starts before a '=======' line")
             self._close()
-            self._open(search[1])
+            self._open(line)
         else:
             self._events.append(OldLine(self._hunks - 1, line))
 
     def _replace_line(self, line: str, marker: str, *, ended: bool) -> None:
         if _REPLACE.match(marker) or (self._is_divider(marker) and not self._dashes):
             self._close()
-        elif search := SEARCH.match(marker):
+        elif self._reopens(line):
             self._problem("a new SEARCH block starts before '>>>>>>> REPLACE'")
             self._close()
-            self._open(search[1])
+            self._open(line)
         else:
             self._new(line + ("\n" if ended else ""))
 
@@ -132,7 +133,11 @@ class SearchReplaceParser(LineParser):
         heading = len(self._previous.rstrip()) == len(marker) and self._previous[:1] not in "=<- "
         return len(marker) == _USUAL or (len(marker) >= 3 and not heading)
 
-    def _open(self, marker: str) -> None:
+    def _reopens(self, line: str) -> bool:
+        """Whether a line in a block starts another; one indented deeper is code about blocks."""
+        return SEARCH.match(line.strip()) is not None and len(indent_of(line)) <= self._column
+
+    def _open(self, line: str) -> None:
         name = name_before([text.rstrip("\n") for text in self._recent])
         self._recent.clear()
         if name is not None and name != self._path and self._path is not None:
@@ -141,7 +146,8 @@ class SearchReplaceParser(LineParser):
         if self._path is None:
             self._path = name or ""
             self._events.append(FileOpened(FileOp.UPDATE, self._path))
-        self._dashes = marker[0] == "-"
+        self._dashes = line.lstrip().startswith("-")
+        self._column = len(indent_of(line))
         self._events.append(HunkOpened(self._hunks, create_only=self._dashes))
         self._hunks += 1
         self._mode = _Mode.SEARCH
