@@ -154,13 +154,13 @@ def replace(swap: str, target: str, expected: str, new: str) -> None:
     """
     deadline = time.monotonic() + _BUSY_PATIENCE_S
     while True:
-        while _open_for_writing(target) and time.monotonic() < deadline:
+        while open_for_writing(target) and time.monotonic() < deadline:
             time.sleep(0.01)
         try:
             _exchange(swap, target)
         except FileNotFoundError as error:
             raise ChangedOnDiskError(target) from error
-        busy = _open_for_writing(swap)
+        busy = open_for_writing(swap)
         if not busy and _digest_or_none(swap) == expected:
             return
         _give_back(swap, target, new)
@@ -202,7 +202,7 @@ def remove(swap: str, target: str, expected: str) -> None:
         Path(target).rename(swap)
     except FileNotFoundError as error:
         raise ChangedOnDiskError(target) from error
-    busy = _open_for_writing(swap)
+    busy = open_for_writing(swap)
     if _digest_or_none(swap) == expected and not busy:
         return
     put_back(swap, target)
@@ -224,7 +224,7 @@ def _give_back(swap: str, target: str, new: str) -> None:
     """
     with contextlib.suppress(FileNotFoundError):
         _exchange(swap, target)
-        if _digest_or_none(swap) != new or _open_for_writing(swap):
+        if _digest_or_none(swap) != new or open_for_writing(swap):
             _exchange(swap, target)
 
 
@@ -283,7 +283,7 @@ def _renameat2() -> Callable[[str, str], int] | None:
     return exchange
 
 
-def _open_for_writing(path: str) -> bool:
+def open_for_writing(path: str) -> bool:
     """Whether any process has the file open for writing; False where the system cannot tell.
 
     A read lease is granted only while nobody has the file open for writing (fcntl(2), "Leases").

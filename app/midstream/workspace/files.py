@@ -119,8 +119,9 @@ class Workspace:
             UnreadableFileError: the system refuses.
         """
         name = self.relative(rel)
-        data, _ = self._load(name)
-        self.ledger.open(name)
+        with self.ledger.lock:
+            data, _ = self._load(name)
+            self.ledger.opened(name, content_digest(data), len(data))
         return data
 
     def digest(self, rel: str) -> str | None:

@@ -27,34 +27,47 @@ class Ledger:
         self.lock = threading.RLock()
         self._known: dict[str, str | None] = {}
         self._written: dict[str, str | None] = {}
-        self._opened: set[str] = set()
+        self._sizes: dict[str, int] = {}
 
-    def record(self, rel: str, digest: str | None) -> None:
+    def opened(self, rel: str, digest: str, size: int) -> None:
+        """Somebody has read this content to work with it: from now on the watcher keeps an eye on
+        the file.
+
+        A reader who got something else than what was known makes the next look news in any case,
+        since it is not certain which of the two everybody else believes in.
+        """
+        with self.lock:
+            if self._known.setdefault(rel, digest) != digest:
+                del self._known[rel]
+            self._sizes[rel] = size
+
+    def record(self, rel: str, digest: str | None, size: int = 0) -> None:
         """We have just put this content on disk."""
         with self.lock:
             self._known[rel] = self._written[rel] = digest
-            self._opened.add(rel)
+            self._sizes[rel] = size
+
+    def observe(self, rel: str, digest: str | None, size: int = 0) -> bool:
+        """Note what the disk holds now; True when that is news, that is, neither ours nor already
+        told.
+        """
+        with self.lock:
+            news = self.differs(rel, digest)
+            self._known[rel] = digest
+            self._sizes[rel] = size
+            return news
+
+    def differs(self, rel: str, digest: str | None) -> bool:
+        """Whether :meth:`observe` would call this news."""
+        with self.lock:
+            return rel not in self._known or self._known[rel] != digest
 
     def owns(self, rel: str, digest: str | None) -> bool:
         """Whether our last write of ``rel`` left exactly this content."""
         with self.lock:
             return rel in self._written and self._written[rel] == digest
 
-    def observe(self, rel: str, digest: str | None) -> bool:
-        """Note what the disk holds now; True when that is news, that is, neither ours nor already
-        told.
-        """
+    def followed(self) -> dict[str, int]:
+        """Every path that was read or written through the workspace, with its last known size."""
         with self.lock:
-            news = rel not in self._known or self._known[rel] != digest
-            self._known[rel] = digest
-            return news
-
-    def open(self, rel: str) -> None:
-        """Somebody works with this file: the watcher reports it even where ignore rules hide it."""
-        with self.lock:
-            self._opened.add(rel)
-
-    def opened(self) -> frozenset[str]:
-        """Every path that was read or written through the workspace."""
-        with self.lock:
-            return frozenset(self._opened)
+            return dict(self._sizes)

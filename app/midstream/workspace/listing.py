@@ -8,20 +8,11 @@ import os
 from pathlib import Path
 
 from midstream.workspace.atomic import is_temporary
-from midstream.workspace.boundary import is_git_name
 from midstream.workspace.gitcmd import GitFailedError, run_git
+from midstream.workspace.ignore import GENERATED_FOLDERS, IgnoreRules
 
 MAX_FILES = 100_000
 """Longest listing; a longer one is cut and says so."""
-
-GENERATED_FOLDERS = frozenset(
-    {
-        "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
-        ".pytest_cache", ".ruff_cache", ".hypothesis", ".hg", ".svn", ".idea", ".cache", ".eggs",
-        "site-packages",
-    }
-)  # fmt: skip
-"""Folder names that hold nothing a person edits."""
 
 
 def list_files(root: Path) -> tuple[list[str], str]:
@@ -78,16 +69,22 @@ def _from_git(root: Path) -> set[str]:
 
 
 def _from_walk(root: Path) -> set[str]:
+    rules = IgnoreRules(root, None)
     found: set[str] = set()
     top = str(root)
     for folder, folders, names in os.walk(top):
-        folders[:] = sorted(
+        prefix = "" if folder == top else f"{os.path.relpath(folder, top)}/"
+        folders[:] = [
             name
             for name in folders
-            if not (name.startswith(".") or name in GENERATED_FOLDERS or is_git_name(name))
+            if not (name.startswith(".") or name in GENERATED_FOLDERS)
+            and not rules.ignores(f"{prefix}{name}", folder=True)
+        ]
+        found.update(
+            f"{prefix}{name}"
+            for name in names
+            if Path(folder, name).is_file() and not rules.ignores(f"{prefix}{name}")
         )
-        prefix = "" if folder == top else f"{os.path.relpath(folder, top)}/"
-        found.update(f"{prefix}{name}" for name in names if Path(folder, name).is_file())
         if len(found) > MAX_FILES:
             break
     return found

@@ -87,7 +87,7 @@ def put_in_place(
         for change in changes:
             tried.append(change)
             _swap(change)
-            ledger.record(change.rel, change.plan.after)
+            ledger.record(change.rel, change.plan.after, len(change.after or b""))
         record.commit()
     except BaseException:
         undone = [_roll_back(change, ledger) for change in reversed(tried)]
@@ -149,7 +149,7 @@ def _swap(change: Change) -> None:
 def _roll_back(change: Change, ledger: Ledger) -> bool:
     undone = pending.roll_back(change.plan)
     if undone:
-        ledger.record(change.rel, change.plan.before)
+        ledger.record(change.rel, change.plan.before, len(change.before or b""))
     return undone
 
 
