@@ -1,16 +1,19 @@
 """The example project of ``midstream demo``: a throw-away copy with a little git history.
 
-``project/`` holds the files as people see them; nothing in it is imported.  The suggestions are instructions
-that the shipped model was measured to do well, on functions of this project.
+``project/`` holds the files as people see them; nothing in it is imported. The suggestions are
+instructions that the shipped model was measured to do well, on functions of this project.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from midstream.workspace.gitcmd import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
 
@@ -45,12 +48,49 @@ SUGGESTIONS = (
 )
 
 
-def make_demo() -> DemoInfo:
-    """Copy the example project to a new temporary folder and give it a git history.
+_HISTORY = (
+    (
+        "2026-10-05T09:10:00+02:00",
+        "Money and logged hours",
+        ("tally/__init__.py", "tally/money.py", "tally/entries.py", "tests", "pyproject.toml"),
+    ),
+    (
+        "2026-10-07T16:42:00+02:00",
+        "Invoices",
+        ("tally/invoice.py", "tally/__main__.py", "hours.csv"),
+    ),
+    ("2026-10-12T11:25:00+02:00", "Reminders for late invoices", (".",)),
+)
+"""When, what, and which files each commit of the example brought in."""
+
+
+def make_demo(parent: Path | None = None) -> DemoInfo:
+    """Copy the example project to a new folder and give it a git history.
+
+    Args:
+        parent: Where the copy goes; a new temporary folder by default.
 
     Returns:
-        Where the copy lies and what to try in it.  Without git the copy has no history, the rest works.
+        Where the copy lies and what to try in it.  Without git it has no history, the rest works.
     """
-    root = Path(tempfile.mkdtemp(prefix="midstream-demo-")) / "tally"
+    root = (parent or Path(tempfile.mkdtemp(prefix="midstream-demo-"))) / "tally"
     shutil.copytree(_PROJECT, root, ignore=shutil.ignore_patterns("__pycache__"))
+    with contextlib.suppress(GitFailedError):
+        _commit_history(root)
     return DemoInfo(root, SUGGESTIONS)
+
+
+def _commit_history(root: Path) -> None:
+    run_git(root, ["init", "--quiet", "--initial-branch=main"])
+    for date, message, paths in _HISTORY:
+        run_git(root, ["add", "--", *paths])
+        person = {"NAME": "Robin Example", "EMAIL": "robin@example.com", "DATE": date}
+        run_git(
+            root,
+            ["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message],
+            environment={
+                f"GIT_{role}_{fact}": value
+                for role in ("AUTHOR", "COMMITTER")
+                for fact, value in person.items()
+            },
+        )
