@@ -21,6 +21,8 @@ from midstream.commands.common import print_json, printable
 from midstream.errors import UserError
 from midstream.settings import Settings, config_path, load_settings
 
+_WATCH_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -121,13 +123,30 @@ def _watch(folder: Path) -> Finding:
     from midstream.workspace.watch import Watcher
 
     async def mode() -> str:
-        return Watcher(Workspace(folder)).mode
+        watcher = Watcher(Workspace(folder))
+
+        async def watch() -> None:
+            async for _ in watcher.changes():
+                pass
+
+        watching = asyncio.create_task(watch())
+        deadline = time.monotonic() + _WATCH_SECONDS
+        while watcher.mode in ("off: not started", "off: starting"):
+            await asyncio.wait({watching}, timeout=0.01)
+            if watching.done() or time.monotonic() > deadline:
+                break
+        found = watcher.mode
+        watching.cancel()
+        await asyncio.wait({watching})
+        return found
 
     try:
         found = asyncio.run(mode())
     except UserError as error:
         return Finding("watching", False, str(error))
-    return Finding("watching", found == "native", f"{found}: saves from outside are noticed")
+    if found == "native":
+        return Finding("watching", True, "saves from outside are noticed at once")
+    return Finding("watching", False, found)
 
 
 def _endpoint(settings: Settings) -> Finding:

@@ -1,0 +1,314 @@
+"""The installed program, run as people and scripts run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import midstream
+from midstream.cli import COMMANDS
+
+PROGRAM = Path(sys.executable).parent / "midstream"
+CODE = """\
+def total(values):
+    result = 0
+    for v in values:
+        result += v
+    return result
+
+
+def untouched():
+    return 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "sums.py").write_text(CODE)
+    return folder
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.json"
+    entries = [
+        {"match": "rename", "edit": [["result", "amount"]]},
+        {"match": "slow", "edit": [["result", "amount"]], "rate": 20},
+        {"match": "leave", "edit": []},
+        {"match": "empty", "text": ""},
+    ]
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def midstream_(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def events(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_version_and_help() -> None:
+    assert midstream_("--version").stdout.strip() == f"midstream {midstream.__version__}"
+    done = midstream_("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command.name} " in done.stdout
+
+
+@pytest.mark.parametrize("command", [c.name for c in COMMANDS])
+def test_every_command_explains_itself(command: str) -> None:
+    done = midstream_(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: midstream {command}")
+
+
+def test_edit_prints_a_patch_that_applies(folder: Path, script: Path) -> None:
+    done = midstream_(
+        "edit", folder / "sums.py", "-m", "rename result to amount in total", "--replay", script
+    )
+    assert done.returncode == 0, done.stderr
+    assert (folder / "sums.py").read_text() == CODE
+    assert "2 hunks, +3 -3" in done.stderr
+    assert "not written" in done.stderr
+    subprocess.run(
+        ["git", "apply", "-p1", "-"], input=done.stdout, text=True, cwd=folder, check=True
+    )
+    assert (folder / "sums.py").read_text() == CODE.replace("result", "amount")
+
+
+def test_edit_applies(folder: Path, script: Path) -> None:
+    done = midstream_(
+        "edit", "sums.py", "-m", "rename result", "--apply", "--replay", script, cwd=folder
+    )
+    assert done.returncode == 2, "there are two functions, and the instruction names neither"
+    assert (folder / "sums.py").read_text() == CODE
+    done = midstream_(
+        "edit", "sums.py:1-5", "-m", "rename result", "--apply", "--replay", script, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert (folder / "sums.py").read_text() == CODE.replace("result", "amount")
+
+
+def test_edit_as_json_events(folder: Path, script: Path) -> None:
+    done = midstream_(
+        "edit", folder / "sums.py:2", "-m", "rename result", "--json", "--replay", script
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    told = events(done.stdout)
+    assert told[0] == {
+        "event": "started",
+        "path": "sums.py",
+        "first_line": 1,
+        "last_line": 5,
+        "symbol": "total",
+        "why": "at the cursor",
+        "model": "replay",
+    }
+    text = "".join(event["text"] for event in told if event["event"] == "text")
+    assert text == CODE[: CODE.index("\n\n") + 1].replace("result", "amount")
+    hunks = [event for event in told if event["event"] == "hunk"]
+    assert [(h["first_line"], h["last_line"]) for h in hunks] == [(2, 2), (4, 5)]
+    assert told[-1]["event"] == "finished"
+    assert (told[-1]["hunks"], told[-1]["written"]) == (2, False)
+
+
+def test_edit_finds_the_file_in_a_folder(folder: Path, script: Path) -> None:
+    done = midstream_(
+        "edit", folder, "-m", "rename result to amount in total", "--json", "--replay", script
+    )
+    assert events(done.stdout)[0]["path"] == "sums.py"
+
+
+def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> None:
+    """The first JSON events are there while the model still writes."""
+    program = subprocess.Popen(
+        [PROGRAM, "edit", folder / "sums.py:1-5", "-m", "slow", "--json", "--replay", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        first = json.loads(program.stdout.readline())
+        second = json.loads(program.stdout.readline())
+        assert (first["event"], second["event"]) == ("started", "text")
+        assert program.poll() is None
+        program.send_signal(signal.SIGINT)
+        assert program.wait(20) == 130
+        assert program.stderr.read() == "midstream: stopped.\n"
+    assert (folder / "sums.py").read_text() == CODE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["edit", "gone.py", "-m", "x"], 2, "There is no file gone.py"),
+        (["edit", "sums.py:9-3", "-m", "x"], 2, "names no lines"),
+        (["edit", "sums.py:50-60", "-m", "x"], 2, "Lines 50-60 are not in sums.py, which has 9"),
+        (["edit", "sums.py", "-m", "add a docstring to `totl`"], 2, "nearest: `total`"),
+        (["edit", "sums.py", "-m", "make it faster"], 2, "Which part of sums.py"),
+        (["edit", "sums.py"], 2, "-m/--message"),
+        (["edit", "nul.py:1", "-m", "x"], 1, "nul.py is not a text file (it has a NUL byte"),
+        (["edit", "sums.py:1", "-m", "x", "--model", "no/model"], 3, "no model folder at no/model"),
+        (["edit", "sums.py:1", "-m", "x", "--endpoint", "nonsense"], 2, "--endpoint must start"),
+        (["edit", "sums.py:1", "-m", "x", "--replay", "no.json"], 3, "no.json cannot be read"),
+        (["edit", "sums.py:1", "-m", "leave it"], 1, "Nothing to change"),
+        (["edit", "sums.py:1", "-m", "empty"], 1, "returned no code for `total` of sums.py"),
+        (["edit", "empty", "-m", "rename x to y in f"], 2, "There is no Python file in"),
+        (["serve", "--host", "0.0.0.0"], 2, "a token is needed"),
+        (["serve", "--token-file", "gone"], 2, "token file gone cannot be read"),
+        (["models", "info", "nowhere"], 3, "There is no model folder at nowhere"),
+        (["models", "frob"], 2, "'frob'"),
+        (["edti"], 2, 'did you mean "midstream edit"?'),
+        (["--frob"], 2, "--frob"),
+        (["."], 2, "The screen needs a terminal"),
+        (["--resume"], 2, "There is no session of"),
+        (["demo"], 2, "The screen needs a terminal"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    folder: Path, script: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    (folder / "nul.py").write_bytes(b"a\x00\n")
+    (folder / "empty").mkdir()
+    if arguments[0] == "edit" and "--replay" not in arguments and "--model" not in arguments:
+        arguments = [*arguments, "--replay", str(script)]
+    done = midstream_(*arguments, cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.startswith("midstream: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert (folder / "sums.py").read_text() == CODE
+
+
+def test_mistakes_as_json(folder: Path) -> None:
+    done = midstream_("edit", folder / "sums.py", "-m", "docstring for `totl`", "--json")
+    assert done.returncode == 2
+    assert done.stderr == ""
+    error = json.loads(done.stdout)["error"]
+    assert (error["code"], error["candidates"]) == ("target-unclear", ["total"])
+
+
+def test_settings_are_read_and_their_mistakes_told(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "config.toml").write_text('[model]\nfoldr = "x"\n')
+    done = midstream_("edit", folder / "sums.py:1", "-m", "x")
+    assert done.returncode == 2
+    assert 'did you mean "model.folder"?' in done.stderr
+
+
+def test_a_token_goes_nowhere_but_to_its_endpoint(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[endpoint]\nurl = "wss://api.openai.com/v1"\nmodel = "m"\ntoken_env = "NO_SUCH_TOKEN"\n'
+    )
+    done = midstream_("edit", folder / "sums.py:1", "-m", "x")
+    assert done.returncode == 2
+    assert "NO_SUCH_TOKEN is not set" in done.stderr
+    done = midstream_("edit", folder / "sums.py:1", "-m", "x", "--endpoint", "ws://127.0.0.1:9/v1")
+    assert done.returncode == 3, "another endpoint is asked without that token"
+
+
+def test_serve_and_edit_against_it(folder: Path, script: Path, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-secret\n")
+    command = [PROGRAM, "serve", "--port", "0", "--replay", script, "--token-file", token, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        told = json.loads(server.stdout.readline())
+        assert told["event"] == "listening"
+        arguments = ["edit", folder / "sums.py:1-5", "-m", "rename", "--endpoint", told["url"]]
+        refused = midstream_(*arguments)
+        assert refused.returncode == 3
+        os.environ["MIDSTREAM_ENDPOINT_TOKEN_ENV"] = "TEST_TOKEN"
+        os.environ["TEST_TOKEN"] = "a-secret"
+        try:
+            done = midstream_(*arguments, "--apply")
+        finally:
+            del os.environ["MIDSTREAM_ENDPOINT_TOKEN_ENV"], os.environ["TEST_TOKEN"]
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) in (0, 130)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "sums.py").read_text() == CODE.replace("result", "amount")
+
+
+def test_doctor_tells_what_was_tried(folder: Path) -> None:
+    done = midstream_("doctor", "--json", cwd=folder)
+    found = {finding["name"]: finding for finding in events(done.stdout)}
+    assert {"python", "settings", "terminal", "git", "state", "watching", "model"} <= set(found)
+    assert found["state"]["ok"]
+    assert done.returncode == (0 if all(f["ok"] or not f["needed"] for f in found.values()) else 1)
+
+
+def test_colours_and_control_characters_on_a_terminal(folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "evil.json"
+    script.write_text(json.dumps([{"edit": [["return 1", "return '\x1b]0;evil\x07'"]]}]))
+    main, sub = pty.openpty()
+    arguments = ["edit", "sums.py:8-9", "-m", "x", "--replay", str(script)]
+    with subprocess.Popen([PROGRAM, *arguments], stdout=sub, cwd=folder) as program:
+        os.close(sub)
+        shown = read_all(main)
+        assert program.wait(20) == 0
+    assert b"\x1b[32m+    return '\\x1b]0;evil\\x07'\x1b[0m" in shown
+    assert b"\x1b]0" not in shown
+
+
+def read_all(descriptor: int) -> bytes:
+    data = b""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if select.select([descriptor], [], [], 1.0)[0]:
+            try:
+                part = os.read(descriptor, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            data += part
+    os.close(descriptor)
+    return data
+
+
+def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:
+    command = f"{PROGRAM} edit sums.py:1-5 -m rename --json --replay {script} | head -1"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, cwd=folder, timeout=60
+    )
+    assert json.loads(done.stdout)["event"] == "started"
+    assert "Traceback" not in done.stderr
+
+
+def test_python_m_runs_the_same_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "midstream", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("midstream ")
