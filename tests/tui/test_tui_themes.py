@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.color import ColorSystem
 from textual.color import Color
 
 from midstream.resources import themes_dir
-from midstream.tui.themes import DEFAULT_THEME, Palette, ThemeError, load_theme, load_themes
+from midstream.tui.themes import (
+    DEFAULT_THEME,
+    Palette,
+    ThemeError,
+    for_terminal,
+    load_theme,
+    load_themes,
+)
 
 THEMES, ERRORS = load_themes(themes_dir())
 
@@ -39,6 +47,19 @@ def test_eight_or_more_load_and_none_fails() -> None:
 def test_text_is_legible_on_everything_it_stands_on(palette: Palette) -> None:
     poor = {name: round(contrast(text, ground), 2) for name, text, ground in palette.text_pairs()}
     assert {name: ratio for name, ratio in poor.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize(
+    "palette", [p for p in THEMES.values() if not p.ansi], ids=lambda p: p.name
+)
+def test_256_colours_keep_changes_apart_and_legible(palette: Palette) -> None:
+    reduced = for_terminal(palette, "256")
+    grounds = [reduced.colors["background"], *(reduced.diff[r] for r in ("added", "deleted"))]
+    numbers = {color.rich_color.downgrade(ColorSystem.EIGHT_BIT).number for color in grounds}
+    assert len(numbers) == 3
+    for ground in grounds:
+        assert contrast(reduced.colors["foreground"], ground) >= 4.5
+    assert for_terminal(palette, "truecolor") is palette
 
 
 @pytest.mark.parametrize("palette", list(THEMES.values()), ids=lambda p: p.name)

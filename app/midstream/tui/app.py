@@ -20,7 +20,7 @@ from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.terminal import teach_alt_enter
-from midstream.tui.themes import DEFAULT_THEME, Palette, load_themes
+from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_themes
 
 if TYPE_CHECKING:
     from midstream.demo import DemoInfo
@@ -67,7 +67,7 @@ class MidstreamApp(App[None]):
         self.glyphs = ASCII if settings.ascii else UNICODE
         self.keys = keys_of(settings.keys)
         self.palettes, self._theme_errors = load_themes(themes_dir())
-        self.palette: Palette = self._first_palette()
+        self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
         self.failure: UserError | None = None
         self._resume = resume
@@ -75,18 +75,23 @@ class MidstreamApp(App[None]):
         self._endpoint = endpoint
         self._replay = replay
         super().__init__()
+        depth = self.console.color_system
+        self.palettes = {n: for_terminal(p, depth) for n, p in self.palettes.items()}
+        self.palette = self._first_palette(depth)
         for palette in self.palettes.values():
             self.register_theme(palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
         self.set_keymap(self.keys)
         self.review = ReviewScreen(demo)
 
-    def _first_palette(self) -> Palette:
+    def _first_palette(self, depth: str | None) -> Palette:
         if not self.palettes:
             raise UsageError(f"No theme could be loaded from {themes_dir()}; reinstall Midstream.")
         wanted = self.settings.theme
         if wanted is None:
-            return self.palettes.get(DEFAULT_THEME) or next(iter(self.palettes.values()))
+            # Sixteen colours are the terminal's own; ours would only be rounded to them.
+            default = "ansi" if depth == "standard" else DEFAULT_THEME
+            return self.palettes.get(default) or next(iter(self.palettes.values()))
         if wanted not in self.palettes:
             known = ", ".join(self.palettes)
             raise UsageError(f'There is no theme "{wanted}"; known are {known}.')

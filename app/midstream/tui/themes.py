@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
@@ -111,6 +111,8 @@ class Palette:
             "scrollbar-background-active": css["background"],
             "scrollbar-corner-color": css["background"],
         }
+        if self.ansi:
+            variables |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
         return Theme(
             name=f"midstream-{self.name}",
             primary=css["accent"],
@@ -152,6 +154,57 @@ class Palette:
 
     def _color(self, role: str) -> Color:
         return self.colors[role] if role in self.colors else self.diff[role]
+
+
+_GROUNDS_256: Final[Mapping[tuple[bool, bool], Mapping[str, str]]] = {
+    # (dark, added is blue): the 256-colour cube has no quiet tints, so these are picked by hand.
+    (True, False): {"added": "#005f00", "added_strong": "#008700"},
+    (True, True): {"added": "#00005f", "added_strong": "#005f87"},
+    (False, False): {"added": "#d7ffd7", "added_strong": "#afffaf"},
+    (False, True): {"added": "#d7ffff", "added_strong": "#afd7ff"},
+}
+_DELETED_256: Final[Mapping[tuple[bool, bool], Mapping[str, str]]] = {
+    (True, False): {"deleted": "#5f0000", "deleted_strong": "#870000"},
+    (True, True): {"deleted": "#5f0000", "deleted_strong": "#875f00"},
+    (False, False): {"deleted": "#ffd7d7", "deleted_strong": "#ffafaf"},
+    (False, True): {"deleted": "#ffffd7", "deleted_strong": "#ffd7af"},
+}
+_SURFACES_256: Final[Mapping[bool, Mapping[str, str]]] = {
+    True: {
+        "background": "#121212",
+        "panel": "#1c1c1c",
+        "raised": "#303030",
+        "cursor": "#303030",
+        "selection": "#005f87",
+    },
+    False: {
+        "background": "#ffffff",
+        "panel": "#eeeeee",
+        "raised": "#dadada",
+        "cursor": "#eeeeee",
+        "selection": "#d7d7ff",
+    },
+}
+
+
+def for_terminal(palette: Palette, color_system: str | None) -> Palette:
+    """The theme with backgrounds that a terminal of 256 colours can tell apart.
+
+    Args:
+        palette: A theme in full colour.
+        color_system: What Rich found out: ``truecolor``, ``256``, ``standard`` or ``None``.
+    """
+    if palette.ansi or color_system != "256":
+        return palette
+    added = palette.diff["added"]
+    kind = (palette.dark, added.b > added.g)
+    diff = {**palette.diff, **_parsed(_GROUNDS_256[kind]), **_parsed(_DELETED_256[kind])}
+    colors = {**palette.colors, **_parsed(_SURFACES_256[palette.dark])}
+    return replace(palette, colors=colors, diff=diff)
+
+
+def _parsed(names: Mapping[str, str]) -> dict[str, Color]:
+    return {role: Color.parse(value) for role, value in names.items()}
 
 
 def _css(color: Color) -> str:

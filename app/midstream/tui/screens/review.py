@@ -221,9 +221,14 @@ class ReviewScreen(ViewActions):
         if view is None or self.decidable_hunk is not None:
             return
         row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
-        if row is not None and row < pane.top + pane.height:
-            pane.cursor = row
-            pane.repaint()
+        if row is None or row >= pane.top + pane.height:
+            return
+        hunk = view.hunk_at(row)
+        rows = None if hunk is None else view.rows_of(hunk.id)
+        pane.cursor = row
+        if rows is not None and view.writing is None:
+            pane.show_rows(*rows)
+        pane.repaint()
 
     def _turn_finished(self, turn: Turn) -> None:
         pane, session = self.pane, self.session
