@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from tiny import Shape, build, random_weights
+from tiny import build, make_shape, random_weights
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from midstream.engine.codec import CodecLimits, special_tokens
 from midstream.engine.folder import ModelFolder
+from midstream.engine.graphs import DecoderShape
 
 SAMPLE = """
 def total(items, tax):
@@ -49,23 +50,23 @@ def write_folder(
     path: Path,
     *,
     prompt: str = "edit-codec",
-    weights: str = "fp32",
-    lengths: str = "mask",
+    bits: int = 32,
+    dialect: str = "mask",
     seed: int = 0,
     card: str = "",
     **shape: Any,
-) -> Shape:
+) -> DecoderShape:
     """Write a loadable GenAI-layout folder and return the graph's shape."""
     path.mkdir(parents=True, exist_ok=True)
     codec = prompt == "edit-codec"
     tokenizer = make_tokenizer(special_tokens(CodecLimits()) if codec else CHAT_SPECIAL)
     tokenizer.save(str(path / "tokenizer.json"))
-    size = Shape(vocab=tokenizer.get_vocab_size(), **shape)
-    onnx.save(build(size, random_weights(size, seed), weights, lengths), str(path / "model.onnx"))
+    size = make_shape(vocab=tokenizer.get_vocab_size(), **shape)
+    onnx.save(build(size, random_weights(size, seed), bits, dialect), str(path / "model.onnx"))
     eos = tokenizer.token_to_id("<end>" if codec else "<eos>")
     genai = {
         "model": {
-            "context_length": size.max_len,
+            "context_length": size.context,
             "eos_token_id": eos,
             "decoder": {"filename": "model.onnx"},
         },
@@ -79,7 +80,9 @@ def write_folder(
     return size
 
 
-def bare_folder(path: Path, shape: Shape, graph: onnx.ModelProto, **more: Any) -> ModelFolder:
+def bare_folder(
+    path: Path, shape: DecoderShape, graph: onnx.ModelProto, **more: Any
+) -> ModelFolder:
     """A folder of which only the graph exists, for tests of the decoder alone."""
     onnx.save(graph, str(path / "model.onnx"))
     return ModelFolder(
@@ -88,7 +91,7 @@ def bare_folder(path: Path, shape: Shape, graph: onnx.ModelProto, **more: Any) -
         layout="genai",
         graph=path / "model.onnx",
         tokenizer=path / "tokenizer.json",
-        context_length=shape.max_len,
+        context_length=shape.context,
         eos_ids=frozenset(),
         prompt="chat",
         **more,

@@ -13,7 +13,7 @@ from midstream.bench.engine import as_lines, measure, run
 
 def test_everything_is_measured(tmp_path: Path) -> None:
     write_folder(
-        tmp_path, prompt="chat", dim=32, heads=2, kv_heads=1, layers=1, ffn=64, max_len=2000
+        tmp_path, prompt="chat", width=32, heads=2, kv_heads=1, layers=1, hidden=64, context=1600
     )
     report = measure(tmp_path, threads=1, repeat=1)
     assert report.same_text == "12 of 12"

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from folders import bare_folder
 from onnx import TensorProto, helper
-from tiny import Shape, build, random_weights, reference_logits
+from tiny import build, make_shape, random_weights, reference_logits
 
 from midstream.engine.decoder import Decoder, RunTerminatedError
 from midstream.engine.folder import ModelFolderError
 from midstream.errors import UnavailableError
 
-SHAPE = Shape()
+SHAPE = make_shape()
 WEIGHTS = random_weights(SHAPE)
 IDS = [int(i) for i in np.random.default_rng(1).integers(0, SHAPE.vocab, 120)]
 REFERENCE = reference_logits(SHAPE, WEIGHTS, IDS)
 
 
-@pytest.mark.parametrize("lengths", ["mask", "seqlens"])
+@pytest.mark.parametrize("dialect", ["mask", "seqlens"])
 @pytest.mark.parametrize("shares", [True, False, None])
-def test_agrees_with_the_reference(tmp_path: Path, lengths: str, shares: bool | None) -> None:
+def test_agrees_with_the_reference(tmp_path: Path, dialect: str, shares: bool | None) -> None:
     folder = bare_folder(
-        tmp_path, SHAPE, build(SHAPE, WEIGHTS, lengths=lengths), shares_cache=shares
+        tmp_path, SHAPE, build(SHAPE, WEIGHTS, dialect=dialect), shares_cache=shares
     )
     decoder = Decoder(folder, threads=1)
     assert decoder.shared is (shares is not False)
@@ -53,7 +53,7 @@ def test_agrees_with_the_reference(tmp_path: Path, lengths: str, shares: bool | 
 def test_plain_attention_agrees_with_the_reference(
     tmp_path: Path, cache: int, slack: float
 ) -> None:
-    graph = build(SHAPE, WEIGHTS, lengths="positions", cache=cache)
+    graph = build(SHAPE, WEIGHTS, dialect="positions", cache=cache)
     decoder = Decoder(bare_folder(tmp_path, SHAPE, graph), threads=1)
     assert not decoder.shared
     assert decoder.io.cache[0].dtype == (np.float16 if cache == TensorProto.FLOAT16 else np.float32)
@@ -69,8 +69,9 @@ def test_plain_attention_agrees_with_the_reference(
 
 @pytest.mark.parametrize("shares", [True, False])
 def test_the_cache_grows_with_what_it_holds(tmp_path: Path, shares: bool) -> None:
-    shape = Shape(max_len=1500)
-    folder = bare_folder(tmp_path, shape, build(shape, WEIGHTS), shares_cache=shares)
+    shape = make_shape(context=1500)
+    weights = random_weights(shape)
+    folder = bare_folder(tmp_path, shape, build(shape, weights), shares_cache=shares)
     decoder = Decoder(folder, threads=1)
     small = decoder.cache_bytes
     decoder.fill(IDS, 0)
@@ -78,17 +79,17 @@ def test_the_cache_grows_with_what_it_holds(tmp_path: Path, shares: bool) -> Non
     decoder.fill(ids[120:], 120)
     assert decoder.cache_bytes > small
     np.testing.assert_allclose(
-        decoder.run(ids[790:], 790), reference_logits(shape, WEIGHTS, ids)[790:], atol=1e-3
+        decoder.run(ids[790:], 790), reference_logits(shape, weights, ids)[790:], atol=1e-3
     )
     with pytest.raises(ValueError, match="1500"):
         decoder.run([1], 1500)
 
 
-@pytest.mark.parametrize("weights", ["fp32", "int4", "int8"])
+@pytest.mark.parametrize("bits", [32, 4, 8])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_do_not_depend_on_their_number(tmp_path: Path, weights: str, threads: int) -> None:
-    shape = Shape(dim=128, ffn=256)
-    graph = build(shape, random_weights(shape, 3), weights)
+def test_rows_do_not_depend_on_their_number(tmp_path: Path, bits: int, threads: int) -> None:
+    shape = make_shape(width=128, hidden=256)
+    graph = build(shape, random_weights(shape, 3), bits)
     decoder = Decoder(bare_folder(tmp_path, shape, graph), threads=threads)
     pairs = np.concatenate([decoder.run(IDS[p : p + 2], p).copy() for p in range(0, 120, 2)])
     padded = np.concatenate([decoder.run(IDS[p : p + 1], p, exact=True).copy() for p in range(120)])
@@ -102,10 +103,10 @@ def test_rows_do_not_depend_on_their_number(tmp_path: Path, weights: str, thread
 
 
 def test_a_long_run_can_be_ended(tmp_path: Path) -> None:
-    shape = Shape(dim=256, layers=12, ffn=1024, max_len=2048)
+    shape = make_shape(width=256, layers=6, hidden=512, context=2048)
     folder = bare_folder(tmp_path, shape, build(shape, random_weights(shape)))
     decoder = Decoder(folder, threads=1)
-    ids = [5] * 2000
+    ids = [5] * 1500
     started = time.perf_counter()
     decoder.fill(ids, 0)
     whole = time.perf_counter() - started

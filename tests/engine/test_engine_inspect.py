@@ -43,7 +43,7 @@ def test_a_good_folder_passes(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_is_not_kept_is_found_out(tmp_path: Path) -> None:
-    write_folder(tmp_path, lengths="positions")
+    write_folder(tmp_path, dialect="positions")
     graph = onnx.load(str(tmp_path / "model.onnx"))
     half = onnx.numpy_helper.from_array(np.array(0.5, np.float32), "half")
     graph.graph.initializer.append(half)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import bare_folder
-from tiny import Shape, build, random_weights
+from tiny import build, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
+from midstream.engine.graphs import DecoderShape
 from midstream.engine.loop import ModelGeneration
 from midstream.engine.plan import Plan
 from midstream.engine.prefix_cache import PrefixCache
@@ -33,9 +34,11 @@ class Spelled:
 class Bench:
     """A decoder with its cache, and generations from bare token lists."""
 
-    def __init__(self, folder: Path, shape: Shape, weights: str, seed: int, **more: Any) -> None:
-        lengths = more.pop("lengths", "mask")
-        graph = build(shape, random_weights(shape, seed), weights, lengths)
+    def __init__(
+        self, folder: Path, shape: DecoderShape, bits: int, seed: int, **more: Any
+    ) -> None:
+        dialect = more.pop("dialect", "mask")
+        graph = build(shape, random_weights(shape, seed), bits, dialect)
         self.decoder = Decoder(bare_folder(folder, shape, graph, **more), threads=1)
         self.cache = PrefixCache(self.decoder)
         self.lock = threading.Lock()
@@ -85,19 +88,19 @@ def damaged(tokens: list[int], rng: np.random.Generator, vocab: int) -> list[int
 
 
 GRAPHS = [
-    ("fp32", Shape(), {}),
-    ("int4", Shape(vocab=500, dim=128, layers=3, heads=4, kv_heads=1, ffn=256), {}),
-    ("int8", Shape(vocab=500, dim=128, layers=2, heads=2, kv_heads=2, ffn=192), {}),
-    ("fp32", Shape(), {"shares_cache": False}),
-    ("int4", Shape(), {"lengths": "positions"}),
+    (32, make_shape(), {}),
+    (4, make_shape(vocab=500, width=128, layers=3, heads=4, kv_heads=1, hidden=256), {}),
+    (8, make_shape(vocab=500, width=128, layers=2, heads=2, kv_heads=2, hidden=192), {}),
+    (32, make_shape(), {"shares_cache": False}),
+    (4, make_shape(), {"dialect": "positions"}),
 ]
 
 
-@pytest.mark.parametrize(("weights", "shape", "more"), GRAPHS)
+@pytest.mark.parametrize(("bits", "shape", "more"), GRAPHS)
 def test_drafted_text_is_the_undrafted_text(
-    tmp_path: Path, weights: str, shape: Shape, more: dict[str, Any]
+    tmp_path: Path, bits: int, shape: DecoderShape, more: dict[str, Any]
 ) -> None:
-    bench = Bench(tmp_path, shape, weights, seed=5, **more)
+    bench = Bench(tmp_path, shape, bits, seed=5, **more)
     rng = np.random.default_rng(7)
     forwards = plain_forwards = accepted = 0
     for _ in range(60):
@@ -117,8 +120,8 @@ def test_drafted_text_is_the_undrafted_text(
 
 
 def test_a_cached_prefix_gives_the_same_text(tmp_path: Path) -> None:
-    weights, shape, _ = GRAPHS[1]
-    bench = Bench(tmp_path, shape, weights, seed=2)
+    bits, shape, _ = GRAPHS[1]
+    bench = Bench(tmp_path, shape, bits, seed=2)
     rng = np.random.default_rng(3)
     stem = [int(i) for i in rng.integers(0, shape.vocab, 90)]
     for length in range(1, 90, 3):
@@ -131,8 +134,8 @@ def test_a_cached_prefix_gives_the_same_text(tmp_path: Path) -> None:
 
 
 def test_a_draft_ends_at_a_stop_token(tmp_path: Path) -> None:
-    weights, shape, _ = GRAPHS[0]
-    bench = Bench(tmp_path, shape, weights, seed=5)
+    bits, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, bits, seed=5)
     prompt = [3, 1, 4, 1, 5]
     plain, _ = bench.generate(prompt, [0], drafting=None)
     stop = frozenset({plain[9]})
@@ -144,16 +147,16 @@ def test_a_draft_ends_at_a_stop_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 16])
 def test_a_draft_does_not_pass_the_limit(tmp_path: Path, limit: int) -> None:
-    weights, shape, _ = GRAPHS[0]
-    bench = Bench(tmp_path, shape, weights, seed=5)
+    bits, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, bits, seed=5)
     plain, _ = bench.generate([3, 1, 4], [0], drafting=None)
     drafted, _ = bench.generate([3, 1, 4], plain, drafting=Drafting(8, 8), limit=limit)
     assert drafted == plain[:limit]
 
 
 def test_the_context_can_be_filled_to_its_end(tmp_path: Path) -> None:
-    shape = Shape(max_len=48)
-    bench = Bench(tmp_path, shape, "fp32", seed=5)
+    shape = make_shape(context=48)
+    bench = Bench(tmp_path, shape, 32, seed=5)
     plain, _ = bench.generate([3, 1, 4], [0], drafting=None, limit=44)
     drafted, usage = bench.generate([3, 1, 4], plain, drafting=Drafting(8, 8), limit=44)
     assert drafted == plain
@@ -161,8 +164,8 @@ def test_the_context_can_be_filled_to_its_end(tmp_path: Path) -> None:
 
 
 def test_sampled_text_with_a_seed_does_not_depend_on_drafts(tmp_path: Path) -> None:
-    weights, shape, _ = GRAPHS[0]
-    bench = Bench(tmp_path, shape, weights, seed=5)
+    bits, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, bits, seed=5)
     texts: set[tuple[int, ...]] = set()
     taken = 0
     for seed in range(20):

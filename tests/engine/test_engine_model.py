@@ -107,7 +107,7 @@ def test_a_redirect_goes_on_behind_the_kept_lines(tmp_path: Path) -> None:
 
 
 def test_a_redirect_reads_only_what_is_new(tmp_path: Path) -> None:
-    write_folder(tmp_path, prompt="chat", max_len=2048)
+    write_folder(tmp_path, prompt="chat", context=2048)
     model = open_model(tmp_path)
     first = ask(max_output_tokens=8)
     generation = model.start(first)
@@ -137,7 +137,7 @@ def test_stop_before_during_and_after(tmp_path: Path) -> None:
 
 
 def test_stop_from_another_thread_while_the_prompt_is_read(tmp_path: Path) -> None:
-    write_folder(tmp_path, dim=256, layers=8, ffn=1024, max_len=4096, prompt="chat")
+    write_folder(tmp_path, width=256, layers=8, hidden=1024, context=4096, prompt="chat")
     model = open_model(tmp_path)
     request = GenerateRequest(messages=(Message("user", REGION * 12),))
     generation = model.start(request)
@@ -183,7 +183,7 @@ def test_close_ends_what_runs(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked(tmp_path: Path) -> None:
-    write_folder(tmp_path, max_len=60)
+    write_folder(tmp_path, context=60)
     model = open_model(tmp_path)
     with pytest.raises(PromptTooLongError, match=r"\d+ tokens and tiny reads at most 58"):
         model.start(ask())

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from folders import bare_folder
-from tiny import Shape, build, random_weights
+from tiny import build, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.prefix_cache import PrefixCache, shared_length
 
-SHAPE = Shape()
+SHAPE = make_shape()
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_short_tail_is_not_worth_keeping(decoder: Decoder) -> None:
 
 def test_the_budget_holds_and_the_oldest_goes_first(decoder: Decoder) -> None:
     row = decoder.io.row_bytes
-    assert row == 2 * SHAPE.layers * SHAPE.kv_heads * SHAPE.head_dim * 4
+    assert row == 2 * SHAPE.layers * SHAPE.kv_heads * SHAPE.head_size * 4
     cache = PrefixCache(decoder, budget=250 * row)
     first, second, third = (sequence(seed, 100) for seed in (1, 2, 3))
     for prompt in (first, second, third, sequence(4, 100)):

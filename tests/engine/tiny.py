@@ -1,311 +1,224 @@
-"""Random-weight decoder graphs and a NumPy reference of the same mathematics, for engine tests.
+"""Random-weight decoders for engine tests: weights, a NumPy reference, graphs in several dialects.
 
-Llama shape: RMS norms, grouped-query attention with rotary embeddings, SwiGLU, and an output matrix
-of its own (a random tied one only repeats its input).
+Graphs come from `midstream.engine.graphs`; other exporters' ways of feeding lengths and of keeping
+a cache are made by rewriting them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from midstream.engine.graphs import DecoderShape, build_decoder, weight_shapes
+
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Shape:
-    vocab: int = 300
-    dim: int = 64
-    layers: int = 2
-    heads: int = 4
-    kv_heads: int = 2
-    ffn: int = 160
-    max_len: int = 512
-    eps: float = 1e-5
-
-    @property
-    def head_dim(self) -> int:
-        return self.dim // self.heads
-
-
-def random_weights(shape: Shape, seed: int = 0, gain: float = 1.0) -> dict[str, Array]:
-    rng = np.random.default_rng(seed)
-    hd = shape.head_dim
-
-    def matrix(n_in: int, n_out: int) -> Array:
-        return (rng.standard_normal((n_in, n_out)) * gain / np.sqrt(n_in)).astype(np.float32)
-
-    w: dict[str, Array] = {
-        "embed": rng.standard_normal((shape.vocab, shape.dim)).astype(np.float32),
-        "norm": np.ones(shape.dim, np.float32),
-        "head": matrix(shape.dim, shape.vocab),
+def make_shape(**sizes: Any) -> DecoderShape:
+    """A small decoder; `head_size` is what `width` and `heads` leave unless given."""
+    small: dict[str, Any] = {
+        "vocab": 300,
+        "width": 64,
+        "layers": 2,
+        "heads": 4,
+        "kv_heads": 2,
+        "hidden": 160,
+        "context": 512,
     }
-    for i in range(shape.layers):
-        w[f"{i}.norm1"] = rng.uniform(0.5, 1.5, shape.dim).astype(np.float32)
-        w[f"{i}.norm2"] = rng.uniform(0.5, 1.5, shape.dim).astype(np.float32)
-        w[f"{i}.qkv"] = matrix(shape.dim, (shape.heads + 2 * shape.kv_heads) * hd)
-        w[f"{i}.out"] = matrix(shape.heads * hd, shape.dim)
-        w[f"{i}.gate_up"] = matrix(shape.dim, 2 * shape.ffn)
-        w[f"{i}.down"] = matrix(shape.ffn, shape.dim)
-    return w
+    merged = {**small, **sizes}
+    merged.setdefault("head_size", merged["width"] // merged["heads"])
+    return DecoderShape(**merged)
 
 
-def rope_tables(shape: Shape) -> tuple[Array, Array]:
-    half = shape.head_dim // 2
-    freq = 1.0 / 10000.0 ** (np.arange(half) / half)
-    angle = np.arange(shape.max_len)[:, None] * freq[None]
-    return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+def random_weights(shape: DecoderShape, seed: int = 0) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    half = shape.head_size // 2
+    angle = np.arange(shape.context)[:, None] / 10000.0 ** (np.arange(half) / half)
+    weights: dict[str, Array] = {}
+    for name, size in weight_shapes(shape).items():
+        if name in ("cos", "sin"):
+            value = np.cos(angle) if name == "cos" else np.sin(angle)
+        elif name.endswith("norm"):
+            value = rng.uniform(0.5, 1.5, size)
+        elif name == "embedding":
+            value = rng.standard_normal(size)
+        else:
+            value = rng.standard_normal(size) / np.sqrt(size[0])
+        weights[name] = value.astype(np.float32)
+    return weights
 
 
-def reference_logits(shape: Shape, w: dict[str, Array], ids: list[int]) -> Array:
-    """Logits [len(ids), vocab] of the whole sequence, float64 NumPy."""
-    cos, sin = (t[: len(ids)].astype(np.float64)[:, None] for t in rope_tables(shape))
-    hd, half = shape.head_dim, shape.head_dim // 2
-    w64 = {k: v.astype(np.float64) for k, v in w.items()}
+def reference_logits(shape: DecoderShape, weights: dict[str, Array], ids: list[int]) -> Array:
+    """Logits [len(ids), vocab] of the whole sequence, in float64."""
+    w = {name: value.astype(np.float64) for name, value in weights.items()}
+    count, size, half = len(ids), shape.head_size, shape.head_size // 2
+    cos, sin = (w[name][:count, None] for name in ("cos", "sin"))
 
-    def norm(x: Array, g: Array) -> Array:
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + shape.eps) * g
+    def norm(x: Array, gain: Array) -> Array:
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + shape.epsilon) * gain
 
-    def rope(x: Array) -> Array:
+    def rotate(x: Array) -> Array:
         a, b = x[..., :half], x[..., half:]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
-    x = w64["embed"][ids]
-    n = len(ids)
-    mask = np.triu(np.full((n, n), -np.inf), 1)
-    for i in range(shape.layers):
-        h = norm(x, w64[f"{i}.norm1"]) @ w64[f"{i}.qkv"]
-        q, k, v = np.split(h, [shape.heads * hd, (shape.heads + shape.kv_heads) * hd], -1)
-        q = rope(q.reshape(n, shape.heads, hd))
-        k = rope(k.reshape(n, shape.kv_heads, hd)).repeat(shape.heads // shape.kv_heads, 1)
-        v = v.reshape(n, shape.kv_heads, hd).repeat(shape.heads // shape.kv_heads, 1)
-        score = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(hd) + mask
-        p = np.exp(score - score.max(-1, keepdims=True))
-        p /= p.sum(-1, keepdims=True)
-        x = x + np.einsum("hqk,khd->qhd", p, v).reshape(n, -1) @ w64[f"{i}.out"]
-        gate, up = np.split(norm(x, w64[f"{i}.norm2"]) @ w64[f"{i}.gate_up"], 2, -1)
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ w64[f"{i}.down"]
-    return norm(x, w64["norm"]) @ w64["head"]
-
-
-def quantize(weight: Array, bits: int, block: int) -> tuple[Array, Array]:
-    """[K, N] to MatMulNBits' packed B [N, K/block, block*bits/8] and scales [N, K/block]."""
-    k, n = weight.shape
-    blocks = weight.T.reshape(n, k // block, block)
-    top = 2 ** (bits - 1)
-    scale = np.abs(blocks).max(-1) / (top - 1)
-    q = np.clip(np.round(blocks / np.maximum(scale, 1e-9)[..., None]), -top, top - 1) + top
-    q = q.astype(np.uint8)
-    if bits == 4:
-        q = q[..., 0::2] | (q[..., 1::2] << 4)
-    return q, scale.astype(np.float32)
+    x = w["embedding"][ids]
+    future = np.triu(np.full((count, count), -np.inf), 1)
+    repeat = shape.heads // shape.kv_heads
+    for layer in range(shape.layers):
+        at = f"layers.{layer}"
+        packed = norm(x, w[f"{at}.attention_norm"]) @ w[f"{at}.qkv"] + w[f"{at}.qkv_bias"]
+        cuts = [shape.heads * size, (shape.heads + shape.kv_heads) * size]
+        q, k, v = (part.reshape(count, -1, size) for part in np.split(packed, cuts, -1))
+        k, v = rotate(k).repeat(repeat, 1), v.repeat(repeat, 1)
+        score = np.einsum("qhd,khd->hqk", rotate(q), k) / np.sqrt(size) + future
+        share = np.exp(score - score.max(-1, keepdims=True))
+        share /= share.sum(-1, keepdims=True)
+        x = x + np.einsum("hqk,khd->qhd", share, v).reshape(count, -1) @ w[f"{at}.out"]
+        both = norm(x, w[f"{at}.hidden_norm"]) @ w[f"{at}.gate_up"]
+        gate, up = np.split(both, 2, -1)
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ w[f"{at}.down"]
+    return norm(x, w["final_norm"]) @ w["head"]
 
 
 def build(
-    shape: Shape,
-    w: dict[str, Array],
-    weights: str = "fp32",
-    lengths: str = "mask",
-    accuracy: int = 4,
-    block: int = 32,
+    shape: DecoderShape,
+    weights: dict[str, Array],
+    bits: int = 32,
+    dialect: str = "mask",
     cache: int = TensorProto.FLOAT,
 ) -> onnx.ModelProto:
-    """Build a graph.
+    """A graph that is fed lengths as a "mask", as "seqlens", or as "positions".
 
-    `weights`: fp32, int4, int8 (MatMulNBits). `lengths`: "mask" and "seqlens" use
-    GroupQueryAttention, "positions" plain operators with a cache that is concatenated.
+    With "positions", attention is made of plain operators and the cache (of element type `cache`)
+    is concatenated at every step, as most exporters write it.
     """
-    nodes: list[onnx.NodeProto] = []
-    inits: list[onnx.TensorProto] = []
+    model = build_decoder(shape, weights, bits=bits)
+    if dialect == "seqlens":
+        _lengths_as_inputs(model)
+    elif dialect == "positions":
+        _plain_attention(model, shape, cache)
+    return model
 
-    def const(name: str, value: Array) -> str:
-        inits.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+
+def _value(name: str, kind: int, dims: list[Any]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+def _drop(model: onnx.ModelProto, outputs: set[str]) -> None:
+    """Remove the nodes that make these tensors."""
+    kept = [node for node in model.graph.node if not outputs & set(node.output)]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+
+
+def _lengths_as_inputs(model: onnx.ModelProto) -> None:
+    mask = {"mask_sum", "last_position", "seqlens_k", "mask_shape", "mask_length"}
+    _drop(model, mask | {"total_sequence_length"})
+    model.graph.input.remove(next(i for i in model.graph.input if i.name == "attention_mask"))
+    model.graph.input.append(_value("seqlens_k", TensorProto.INT32, [1]))
+    model.graph.input.append(_value("total_sequence_length", TensorProto.INT32, []))
+
+
+class _Writer:
+    """Adds nodes and constants to a list."""
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self.graph = graph
+        self.nodes: list[onnx.NodeProto] = []
+
+    def constant(self, name: str, value: Any, dtype: Any = np.int64) -> str:
+        tensor = numpy_helper.from_array(np.asarray(value, dtype), name)
+        self.graph.initializer.append(tensor)
         return name
 
-    def node(op: str, inputs: list[str], outputs: list[str], domain: str = "", **attrs: Any) -> str:
-        nodes.append(helper.make_node(op, inputs, outputs, domain=domain, name=outputs[0], **attrs))
-        return outputs[0]
+    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        return output
 
-    ms = "com.microsoft"
 
-    def matmul(x: str, weight: Array, name: str) -> str:
-        if weights == "fp32":
-            return node("MatMul", [x, const(name + ".w", weight)], [name])
-        bits = int(weights[3:])
-        q, scale = quantize(weight, bits, block)
-        return node(
-            "MatMulNBits",
-            [x, const(name + ".q", q), const(name + ".s", scale.reshape(-1))],
-            [name],
-            ms,
-            K=weight.shape[0],
-            N=weight.shape[1],
-            bits=bits,
-            block_size=block,
-            accuracy_level=accuracy,
-        )
-
-    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "seq"])]
-
-    def take(name: str, kind: int, dims: list[Any]) -> None:
-        inputs.append(helper.make_tensor_value_info(name, kind, dims))
-
-    one = const("one", np.array([1], np.int64))
-    if lengths != "seqlens":
-        take("attention_mask", TensorProto.INT64, ["batch", "total"])
-        node("Shape", ["attention_mask"], ["mask_shape"])
-        node("Gather", ["mask_shape", const("one_s", np.array(1, np.int64))], ["total64"], axis=0)
-    if lengths == "mask":
-        node("ReduceSum", ["attention_mask", one], ["mask_sum"], keepdims=1)
-        node("Sub", ["mask_sum", one], ["last"])
-        node("Cast", ["last"], ["seqlens_k"], to=TensorProto.INT32)
-        node("Cast", ["total64"], ["total_sequence_length"], to=TensorProto.INT32)
-    elif lengths == "seqlens":
-        take("seqlens_k", TensorProto.INT32, ["batch"])
-        take("total_sequence_length", TensorProto.INT32, [])
-    else:
-        take("position_ids", TensorProto.INT64, ["batch", "seq"])
-        zero = const("zero_s", np.array(0, np.int64))
-        node("Range", [zero, "total64", "one_s"], ["keys"])
-        node("Unsqueeze", ["position_ids", const("ax13", np.array([1, 3], np.int64))], ["queries"])
-        node("LessOrEqual", ["keys", "queries"], ["seen"])
-        node(
-            "Where",
-            ["seen", const("nought", np.float32(0)), const("low", np.float32(-1e9))],
-            ["bias"],
-        )
-        for table in ("cos", "sin"):
-            node("Gather", [table, "position_ids"], [table + "_rows"])
-            node("Unsqueeze", [table + "_rows", one], [table + "_here"])
-
-    def rotated(x: str) -> str:
-        node("Split", [x], [x + ".a", x + ".b"], axis=-1, num_outputs=2)
-        for half, other, op in (("a", "b", "Sub"), ("b", "a", "Add")):
-            node("Mul", [f"{x}.{half}", "cos_here"], [f"{x}.{half}c"])
-            node("Mul", [f"{x}.{other}", "sin_here"], [f"{x}.{other}s"])
-            node(op, [f"{x}.{half}c", f"{x}.{other}s"], [f"{x}.{half}r"])
-        return node("Concat", [x + ".ar", x + ".br"], [x + ".rot"], axis=-1)
-
-    def plain_attention(i: int, qkv: str) -> str:
-        """Softmax attention over past and new rows, in operators that every exporter uses."""
-        hd, repeat = shape.head_dim, shape.heads // shape.kv_heads
-        sizes = np.array([shape.heads * hd, shape.kv_heads * hd, shape.kv_heads * hd], np.int64)
-        node("Split", [qkv, const(f"{i}.sizes", sizes)], [f"{i}.{n}" for n in "qkv"], axis=-1)
-        for name, count in (("q", shape.heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
-            dims = const(f"{i}.{name}.dims", np.array([0, -1, count, hd], np.int64))
-            node("Reshape", [f"{i}.{name}", dims], [f"{i}.{name}4"])
-            node("Transpose", [f"{i}.{name}4"], [f"{i}.{name}h"], perm=[0, 2, 1, 3])
-        new = {"key": rotated(f"{i}.kh"), "value": f"{i}.vh"}
-        full: dict[str, str] = {}
-        for kind, rows in new.items():
-            node("Cast", [rows], [f"{i}.{kind}.cast"], to=cache)
-            node(
-                "Concat",
-                [f"past_key_values.{i}.{kind}", f"{i}.{kind}.cast"],
-                [f"present.{i}.{kind}"],
-                axis=2,
-            )
-            node("Cast", [f"present.{i}.{kind}"], [f"{i}.{kind}.all"], to=TensorProto.FLOAT)
-            node(
-                "Unsqueeze",
-                [f"{i}.{kind}.all", const(f"{i}.{kind}.ax", np.array([2], np.int64))],
-                [f"{i}.{kind}.5"],
-            )
-            times = np.array([1, 1, repeat, 1, 1], np.int64)
-            node("Tile", [f"{i}.{kind}.5", const(f"{i}.{kind}.times", times)], [f"{i}.{kind}.rep"])
-            dims = const(f"{i}.{kind}.dims", np.array([0, shape.heads, -1, hd], np.int64))
-            full[kind] = node("Reshape", [f"{i}.{kind}.rep", dims], [f"{i}.{kind}.full"])
-        node("Transpose", [full["key"]], [f"{i}.kt"], perm=[0, 1, 3, 2])
-        node("MatMul", [rotated(f"{i}.qh"), f"{i}.kt"], [f"{i}.raw"])
-        node("Mul", [f"{i}.raw", const(f"{i}.scale", np.float32(hd**-0.5))], [f"{i}.scaled"])
-        node("Add", [f"{i}.scaled", "bias"], [f"{i}.masked"])
-        node("Softmax", [f"{i}.masked"], [f"{i}.p"], axis=-1)
-        node("MatMul", [f"{i}.p", full["value"]], [f"{i}.ctx"])
-        node("Transpose", [f"{i}.ctx"], [f"{i}.ctx4"], perm=[0, 2, 1, 3])
-        dims = const(f"{i}.flat", np.array([0, -1, shape.heads * hd], np.int64))
-        return node("Reshape", [f"{i}.ctx4", dims], [f"{i}.attn"])
-
-    cos, sin = rope_tables(shape)
-    const("cos", cos)
-    const("sin", sin)
-    outputs = [
-        helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "seq", shape.vocab])
-    ]
-    x = node("Gather", [const("embed", w["embed"]), "input_ids"], ["x0"])
-    h = node(
-        "SimplifiedLayerNormalization",
-        [x, const("0.norm1", w["0.norm1"])],
-        ["0.n1"],
-        axis=-1,
-        epsilon=shape.eps,
-        stash_type=1,
-    )
-    for i in range(shape.layers):
-        qkv = matmul(h, w[f"{i}.qkv"], f"{i}.qkv_out")
-        dims = ["batch", shape.kv_heads, "past", shape.head_dim]
-        for kind in ("key", "value"):
-            take(f"past_key_values.{i}.{kind}", cache, dims)
-            outputs.append(
-                helper.make_tensor_value_info(
-                    f"present.{i}.{kind}", cache, ["batch", shape.kv_heads, "all", shape.head_dim]
-                )
-            )
-        if lengths == "positions":
-            a = plain_attention(i, qkv)
+def _plain_attention(model: onnx.ModelProto, shape: DecoderShape, cache: int) -> None:
+    """Replace every GroupQueryAttention by what it means."""
+    graph = model.graph
+    _drop(model, {"mask_sum", "last_position", "seqlens_k", "total_sequence_length"})
+    graph.input.append(_value("position_ids", TensorProto.INT64, [1, "sequence_length"]))
+    for info in [*graph.input, *graph.output]:
+        if "past_key" in info.name or "present" in info.name:
+            info.type.tensor_type.elem_type = cache
+    w = _Writer(graph)
+    _masks(w)
+    for node in graph.node:
+        if node.op_type == "GroupQueryAttention":
+            _attend(w, node, shape, cache)
         else:
-            a = node(
-                "GroupQueryAttention",
-                [
-                    qkv,
-                    "",
-                    "",
-                    f"past_key_values.{i}.key",
-                    f"past_key_values.{i}.value",
-                    "seqlens_k",
-                    "total_sequence_length",
-                    "cos",
-                    "sin",
-                ],
-                [f"{i}.attn", f"present.{i}.key", f"present.{i}.value"],
-                ms,
-                num_heads=shape.heads,
-                kv_num_heads=shape.kv_heads,
-                do_rotary=1,
-            )
-        o = matmul(a, w[f"{i}.out"], f"{i}.proj")
-        node(
-            "SkipSimplifiedLayerNormalization",
-            [x, o, const(f"{i}.norm2", w[f"{i}.norm2"])],
-            [f"{i}.n2", "", "", f"{i}.mid"],
-            ms,
-            epsilon=shape.eps,
-        )
-        x = f"{i}.mid"
-        gu = matmul(f"{i}.n2", w[f"{i}.gate_up"], f"{i}.gu")
-        node("Split", [gu], [f"{i}.gate", f"{i}.up"], axis=-1, num_outputs=2)
-        node("Sigmoid", [f"{i}.gate"], [f"{i}.sig"])
-        node("Mul", [f"{i}.gate", f"{i}.sig"], [f"{i}.silu"])
-        node("Mul", [f"{i}.silu", f"{i}.up"], [f"{i}.act"])
-        d = matmul(f"{i}.act", w[f"{i}.down"], f"{i}.down_out")
-        last = i + 1 == shape.layers
-        gname = "norm" if last else f"{i + 1}.norm1"
-        node(
-            "SkipSimplifiedLayerNormalization",
-            [x, d, const(gname, w[gname])],
-            [f"{i}.next", "", "", f"{i}.res"],
-            ms,
-            epsilon=shape.eps,
-        )
-        h, x = f"{i}.next", f"{i}.res"
-    logits = matmul(h, w["head"], "logits_out")
-    node("Identity", [logits], ["logits"])
-    graph = helper.make_graph(nodes, "tiny", inputs, outputs, inits)
-    return helper.make_model(
-        graph,
-        ir_version=10,
-        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(ms, 1)],
-    )
+            w.nodes.append(node)
+    # The length of the mask is made before anything that uses it.
+    first = [n for n in w.nodes if n.name in ("mask_shape", "mask_length")]
+    rest = [n for n in w.nodes if n.name not in ("mask_shape", "mask_length")]
+    del graph.node[:]
+    graph.node.extend([*first, *rest])
+
+
+def _masks(w: _Writer) -> None:
+    """Additive mask and the rotary rows of this run's positions."""
+    w.node("Range", [w.constant("nil", 0), "mask_length", "one_index"], "keys")
+    w.node("Unsqueeze", ["position_ids", w.constant("axes_1_3", [1, 3])], "queries")
+    w.node("LessOrEqual", ["keys", "queries"], "seen")
+    zero, low = w.constant("zero", 0, np.float32), w.constant("low", -1e9, np.float32)
+    w.node("Where", ["seen", zero, low], "bias")
+    for table in ("cos", "sin"):
+        w.node("Gather", [f"{table}_cache", "position_ids"], f"{table}_rows")
+        w.node("Unsqueeze", [f"{table}_rows", "one"], f"{table}_here")
+
+
+def _rotate(w: _Writer, x: str) -> str:
+    halves = [f"{x}.a", f"{x}.b"]
+    w.nodes.append(helper.make_node("Split", [x], halves, axis=-1, num_outputs=2))
+    for half, other, kind in (("a", "b", "Sub"), ("b", "a", "Add")):
+        w.node("Mul", [f"{x}.{half}", "cos_here"], f"{x}.{half}cos")
+        w.node("Mul", [f"{x}.{other}", "sin_here"], f"{x}.{other}sin{half}")
+        w.node(kind, [f"{x}.{half}cos", f"{x}.{other}sin{half}"], f"{x}.{half}turned")
+    return w.node("Concat", [f"{x}.aturned", f"{x}.bturned"], f"{x}.turned", axis=-1)
+
+
+def _attend(w: _Writer, node: onnx.NodeProto, shape: DecoderShape, cache: int) -> None:
+    at, size = node.output[0], shape.head_size
+    counts = {"q": shape.heads, "k": shape.kv_heads, "v": shape.kv_heads}
+    cuts = w.constant(f"{at}.cuts", [count * size for count in counts.values()])
+    parts = [f"{at}.{part}" for part in counts]
+    w.nodes.append(helper.make_node("Split", [node.input[0], cuts], parts, axis=-1))
+    for part, count in counts.items():
+        dims = w.constant(f"{at}.{part}.dims", [0, -1, count, size])
+        w.node("Reshape", [f"{at}.{part}", dims], f"{at}.{part}4")
+        w.node("Transpose", [f"{at}.{part}4"], f"{at}.{part}h", perm=[0, 2, 1, 3])
+    new = [_rotate(w, f"{at}.kh"), f"{at}.vh"]
+    rows = [
+        _with_past(w, f"{at}.{index}", node.input[3 + index], part, node.output[1 + index], cache)
+        for index, part in enumerate(new)
+    ]
+    keys, values = (_repeat(w, name, shape) for name in rows)
+    w.node("Transpose", [keys], f"{at}.kt", perm=[0, 1, 3, 2])
+    w.node("MatMul", [_rotate(w, f"{at}.qh"), f"{at}.kt"], f"{at}.raw")
+    w.node("Mul", [f"{at}.raw", w.constant(f"{at}.by", size**-0.5, np.float32)], f"{at}.scaled")
+    w.node("Add", [f"{at}.scaled", "bias"], f"{at}.masked")
+    w.node("Softmax", [f"{at}.masked"], f"{at}.share", axis=-1)
+    w.node("MatMul", [f"{at}.share", values], f"{at}.mixed")
+    w.node("Transpose", [f"{at}.mixed"], f"{at}.mixed4", perm=[0, 2, 1, 3])
+    w.node("Reshape", [f"{at}.mixed4", w.constant(f"{at}.flat", [0, -1, shape.heads * size])], at)
+
+
+def _with_past(w: _Writer, at: str, past: str, rows: str, present: str, cache: int) -> str:
+    w.node("Cast", [rows], f"{at}.cast", to=cache)
+    w.node("Concat", [past, f"{at}.cast"], present, axis=2)
+    return w.node("Cast", [present], f"{at}.all", to=TensorProto.FLOAT)
+
+
+def _repeat(w: _Writer, rows: str, shape: DecoderShape) -> str:
+    """Give every query head its rows."""
+    times = [1, 1, shape.heads // shape.kv_heads, 1, 1]
+    w.node("Unsqueeze", [rows, w.constant(f"{rows}.axis", [2])], f"{rows}.5")
+    w.node("Tile", [f"{rows}.5", w.constant(f"{rows}.times", times)], f"{rows}.tiled")
+    dims = w.constant(f"{rows}.dims", [0, shape.heads, -1, shape.head_size])
+    return w.node("Reshape", [f"{rows}.tiled", dims], f"{rows}.full")
