@@ -1,0 +1,127 @@
+"""Midstream's wafer-scale simulation provider, usable on its own.
+
+    from midstream import wafer
+
+    shape = wafer.preset("spark-like")
+    plan = wafer.place(shape, wafer.hardware("wse3"), wafer.generation("cerebras-2025"))
+    print(wafer.simulate("spark-like", context=32768).headline)
+
+Every number it gives is simulated, carries a band and says whether it rests on a specification, a calibration or an
+assumption.  ``MODEL.md`` in this folder is the page to read: model, equations, constants with sources, errors, limits.
+Importing this package loads no other part of Midstream, no NumPy and no ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from midstream.wafer.draw import cells, wafer_text
+    from midstream.wafer.errors import (
+        DoesNotFitError,
+        ModelUnavailableError,
+        WaferError,
+        WaferUsageError,
+    )
+    from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
+    from midstream.wafer.kernels import KernelGeneration, generation
+    from midstream.wafer.models import resolve
+    from midstream.wafer.onnx_shape import workload_from_onnx
+    from midstream.wafer.operators import Workload
+    from midstream.wafer.options import Options
+    from midstream.wafer.pacing import Pace, Pacer
+    from midstream.wafer.placement import Plan, kv_capacity, place
+    from midstream.wafer.presets import preset, preset_names
+    from midstream.wafer.quantity import Band, Quantity
+    from midstream.wafer.report import Report
+    from midstream.wafer.session import Clocks, InferenceSession, IOBinding
+    from midstream.wafer.shape import ModelShape
+    from midstream.wafer.speculation import Speculation
+    from midstream.wafer.validation import validate
+
+_HOME = {
+    "draw": ("cells", "wafer_text"),
+    "errors": ("DoesNotFitError", "ModelUnavailableError", "WaferError", "WaferUsageError"),
+    "machines": ("Gpu", "Wafer", "hardware", "hardware_names"),
+    "kernels": ("KernelGeneration", "generation"),
+    "models": ("resolve",),
+    "onnx_shape": ("workload_from_onnx",),
+    "operators": ("Workload",),
+    "options": ("Options",),
+    "pacing": ("Pace", "Pacer"),
+    "placement": ("Plan", "kv_capacity", "place"),
+    "presets": ("preset", "preset_names"),
+    "quantity": ("Band", "Quantity"),
+    "report": ("Report",),
+    "session": ("Clocks", "InferenceSession", "IOBinding"),
+    "shape": ("ModelShape",),
+    "speculation": ("Speculation",),
+    "validation": ("validate",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Band",
+    "Clocks",
+    "DoesNotFitError",
+    "Gpu",
+    "IOBinding",
+    "InferenceSession",
+    "KernelGeneration",
+    "ModelShape",
+    "ModelUnavailableError",
+    "Options",
+    "Pace",
+    "Pacer",
+    "Plan",
+    "Quantity",
+    "Report",
+    "Speculation",
+    "Wafer",
+    "WaferError",
+    "WaferUsageError",
+    "Workload",
+    "cells",
+    "generation",
+    "hardware",
+    "hardware_names",
+    "kv_capacity",
+    "place",
+    "preset",
+    "preset_names",
+    "resolve",
+    "simulate",
+    "validate",
+    "wafer_text",
+    "workload_from_onnx",
+]
+
+
+def simulate(model: str | Workload, **options: Any) -> Report:
+    """Simulate a model by name, path or workload.
+
+    Args:
+        model: A preset, a path, or a workload from :func:`resolve`.
+        **options: Fields of :class:`Options`.
+
+    Raises:
+        DoesNotFitError: It does not fit where it was asked to.
+        WaferUsageError: A name or value is wrong.
+        ModelUnavailableError: The model cannot be read.
+    """
+    from midstream.wafer.models import resolve
+    from midstream.wafer.options import Options
+    from midstream.wafer.report import simulate as run
+
+    return run(resolve(model) if isinstance(model, str) else model, Options(**options))
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its module on first use."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'midstream.wafer' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(f"midstream.wafer.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

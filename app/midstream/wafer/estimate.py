@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from midstream.wafer.cost import Cost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
-from midstream.wafer.hardware import Wafer
+from midstream.wafer.machines import Wafer
 from midstream.wafer.kernels import KernelGeneration, costs
 from midstream.wafer.operators import Operator, workload_of
 from midstream.wafer.parameters import Parameters

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midstream.wafer.hardware import Gpu
+from midstream.wafer.machines import Gpu
 from midstream.wafer.parameters import Parameters, frozen
 from midstream.wafer.quantity import Band, Mark
 from midstream.wafer.shape import ModelShape

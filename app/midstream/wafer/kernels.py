@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.hardware import Wafer
+from midstream.wafer.machines import Wafer
 from midstream.wafer.parameters import Parameters, frozen
 from midstream.wafer.quantity import Mark
 

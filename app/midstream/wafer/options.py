@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.hardware import Wafer, wafer
+from midstream.wafer.machines import Wafer, wafer
 from midstream.wafer.kernels import GENERATIONS, KernelGeneration, generation
 from midstream.wafer.placement import MODES, Mode
 from midstream.wafer.speculation import Speculation, parse_speculation

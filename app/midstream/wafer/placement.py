@@ -20,7 +20,7 @@ from typing import Literal
 
 from midstream.wafer.cost import Rectangle, ceil_div
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
-from midstream.wafer.hardware import Wafer
+from midstream.wafer.machines import Wafer
 from midstream.wafer.kernels import KernelGeneration
 from midstream.wafer.layout import partition, treemap
 from midstream.wafer.operators import Operator, Workload, workload_of

@@ -13,7 +13,7 @@ from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
 from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.estimate import benchmark_step, decode_step, machine, prefill_seconds
-from midstream.wafer.hardware import Gpu, Wafer, hardware
+from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.models import resolve
 from midstream.wafer.operators import Operator

@@ -1,0 +1,179 @@
+"""Profiles in ONNX Runtime's format: a JSON array of Chrome trace events that opens in Perfetto.
+
+One process per wafer, one thread per rectangle; an event per operator with ONNX Runtime's argument names plus what a
+hardware person wants to see (cycles by cause, rectangle, bytes, what bounds it).  Time stamps are microseconds of the
+simulated wafer clock, fractional because most operators take a few; nothing of the wall clock enters the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from midstream.wafer.cost import Rectangle
+from midstream.wafer.estimate import OperatorCost, Step, machine
+from midstream.wafer.pipeline import Stage, stages_of
+from midstream.wafer.placement import Placed, Plan
+
+PROVIDER = "WaferSimExecutionProvider"
+HOST_PID = 9999
+Event = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedPass:
+    """One pass to draw: when it starts on the wafer clock, and its price."""
+
+    start_us: float
+    step: Step
+    tokens: int
+    context: int
+
+
+def trace_events(
+    plan: Plan, passes: Sequence[TracedPass], *, numerics_provider: str = "none", dropped: int = 0
+) -> list[Event]:
+    """Events of some passes through a plan, in time order per thread.
+
+    Args:
+        plan: The placement.
+        passes: Passes in time order.
+        numerics_provider: Who computed the values (``none`` when nothing ran).
+        dropped: Passes that were simulated but left out, noted in the file.
+    """
+    items = [item for item in plan.items if item.name != "embedding"]
+    events = _metadata(plan, items, dropped)
+    for number, traced in enumerate(passes):
+        events.extend(_pass_events(plan, items, traced, number, numerics_provider))
+    return events
+
+
+def _metadata(plan: Plan, items: list[Placed], dropped: int) -> list[Event]:
+    events: list[Event] = []
+    for wafer in range(plan.wafers):
+        name = f"{plan.hw.label} {wafer} (simulated clock)"
+        events.append(_meta("process_name", wafer, 0, {"name": name}))
+    events.append(_meta("process_name", HOST_PID, 0, {"name": "session (simulated clock)"}))
+    for tid, item in enumerate(items):
+        rect = item.rect
+        label = f"{item.name} {rect.width}x{rect.height} at {rect.x},{rect.y}"
+        events.append(_meta("thread_name", item.wafer, tid + 1, {"name": label}))
+    if dropped:
+        events.append(_meta("process_labels", HOST_PID, 0, {"labels": f"{dropped} later passes left out"}))
+    return events
+
+
+def _meta(kind: str, pid: int, tid: int, args: dict[str, object]) -> Event:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "ts": 0, "args": args}
+
+
+def _pass_events(
+    plan: Plan, items: list[Placed], traced: TracedPass, number: int, numerics: str
+) -> list[Event]:
+    step = traced.step
+    clock = plan.hw.clock_hz * 1e-6
+    scale = machine(plan.hw, plan.kernels).costs.scale
+    rows: dict[tuple[int | None, Rectangle], list[OperatorCost]] = {}
+    for row in step.operators:
+        rows.setdefault((row.kind, row.rect), []).append(row)
+    stages = _delays(plan, step, items)
+    events: list[Event] = []
+    now = traced.start_us
+    node_index = 0
+    for tid, (item, entry_us) in enumerate(zip(items, stages, strict=True)):
+        now += entry_us
+        began = now
+        for row in rows[item.kind, Rectangle(item.rect.width, item.rect.height)]:
+            duration = row.cost.cycles * scale / clock + row.cost.host_us
+            events.append(_node(plan, item, row, traced, tid, node_index, now, duration, numerics))
+            now += duration
+            node_index += 1
+        events.append(_counter(item.wafer, began, "active PEs (simulated)", item.rect.pes))
+        events.append(_counter(item.wafer, now, "active PEs (simulated)", 0))
+    end = max(now, traced.start_us + step.seconds * 1e6)
+    rest: dict[str, object] = {"simulated": True, "what": "return link and time no placement explains"}
+    events.append(_complete("Session", "off_wafer", HOST_PID, 1, now, end - now, rest))
+    for name, kind in (("SequentialExecutor::Execute", "Session"), ("model_run", "Session")):
+        args: dict[str, object] = {
+            "simulated": True,
+            "pass": number,
+            "tokens": traced.tokens,
+            "context": traced.context,
+        }
+        events.append(_complete(kind, name, HOST_PID, 0, traced.start_us, end - traced.start_us, args))
+    return events
+
+
+def _delays(plan: Plan, step: Step, items: list[Placed]) -> list[float]:
+    """Microseconds before each item starts: hand-off, or a link when it is on another wafer."""
+    stages: list[Stage] = stages_of(plan, step)
+    if plan.mode == "layer-rect":
+        return [stage.entry_seconds * 1e6 for stage in stages]
+    delays: list[float] = []
+    by_wafer = {stage.wafer: stage.entry_seconds * 1e6 for stage in stages}
+    for index, item in enumerate(items):
+        first = index == 0 or items[index - 1].wafer != item.wafer
+        delays.append(by_wafer[item.wafer] if first else 0.0)
+    return delays
+
+
+def _complete(
+    category: str, name: str, pid: int, tid: int, ts: float, dur: float, args: dict[str, object]
+) -> Event:
+    return {
+        "cat": category,
+        "pid": pid,
+        "tid": tid,
+        "dur": round(dur, 4),
+        "ts": round(ts, 4),
+        "ph": "X",
+        "name": name,
+        "args": args,
+    }
+
+
+def _counter(pid: int, ts: float, name: str, value: int) -> Event:
+    return {"ph": "C", "pid": pid, "tid": 0, "ts": round(ts, 4), "name": name, "args": {"PEs": value}}
+
+
+def _node(
+    plan: Plan,
+    item: Placed,
+    row: OperatorCost,
+    traced: TracedPass,
+    tid: int,
+    node_index: int,
+    ts: float,
+    duration: float,
+    numerics: str,
+) -> Event:
+    op, cost = row.operator, row.cost
+    names = plan.workload.nodes.get((item.layer, op.name), ())
+    name = names[0] if names else f"/{item.name.replace(' ', '.')}/{op.name}"
+    causes = cost.as_dict()
+    bytes_read = op.active_weights * plan.weight_bits // 8
+    macs = op.macs(traced.context) * traced.tokens
+    peak = row.rect.pes * plan.hw.number("simd_fp16") * max(cost.cycles, 1e-9)
+    args: dict[str, object] = {
+        "op_name": op.op_types[0] if op.op_types else op.kind,
+        "provider": PROVIDER,
+        "node_index": str(node_index),
+        "input_type_shape": [{"float16": [traced.tokens, op.k]}],
+        "output_type_shape": [{"float16": [traced.tokens, op.n or op.k]}],
+        "output_size": str(2 * traced.tokens * (op.copies * op.n or op.k)),
+        "parameter_size": str(op.weights * plan.weight_bits // 8),
+        "activation_size": str(2 * traced.tokens * op.k),
+        "thread_scheduling_stats": "",
+        "simulated": True,
+        "numerics_provider": numerics,
+        "fused_nodes": list(names[1:]),
+        "cycles": round(cost.cycles, 1),
+        **{f"{cause}_cycles": round(value, 1) for cause, value in causes.items()},
+        "depth": cost.depth,
+        "rect": [item.rect.x, item.rect.y, item.rect.width, item.rect.height],
+        "bytes_sram": bytes_read,
+        "util": round(macs / peak, 6),
+        "bound_by": "host" if cost.host_us else max(causes, key=causes.__getitem__),
+        "kernels": plan.kernels.name,
+    }
+    return _complete("Node", f"{name}_kernel_time", item.wafer, tid + 1, ts, duration, args)

@@ -1,0 +1,224 @@
+"""Runs the frozen parameters on a table of published rows: predicted, error and band per row, gates per group.
+
+A row that is in the calibration set is marked and left out of the gates: only rows the parameters were not fitted to
+count.  Each shipped row names its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from statistics import median
+
+from midstream.wafer.errors import ModelUnavailableError, WaferError
+from midstream.wafer.parameters import frozen_document
+from midstream.wafer.predict import Prediction, predict
+from midstream.wafer.rows import Row, RowProblem, read_rows
+
+SHIPPED = ("calibration.csv", "validation.csv")
+MAX_BAND_WIDTH = 2.0
+"""Bands of undisclosed production rows may not be wider than this ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One row with its prediction."""
+
+    row: Row
+    prediction: Prediction
+    calibration: bool
+
+    @property
+    def error(self) -> float:
+        """Relative error of the band's centre."""
+        return self.prediction.point / self.row.published - 1.0
+
+    @property
+    def covered(self) -> bool:
+        """Whether the published value lies in the band."""
+        return self.prediction.band.contains(self.row.published)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a group has to reach; None means not asked for."""
+
+    mape: float | None = None
+    worst: float | None = None
+    covered: float | None = None
+    width: float | None = None
+
+
+GATES: dict[str, Gate] = {
+    "WaferLLM prefill": Gate(mape=0.08, worst=0.15),
+    "WaferLLM decode": Gate(mape=0.08, worst=0.15),
+    "WaferLLM GEMV": Gate(mape=0.08, worst=0.15),
+    "WaferLLM end-to-end": Gate(worst=0.15),
+    "Aug-2024 production decode": Gate(worst=0.15),
+    "2025+ production decode": Gate(covered=0.8, width=MAX_BAND_WIDTH),
+    "GPU decode": Gate(mape=0.15),
+}
+"""Gates of the design, by group; other groups are reported without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Statistics of the rows of one group that were not used for calibration."""
+
+    name: str
+    rows: int
+    calibration_rows: int
+    mape: float
+    worst: float
+    median: float
+    covered: float
+    widest: float
+    gate: Gate | None
+    failures: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "group": self.name,
+            "held_out_rows": self.rows,
+            "calibration_rows": self.calibration_rows,
+            "mape": self.mape,
+            "max_abs_error": self.worst,
+            "median_abs_error": self.median,
+            "share_in_band": self.covered,
+            "widest_band": self.widest,
+            "gated": self.gate is not None,
+            "failures": list(self.failures),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The result of a run."""
+
+    checked: tuple[Checked, ...]
+    groups: tuple[Group, ...]
+    problems: tuple[RowProblem, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate of a group with held-out rows failed."""
+        return not any(group.failures for group in self.groups)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "simulated": True,
+            "parameters": {
+                name: entry["value"] for name, entry in frozen_document()["parameters"].items()
+            },
+            "rows": [_row_dict(item) for item in self.checked],
+            "groups": [group.as_dict() for group in self.groups],
+            "left_out": [{"line": p.line, "reason": p.reason} for p in self.problems],
+            "passed": self.passed,
+        }
+
+
+def _row_dict(item: Checked) -> dict[str, object]:
+    row, band = item.row, item.prediction.band
+    return {
+        "line": row.line,
+        "row": row.label,
+        "hardware": row.hardware,
+        "kernels": row.kernels,
+        "model": row.model,
+        "phase": row.phase,
+        "published": row.published,
+        "predicted": item.prediction.point,
+        "low": band.low,
+        "high": band.high,
+        "unit": row.unit,
+        "error": item.error,
+        "in_band": item.covered,
+        "mark": band.mark,
+        "group": item.prediction.group,
+        "calibration": item.calibration,
+        "source": row.source,
+        "notes": list(item.prediction.notes),
+        "simulated": True,
+    }
+
+
+def shipped_text(name: str) -> str:
+    """The content of a shipped table."""
+    return resources.files("midstream.wafer").joinpath(f"data/{name}").read_text("utf-8")
+
+
+def calibration_rows() -> list[Row]:
+    """The rows that the frozen parameters were fitted to."""
+    return read_rows(shipped_text("calibration.csv"))[0]
+
+
+def validate(rows_file: str | Path | None = None) -> Validation:
+    """Predict every row of a table, or of the shipped ones.
+
+    Args:
+        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`; None runs the calibration and validation
+            tables that ship with the package.
+
+    Raises:
+        ModelUnavailableError: The file cannot be read.
+        WaferUsageError: The file has no usable header.
+    """
+    rows: list[Row] = []
+    problems: list[RowProblem] = []
+    if rows_file is None:
+        texts = [shipped_text(name) for name in SHIPPED]
+    else:
+        try:
+            texts = [Path(rows_file).read_text("utf-8-sig")]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelUnavailableError(f"The table '{rows_file}' cannot be read; give a CSV file.") from error
+    for text in texts:
+        good, bad = read_rows(text)
+        rows.extend(good)
+        problems.extend(bad)
+    fitted = {row.identity for row in calibration_rows()}
+    checked: list[Checked] = []
+    for row in rows:
+        try:
+            checked.append(Checked(row, predict(row), row.identity in fitted))
+        except WaferError as error:
+            problems.append(RowProblem(row.line, str(error)))
+    names = dict.fromkeys(item.prediction.group for item in checked)
+    groups = tuple(_group(name, [c for c in checked if c.prediction.group == name]) for name in names)
+    return Validation(tuple(checked), groups, tuple(problems))
+
+
+def _group(name: str, members: list[Checked]) -> Group:
+    held_out = [item for item in members if not item.calibration]
+    errors = [abs(item.error) for item in held_out]
+    count = len(held_out)
+    mape = sum(errors) / count if count else 0.0
+    worst = max(errors, default=0.0)
+    covered = sum(item.covered for item in held_out) / count if count else 1.0
+    widest = max((item.prediction.band.width for item in held_out), default=1.0)
+    gate = GATES.get(name)
+    failures: list[str] = []
+    if gate is not None and count:
+        limits = (
+            ("MAPE", mape, gate.mape),
+            ("largest error", worst, gate.worst),
+            ("band width", widest - 1e-9, gate.width),
+        )
+        failures = [f"{what} {v:.3g} above {limit:.3g}" for what, v, limit in limits if limit and v > limit]
+        if gate.covered is not None and covered < gate.covered:
+            failures.append(f"{covered:.0%} of rows in their band, below {gate.covered:.0%}")
+    return Group(
+        name,
+        count,
+        len(members) - count,
+        mape,
+        worst,
+        median(errors) if errors else 0.0,
+        covered,
+        widest,
+        gate,
+        tuple(failures),
+    )
