@@ -1,0 +1,529 @@
+"""The edit codec: how a region rewrite is written for a small edit model, and read back.
+
+A small model fails at copying long names and long stretches of code, so the codec makes both trivial while the
+text on the wire stays a plain rewrite of the region:
+
+- *names*: what the instruction names becomes `<i1>`, `<i2>`... (identifiers, numbers) or `<q1>`... (quoted or
+  backticked code and phrases); every other name, comment or piece of a string that would need more than one token
+  becomes `<v1>`, `<v2>`... The decoder puts the text back.
+- *lines*: the region is dedented and every source line is followed in the target by its anchor `<L1>`, `<L2>`...
+  An anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line one level deeper or shallower,
+  anchor + content replaces the line, `<new>` + content inserts one, and a skipped anchor deletes its line.
+
+Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra tokens.
+The codec knows nothing of ONNX graphs or of where the region comes from.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from midstream.engine.slots import SlotTable, code_pieces, instruction_pieces
+from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+MAX_INDENT_LEVEL = 12
+
+
+class RegionTooLong(UserError):
+    """The region has more lines or tokens than this model can rewrite at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What a model is asked to rewrite.
+
+    Attributes:
+        instruction: what to do, in words.
+        region: the source text of the region: whole lines, each ended by a newline.
+        before: context lines above the region (this codec does not read them).
+        after: context lines below the region (this codec does not read them).
+        path: the file's path (this codec does not read it).
+        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at first.
+        earlier: instructions under which `kept` was written (this codec reads only the newest one: it stands before
+            the source, so that the source is read in its light, and a prompt of this size is read again in
+            milliseconds).
+    """
+
+    instruction: str
+    region: str
+    before: str = ""
+    after: str = ""
+    path: str = ""
+    kept: str = ""
+    earlier: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEdit:
+    """A request in tokens.
+
+    Attributes:
+        prompt_ids: everything up to where generation starts, the kept lines included.
+        draft_ids: what the rest of the target would be if nothing more changed (ends with a stop token).
+        stop_ids: tokens that end the rewrite.
+        decoder: turns generated tokens into text; made for this one request.
+    """
+
+    prompt_ids: list[int]
+    draft_ids: list[int]
+    stop_ids: frozenset[int]
+    decoder: StreamDecoder
+
+
+@dataclass(frozen=True, slots=True)
+class CodecLimits:
+    """Sizes that the tokenizer's special tokens fix."""
+
+    lines: int = 64
+    names: int = 8
+    phrases: int = 6
+    values: int = 64
+
+
+def special_tokens(limits: CodecLimits) -> list[str]:
+    """Return the codec's special tokens in id order (they follow `<pad>` = 0)."""
+    return [
+        *(
+            "<pad>",
+            "<ins>",
+            "<src>",
+            "<tgt>",
+            "<end>",
+            "<new>",
+            "<blank>",
+            "<raw>",
+            "<ind>",
+            "<ded>",
+        ),
+        *(f"<in{k}>" for k in range(1, MAX_INDENT_LEVEL + 1)),
+        *(f"<L{k}>" for k in range(1, limits.lines + 2)),
+        *(f"<i{k}>" for k in range(1, limits.names + 1)),
+        *(f"<q{k}>" for k in range(1, limits.phrases + 1)),
+        *(f"<v{k}>" for k in range(1, limits.values + 1)),
+    ]
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The line structure of one request: what anchors stand for."""
+
+    margin: str
+    lines: list[str]
+    first_anchor: int = 0
+
+    def strip(self, line: str) -> str | None:
+        """Return a line without the margin, or None where it does not have it."""
+        if line.startswith(self.margin):
+            return line[len(self.margin) :]
+        return "" if not line else None
+
+
+def split_lines(text: str) -> list[str]:
+    """Split on newlines only (form feeds and other separators stay inside a line)."""
+    if not text:
+        return []
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def common_margin(lines: Iterable[str]) -> str:
+    """Return the leading blanks that all lines with content share."""
+    margin: str | None = None
+    for line in lines:
+        if not line.strip(" \t"):
+            continue
+        lead = line[: len(line) - len(line.lstrip(" \t"))]
+        if margin is None:
+            margin = lead
+            continue
+        while not lead.startswith(margin):
+            margin = margin[:-1]
+    return margin or ""
+
+
+class EditCodec:
+    """Encodes requests and training targets; makes the decoder that reads the model's answer."""
+
+    def __init__(self, tokenizer: Tokenizer, limits: CodecLimits | None = None) -> None:
+        """Wrap a tokenizer whose special tokens are those of `special_tokens(limits)`."""
+        self.limits = limits or CodecLimits()
+        self._tokenizer = tokenizer
+        self._names = special_tokens(self.limits)
+        self._id = {name: i for i, name in enumerate(self._names)}
+        for name in ("<pad>", "<end>", f"<v{self.limits.values}>"):
+            if tokenizer.token_to_id(name) != self._id[name]:
+                raise UserError(
+                    f"The tokenizer's {name} token is not where the edit codec expects it; "
+                    "use the tokenizer.json that was exported with this model."
+                )
+        self.first_text_id = len(self._id)
+        self.vocab_size = tokenizer.get_vocab_size()
+        self.end_id = self._id["<end>"]
+        self.new_id = self._id["<new>"]
+        self.anchor_0 = self._id["<L1>"]
+        self._cache: dict[str, list[int]] = {}
+        self._bytes = _token_bytes(tokenizer, self.first_text_id)
+
+    @classmethod
+    def load(cls, folder: Path) -> EditCodec:
+        """Read `tokenizer.json` and the `[codec]` table of `midstream.toml` from a model folder."""
+        from tokenizers import Tokenizer
+
+        facts: dict[str, Any] = tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
+        table: dict[str, int] = facts.get("codec", {})
+        limits = CodecLimits(
+            **{name: int(table[name]) for name in CodecLimits.__slots__ if name in table}
+        )
+        return cls(Tokenizer.from_file(str(folder / "tokenizer.json")), limits)
+
+    def encode(self, request: EditRequest) -> EncodedEdit:
+        """Encode a request.
+
+        Raises:
+            RegionTooLong: the region has more lines than the model has anchors.
+        """
+        layout, table, prompt = self._prompt(request.instruction, request.region, None)
+        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0)
+        anchors = [self.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
+        return EncodedEdit(
+            prompt_ids=prompt + kept_ids,
+            draft_ids=anchors,
+            stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
+            decoder=StreamDecoder(self, layout, table, used),
+        )
+
+    def encode_target(
+        self, request: EditRequest, target: str, *, shuffle: Random | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Encode a request together with its answer, in canonical form.
+
+        Args:
+            request: the request; `kept` must be a prefix of `target` made of whole lines.
+            target: the whole rewritten region, kept lines included.
+            shuffle: in training, a source of randomness for anchor offsets and slot numbers.
+
+        Returns:
+            `(prompt_ids, target_ids)`; the prompt includes the kept lines, the target ends with its stop token.
+
+        Raises:
+            RegionTooLong: as in `encode`.
+            ValueError: `kept` is not a prefix of `target`.
+        """
+        if not target.startswith(request.kept):
+            raise ValueError("kept is not a prefix of target")
+        layout, table, prompt = self._prompt(request.instruction, request.region, shuffle)
+        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, prefix=True)
+        rest = split_lines(target[len(request.kept) :])
+        rest_ids, _ = self._target(layout, table, rest, used, prefix=False)
+        stop = self.anchor_0 + layout.first_anchor + len(layout.lines)
+        return prompt + kept_ids, [*rest_ids, stop]
+
+    def _prompt(
+        self, instruction: str, region: str, shuffle: Random | None
+    ) -> tuple[_Layout, SlotTable, list[int]]:
+        lines = split_lines(region)
+        if len(lines) > self.limits.lines:
+            raise RegionTooLong(
+                f"The region has {len(lines)} lines and this model rewrites at most "
+                f"{self.limits.lines} at once; select a smaller part."
+            )
+        layout = _Layout(common_margin(lines), lines)
+        if shuffle is not None:
+            layout.first_anchor = shuffle.randrange(self.limits.lines - len(lines) + 1)
+        table = SlotTable(
+            self.limits.names, self.limits.phrases, self.limits.values, self.is_single, shuffle
+        )
+        words = instruction_pieces(instruction, region, table)
+        stripped = [layout.strip(line) or "" for line in lines]
+        table.add_region(stripped)
+        ids = [self._id["<ins>"]]
+        for text, slot in words:
+            ids += [self._id[slot]] if slot else self._text(text)
+        ids.append(self._id["<src>"])
+        for number, line in enumerate(lines):
+            ids.append(self.anchor_0 + layout.first_anchor + number)
+            ids += self._content(layout, table, line)
+        ids.append(self.anchor_0 + layout.first_anchor + len(lines))
+        ids.append(self._id["<tgt>"])
+        return layout, table, ids
+
+    def is_single(self, text: str) -> bool:
+        """Whether a piece of text is one token already (and so needs no slot)."""
+        return len(self._text(text)) <= 1
+
+    def _text(self, text: str) -> list[int]:
+        found = self._cache.get(text)
+        if found is None:
+            found = list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+            if len(self._cache) < 200_000:
+                self._cache[text] = found
+        return found
+
+    def special_name(self, token_id: int) -> str | None:
+        """Return the name of a special token, None for a token of text."""
+        return self._names[token_id] if token_id < self.first_text_id else None
+
+    def bytes_of(self, token_id: int) -> bytes:
+        """Return the bytes that a token of text stands for."""
+        return self._bytes[token_id]
+
+    def _content(self, layout: _Layout, table: SlotTable, line: str) -> list[int]:
+        body = layout.strip(line)
+        if body is None or (line and not body):
+            return [self._id["<raw>"], *self._text(line)]
+        text = body.lstrip(" ")
+        lead = len(body) - len(text)
+        ids: list[int] = []
+        if lead and lead % 4 == 0 and lead <= 4 * MAX_INDENT_LEVEL:
+            ids.append(self._id[f"<in{lead // 4}>"])
+            body = text
+        for piece, slot in code_pieces(body, table):
+            ids += [self._id[slot]] if slot else self._text(piece)
+        return ids
+
+    def _target(
+        self, layout: _Layout, table: SlotTable, lines: list[str], used: int, *, prefix: bool = True
+    ) -> tuple[list[int], int]:
+        """Encode target lines against the source lines from `used` on.
+
+        With `prefix` the lines are the start of an answer, so that source lines after the last match stay unused.
+        Returns the tokens and how many source lines are used up.
+        """
+        source = layout.lines[used:]
+        ids: list[int] = []
+        consumed = 0
+        for src, line in align(source, lines, open_end=prefix):
+            if src is None:
+                ids += [self.new_id, *self._content(layout, table, line)]
+                continue
+            consumed = src + 1
+            ids.append(self.anchor_0 + layout.first_anchor + used + src)
+            old = source[src]
+            if line == old:
+                continue
+            if line == _deeper(layout, old):
+                ids.append(self._id["<ind>"])
+            elif line == _shallower(layout, old):
+                ids.append(self._id["<ded>"])
+            else:
+                ids += self._content(layout, table, line) or [self._id["<blank>"]]
+        return ids, used + consumed if prefix else len(layout.lines)
+
+
+def _deeper(layout: _Layout, line: str) -> str | None:
+    if not line.startswith(layout.margin) or not line.strip(" \t"):
+        return None
+    return layout.margin + "    " + line[len(layout.margin) :]
+
+
+def _shallower(layout: _Layout, line: str) -> str | None:
+    if not line.startswith(layout.margin + "    "):
+        return None
+    return layout.margin + line[len(layout.margin) + 4 :]
+
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def _similarity(old: str, new: str, old_words: list[str], new_words: list[str]) -> float:
+    """Score a pair of lines for the alignment: 3 when equal, 2.5 when only the indent differs, else 0..2."""
+    if old == new:
+        return 3.0 if old.strip() else 1.0
+    if not old_words or not new_words:
+        return 0.0
+    if old_words == new_words:
+        return 2.5
+    rest = list(old_words)
+    common = 0
+    for word in new_words:
+        if word in rest:
+            rest.remove(word)
+            common += 1
+    share = 2 * common / (len(old_words) + len(new_words))
+    return 2 * share if share >= 0.3 else 0.0
+
+
+def align(
+    source: Sequence[str], target: Sequence[str], *, open_end: bool
+) -> list[tuple[int | None, str]]:
+    """Pair target lines with source lines, in order, so that the most text is kept.
+
+    Args:
+        source: source lines.
+        target: target lines.
+        open_end: whether the target is only the start of an answer, so that its end need not meet the source's.
+
+    Returns:
+        One `(source index or None, line)` for every target line.
+    """
+    head = 0
+    limit = min(len(source), len(target))
+    while head < limit and source[head] == target[head]:
+        head += 1
+    tail = 0
+    while not open_end and tail < limit - head and source[-1 - tail] == target[-1 - tail]:
+        tail += 1
+    src = source[head : len(source) - tail]
+    tgt = target[head : len(target) - tail]
+    pairs: list[tuple[int | None, str]] = [(k, target[k]) for k in range(head)]
+    if len(src) == len(tgt) and len(src) <= 1:
+        pairs += [(head + k, line) for k, line in enumerate(tgt)]
+    else:
+        pairs += [
+            (None if k is None else head + k, line) for k, line in _best_pairs(src, tgt, open_end)
+        ]
+    shift = len(source) - len(target)
+    pairs += [(k + shift, target[k]) for k in range(len(target) - tail, len(target))]
+    return pairs
+
+
+def _best_pairs(
+    src: Sequence[str], tgt: Sequence[str], open_end: bool
+) -> list[tuple[int | None, str]]:
+    rows, columns = len(src), len(tgt)
+    skip = 0.2 if open_end else 0.0  # what was kept so far rarely jumps far ahead in the source
+    src_words = [_WORD.findall(line) for line in src]
+    tgt_words = [_WORD.findall(line) for line in tgt]
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    pair = [[0.0] * columns for _ in range(rows)]
+    for i in range(rows - 1, -1, -1):
+        for j in range(columns - 1, -1, -1):
+            score = _similarity(src[i], tgt[j], src_words[i], tgt_words[j])
+            pair[i][j] = score
+            together = best[i + 1][j + 1] + score if score > 0 else -1.0
+            best[i][j] = max(together, best[i + 1][j] - skip, best[i][j + 1])
+    pairs: list[tuple[int | None, str]] = []
+    i = j = 0
+    while j < columns:
+        if i < rows and pair[i][j] > 0 and best[i][j] == best[i + 1][j + 1] + pair[i][j]:
+            pairs.append((i, tgt[j]))
+            i, j = i + 1, j + 1
+        elif i < rows and best[i][j] == best[i + 1][j] - skip:
+            i += 1
+        else:
+            pairs.append((None, tgt[j]))
+            j += 1
+    return pairs
+
+
+def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
+    """Return the bytes that each text token stands for (b"" for special tokens)."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    table = {chr(b): b for b in printable}
+    extra = 0
+    for b in range(256):
+        if b not in printable:
+            table[chr(256 + extra)] = b
+            extra += 1
+    return [
+        b"" if i < first else bytes(table[ch] for ch in tokenizer.id_to_token(i) or "")
+        for i in range(tokenizer.get_vocab_size())
+    ]
+
+
+@dataclass(slots=True)
+class StreamDecoder:
+    """Turns generated tokens into text as soon as the text is certain.
+
+    `feed` returns what became certain with a token; the concatenation of all of it and of `finish` is the rewrite
+    after the kept lines. A token that makes no sense where it stands (an anchor out of order) adds nothing.
+    """
+
+    codec: EditCodec
+    layout: _Layout
+    table: SlotTable
+    used: int
+    _open: str = field(default="none", init=False)  # none, anchor, line, moved
+    _utf8: Any = field(default=None, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def feed(self, token_id: int) -> str:
+        """Take one generated token; return the text that it makes certain ("" if none)."""
+        if self._ended:
+            return ""
+        codec = self.codec
+        name = codec.special_name(token_id)
+        if name is None:
+            return self._text(token_id)
+        if name[:2] == "<L":
+            number = token_id - codec.anchor_0 - self.layout.first_anchor
+            if number == len(self.layout.lines):
+                text = self._close()
+                self._ended = True
+                return text
+            if number < self.used or number > len(self.layout.lines):
+                return ""
+            text = self._close()
+            self.used = number + 1
+            self._open = "anchor"
+            return text
+        if name == "<new>":
+            return self._close() + self._begin()
+        if name == "<end>":
+            text = self._close()
+            self._ended = True
+            return text
+        if name in ("<ind>", "<ded>"):
+            if self._open != "anchor":
+                return ""
+            line = self.layout.lines[self.used - 1]
+            moved = _deeper(self.layout, line) if name == "<ind>" else _shallower(self.layout, line)
+            self._open = "none"
+            return (line if moved is None else moved) + "\n"
+        if name == "<blank>":
+            if self._open != "anchor":
+                return ""
+            self._open = "none"
+            return "\n"
+        if name == "<raw>":
+            return self._start(margin=False)
+        if name[:3] == "<in" and name[3:-1].isdigit():
+            return self._start() + self._flush() + "    " * int(name[3:-1])
+        text = self.table.text_of(name)
+        return "" if text is None else self._start() + self._flush() + text
+
+    def finish(self) -> str:
+        """Close the open line at a stop token, or when generation was cut: return only what is certain."""
+        if self._ended:
+            return ""
+        self._ended = True
+        return self._close()
+
+    def _start(self, *, margin: bool = True) -> str:
+        """Make sure that a line is open for content; return what opening it writes."""
+        if self._open == "line":
+            return ""
+        self._open = "line"
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        return self.layout.margin if margin else ""
+
+    def _begin(self) -> str:
+        self._open = "new"
+        return ""
+
+    def _flush(self) -> str:
+        return str(self._utf8.decode(b"", True)) if self._utf8 is not None else ""
+
+    def _text(self, token_id: int) -> str:
+        text = self._start()
+        return text + str(self._utf8.decode(self.codec.bytes_of(token_id)))
+
+    def _close(self) -> str:
+        state, self._open = self._open, "none"
+        if state == "anchor":
+            return self.layout.lines[self.used - 1] + "\n"
+        if state == "line":
+            return self._flush() + "\n"
+        return "\n" if state == "new" else ""

@@ -1,0 +1,167 @@
+"""Turn snippets into tokenised shards: many examples per snippet, written, encoded and packed as integers.
+
+A shard is one `.npz`: `tokens` (uint16, all examples end to end: prompt then target), `starts` (int64, one more than
+examples), `prompts` (uint16, prompt lengths), `tasks` (uint8, index into `tasks.SHARES`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import Counter
+from dataclasses import asdict
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+from midstream.engine.codec import EditCodec, EditRequest
+from tokenizers import Tokenizer
+
+from models.training.code import ATOM, BUILTINS
+from models.training.tasks import SHARES, Example, attempt, examples
+
+TASK_NAMES = list(SHARES)
+MAX_TOKENS = 480
+ATTEMPTS = 8
+PER_SNIPPET = 3
+
+_state: dict[str, object] = {}
+
+
+def name_pool(rows: list[dict[str, str]], size: int = 6_000) -> list[str]:
+    """Return the most frequent identifiers of some snippets, as new names for edits."""
+    import keyword
+
+    count: Counter[str] = Counter()
+    for row in rows:
+        count.update(set(ATOM.findall(row["text"])))
+    return [
+        name
+        for name, _ in count.most_common(size * 2)
+        if len(name) > 2 and len(name) <= 22 and not keyword.iskeyword(name) and name not in BUILTINS
+        and not name.startswith("__") and name == name.lower()
+    ][:size]
+
+
+def applicability(rows: list[dict[str, str]], names: list[str], tries: int = 700) -> dict[str, float]:
+    """Measure on what share of snippets each task works."""
+    import textwrap
+
+    rng = random.Random(1)
+    picked = rng.sample(rows, min(tries, len(rows)))
+    hits: Counter[str] = Counter()
+    for row in picked:
+        text = textwrap.dedent(row["text"])
+        for task in TASK_NAMES:
+            if attempt(task, text, names, rng) is not None:
+                hits[task] += 1
+    return {task: max(hits[task], 1) / len(picked) for task in TASK_NAMES}
+
+
+def weights_of(rates: dict[str, float]) -> list[float]:
+    """Return how often to try each task, so that the mix comes near `SHARES` (rare tasks capped)."""
+    return [min(SHARES[task] / rates[task], 400.0) for task in TASK_NAMES]
+
+
+def _setup(tokenizer: str, names: list[str], weights: list[float], seed: int) -> None:
+    _state["codec"] = EditCodec(Tokenizer.from_file(tokenizer))
+    _state["names"], _state["weights"], _state["seed"] = names, weights, seed
+
+
+def _choose(rng: random.Random, weights: list[float]) -> list[str]:
+    keyed = sorted(range(len(weights)), key=lambda k: rng.expovariate(1.0) / weights[k])
+    return [TASK_NAMES[k] for k in keyed[:ATTEMPTS]]
+
+
+def _encode_rows(job: tuple[int, list[dict[str, str]]]) -> tuple[bytes, bytes, bytes, bytes]:
+    number, rows = job
+    codec, names, weights = _state["codec"], _state["names"], _state["weights"]
+    assert isinstance(codec, EditCodec)
+    rng = random.Random(f"{_state['seed']}-{number}")
+    tokens: list[int] = []
+    lengths: list[int] = []
+    prompts: list[int] = []
+    tasks: list[int] = []
+    for row in rows:
+        made = examples(
+            row["text"], row["package"], names, rng, _choose(rng, weights), held_out=False, plain=False  # type: ignore[arg-type]
+        )
+        for example in made[:PER_SNIPPET]:
+            request = EditRequest(example.instruction, example.region, kept=example.kept)
+            prompt, target = codec.encode_target(request, example.target, shuffle=rng)
+            if len(prompt) + len(target) > MAX_TOKENS:
+                continue
+            tokens += prompt + target
+            lengths.append(len(prompt) + len(target))
+            prompts.append(len(prompt))
+            tasks.append(TASK_NAMES.index(example.task))
+    pack = (np.array(tokens, np.uint16), np.array(lengths, np.int64), np.array(prompts, np.uint16), np.array(tasks, np.uint8))
+    return tuple(part.tobytes() for part in pack)  # type: ignore[return-value]
+
+
+def write_shard(path: Path, parts: list[tuple[bytes, bytes, bytes, bytes]]) -> int:
+    """Join encoded parts into one shard; return how many examples it has."""
+    lengths = np.concatenate([np.frombuffer(p[1], np.int64) for p in parts])
+    np.savez(
+        path,
+        tokens=np.concatenate([np.frombuffer(p[0], np.uint16) for p in parts]),
+        starts=np.concatenate([[0], np.cumsum(lengths)]),
+        prompts=np.concatenate([np.frombuffer(p[2], np.uint16) for p in parts]),
+        tasks=np.concatenate([np.frombuffer(p[3], np.uint8) for p in parts]),
+    )
+    return len(lengths)
+
+
+def evaluation_set(rows: list[dict[str, str]], per_task: int, *, held_out: bool, seed: int) -> list[Example]:
+    """Make up to `per_task` plain examples of every task from snippets of up to 25 lines."""
+    rng = random.Random(seed)
+    names = name_pool(rows, 2_500)
+    rows = [row for row in rows if row["text"].count("\n") <= 25]
+    rng.shuffle(rows)
+    found: dict[str, list[Example]] = {task: [] for task in TASK_NAMES}
+    for row in rows:
+        missing = [task for task in TASK_NAMES if len(found[task]) < per_task]
+        if not missing:
+            break
+        chosen = rng.sample(missing, min(4, len(missing)))
+        for example in examples(row["text"], row["package"], names, rng, chosen, held_out=held_out, plain=True)[:2]:
+            found[example.task].append(example)
+    return [example for task in TASK_NAMES for example in found[task]]
+
+
+def main() -> None:
+    """Write training shards and the evaluation sets."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--data", type=Path, default=Path("models/training/data"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--passes", type=int, default=1, help="how often to go over all snippets, one shard each")
+    parser.add_argument("--first", type=int, default=0, help="number of the first shard")
+    parser.add_argument("--snippets", type=int, default=0, help="use only the first so many (0: all)")
+    arguments = parser.parse_args()
+    data: Path = arguments.data
+    rows = [json.loads(line) for line in (data / "train.jsonl").read_text().splitlines()]
+    held = [json.loads(line) for line in (data / "heldout.jsonl").read_text().splitlines()]
+    random.Random(0).shuffle(rows)
+    for name, held_out in (("eval_known", False), ("eval_new", True)):
+        chosen = evaluation_set(held, 60, held_out=held_out, seed=7 + held_out)
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(asdict(e)) + "\n" for e in chosen))
+    names = name_pool(rows)
+    rates = applicability(rows, names)
+    (data / "applicability.json").write_text(json.dumps(rates, indent=1))
+    if arguments.snippets:
+        begin = arguments.first * arguments.snippets % len(rows)
+        rows = (rows + rows)[begin : begin + arguments.snippets]
+    for number in range(arguments.first, arguments.first + arguments.passes):
+        started = time.time()
+        jobs = [(k, rows[k : k + 400]) for k in range(0, len(rows), 400)]
+        setup = (str(data / "tokenizer.json"), names, weights_of(rates), number)
+        with Pool(arguments.jobs, _setup, setup) as pool:
+            parts = list(pool.imap_unordered(_encode_rows, jobs))
+        count = write_shard(data / f"shard-{number}.npz", parts)
+        print(f"shard {number}: {count} examples in {time.time() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""The edit codec's laws: what is encoded comes back, in any pieces, for any text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.engine.codec import CodecLimits, EditCodec, EditRequest, RegionTooLong, align
+
+MODELS = Path(__file__).parents[2] / "models"
+FOLDER = next(path.parent for path in sorted(MODELS.glob("*/midstream.toml")) if "edit-codec" in path.read_text())
+
+REGION = '''    def load(self, path, encoding="utf-8"):
+        """Load the settings from disk."""
+        if not path:
+            return None
+        text = read_file_contents(path, encoding)
+        return self.parse_settings(text)
+'''
+
+
+@pytest.fixture(scope="module")
+def codec() -> EditCodec:
+    return EditCodec.load(FOLDER)
+
+
+def decode(codec: EditCodec, request: EditRequest, ids: list[int]) -> str:
+    decoder = codec.encode(request).decoder
+    return "".join(decoder.feed(token) for token in ids) + decoder.finish()
+
+
+def names(codec: EditCodec, ids: list[int]) -> str:
+    return " ".join(codec.special_name(i) or codec.bytes_of(i).decode() for i in ids)
+
+
+line = st.one_of(
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=30),
+    st.sampled_from(REGION.split("\n")),
+    st.sampled_from(["", " ", "    ", "\t", "\f", "        x = 1", "  odd()", "\ttab", "<L1>", "<i1> <new>", "é = 'ü'"]),
+)
+lines = st.lists(line, max_size=12).map(lambda rows: "".join(row + "\n" for row in rows))
+instruction = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        ["rename path to file_path", "replace `read_file_contents(path, encoding)` with `x`", 'say "Load the settings"']
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(instruction, lines, lines)
+def test_any_rewrite_comes_back_exactly(codec: EditCodec, words: str, region: str, target: str) -> None:
+    request = EditRequest(words, region)
+    prompt, ids = codec.encode_target(request, target)
+    assert prompt == codec.encode(request).prompt_ids
+    assert decode(codec, request, ids) == target
+
+
+@settings(max_examples=200, deadline=None)
+@given(instruction, lines, lines, lines)
+def test_kept_lines_and_the_rest_make_the_whole(
+    codec: EditCodec, words: str, region: str, kept: str, rest: str
+) -> None:
+    request = EditRequest(words, region, kept=kept)
+    prompt, ids = codec.encode_target(request, kept + rest)
+    assert prompt == codec.encode(request).prompt_ids
+    assert decode(codec, request, ids) == rest
+
+
+@settings(max_examples=100, deadline=None)
+@given(lines)
+def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
+    request = EditRequest("leave it as it is", region)
+    encoded = codec.encode(request)
+    assert encoded.draft_ids[-1] in encoded.stop_ids
+    assert decode(codec, request, encoded.draft_ids) == region
+
+
+@settings(max_examples=100, deadline=None)
+@given(lines, st.data())
+def test_the_decoder_takes_any_token_at_any_time(codec: EditCodec, region: str, data: st.DataObject) -> None:
+    tokens = st.integers(0, codec.vocab_size - 1) | st.integers(0, codec.first_text_id - 1)
+    decoder = codec.encode(EditRequest("rename path to x", region)).decoder
+    for token in data.draw(st.lists(tokens, max_size=30)):
+        assert isinstance(decoder.feed(token), str)
+    decoder.finish()
+
+
+def test_an_unchanged_line_costs_one_token_and_a_new_name_another(codec: EditCodec) -> None:
+    request = EditRequest("rename path to settings_path", REGION)
+    target = REGION.replace("path", "settings_path")
+    _, ids = codec.encode_target(request, target)
+    text = names(codec, ids)
+    assert text.startswith("<L1> ")
+    assert "<L2> <L3>" in text
+    assert "<L4> <L5>" in text
+    assert "settings" not in text
+
+
+def test_text_is_given_out_as_soon_as_it_is_certain(codec: EditCodec) -> None:
+    request = EditRequest("leave it", REGION)
+    encoded = codec.encode(request)
+    first = REGION.split("\n")[0] + "\n"
+    assert encoded.decoder.feed(encoded.draft_ids[0]) == ""
+    assert encoded.decoder.feed(encoded.draft_ids[1]) == first
+
+
+def test_an_interrupted_answer_gives_out_nothing_uncertain(codec: EditCodec) -> None:
+    encoded = codec.encode(EditRequest("leave it", REGION))
+    text = encoded.decoder.feed(encoded.draft_ids[0]) + encoded.decoder.feed(encoded.draft_ids[1])
+    assert text + encoded.decoder.finish() == REGION.split("\n")[0] + "\n"
+
+
+def test_deeper_and_shallower_lines_cost_two_tokens(codec: EditCodec) -> None:
+    region = "def f():\n    first_statement(1)\n    second_statement(2)\n"
+    deeper = "def f():\n    with lock:\n        first_statement(1)\n        second_statement(2)\n"
+    _, ids = codec.encode_target(EditRequest("wrap it in with lock", region), deeper)
+    assert names(codec, ids).endswith("<L2> <ind> <L3> <ind> <L4>")
+    request = EditRequest("unwrap", deeper)
+    _, ids = codec.encode_target(request, region)
+    assert names(codec, ids) == "<L1> <L3> <ded> <L4> <ded> <L5>"
+    assert decode(codec, request, ids) == region
+
+
+def test_special_tokens_in_source_stay_text(codec: EditCodec) -> None:
+    request = EditRequest("say <i1>", "x = '<i1> <end> <L2>'\n")
+    encoded = codec.encode(request)
+    prompt = names(codec, encoded.prompt_ids)
+    assert prompt.count("<L2>") == 1, prompt
+    assert "<end>" not in prompt.split(" ")
+
+
+def test_training_numbers_may_differ_but_mean_the_same(codec: EditCodec) -> None:
+    request = EditRequest("rename path to settings_path", REGION)
+    target = REGION.replace("path", "settings_path")
+    plain = codec.encode_target(request, target)
+    shuffled = [codec.encode_target(request, target, shuffle=Random(seed)) for seed in range(8)]
+    assert any(pair != plain for pair in shuffled)
+    assert {len(prompt) + len(ids) for prompt, ids in shuffled} == {len(plain[0]) + len(plain[1])}
+
+
+def test_too_many_lines_are_refused_with_numbers(codec: EditCodec) -> None:
+    limit = CodecLimits().lines
+    codec.encode(EditRequest("x", "pass\n" * limit))
+    with pytest.raises(RegionTooLong, match=rf"{limit + 1} lines.*{limit}"):
+        codec.encode(EditRequest("x", "pass\n" * (limit + 1)))
+
+
+def test_kept_must_begin_the_target(codec: EditCodec) -> None:
+    with pytest.raises(ValueError, match="prefix"):
+        codec.encode_target(EditRequest("x", "a\n", kept="b\n"), "a\n")
+
+
+def test_the_draft_goes_on_after_the_kept_lines(codec: EditCodec) -> None:
+    rows = REGION.splitlines(keepends=True)
+    kept = rows[0].replace("path", "where") + rows[1]
+    request = EditRequest("rename path to where", REGION, kept=kept)
+    assert decode(codec, request, codec.encode(request).draft_ids) == "".join(rows[2:])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(line, max_size=8), st.lists(line, max_size=8), st.booleans())
+def test_alignment_keeps_the_order_and_every_target_line(
+    source: list[str], target: list[str], open_end: bool
+) -> None:
+    pairs = align(source, target, open_end=open_end)
+    assert [text for _, text in pairs] == target
+    used = [number for number, _ in pairs if number is not None]
+    assert used == sorted(set(used))
+    assert all(0 <= number < len(source) for number in used)
