@@ -141,7 +141,8 @@ def trim_runs(picture: str) -> str:
     def trimmed(match: re.Match[str]) -> str:
         x, y, length, rest, before, text, after = match.groups()
         left, right = before.count(";") * CELL, after.count(";") * CELL
-        return f'x="{float(x) + left:g}"{y} textLength="{float(length) - left - right:g}"{rest}>{text}<'
+        start, width = float(x) + left, float(length) - left - right
+        return f'x="{start:g}"{y} textLength="{width:g}"{rest}>{text}<'
 
     return _RUN.sub(trimmed, picture)
 
