@@ -1,0 +1,69 @@
+"""The same weights in the three layouts of model folders: loaded as found, they write one text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from folders import write_folder
+from onnx import TensorProto
+from tiny import build, random_weights
+
+from midstream.engine.folder import ModelFolderError, read_folder
+from midstream.engine.model import OnnxModel
+from midstream.engine.types import GenerateRequest, Message
+
+REQUEST = GenerateRequest(
+    messages=(Message("user", "def area(width, height): ..."),), max_output_tokens=24
+)
+
+
+def text_of(path: Path) -> str:
+    generation = OnnxModel(read_folder(path), threads=1).start(REQUEST)
+    return "".join(piece.text for piece in generation)
+
+
+def rewrite(path: Path, graph: str, *, dialect: str, cache: int, external: bool) -> None:
+    """Put a GenAI folder's weights into another layout."""
+    shape = write_folder(path, prompt="chat")
+    (path / "genai_config.json").unlink()
+    (path / "model.onnx").unlink()
+    config = {"max_position_embeddings": shape.context, "eos_token_id": 1}
+    (path / "config.json").write_text(json.dumps(config))
+    target = path / graph
+    target.parent.mkdir(exist_ok=True)
+    onnx.save(
+        build(shape, random_weights(shape), 32, dialect, cache),
+        str(target),
+        save_as_external_data=external,
+        location=f"{target.name}_data",
+        size_threshold=1024,
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "dialect", "cache", "external"),
+    [
+        ("model.onnx", "positions", TensorProto.FLOAT, False),
+        ("decoder_model_merged.onnx", "positions", TensorProto.FLOAT, True),
+        ("onnx/model_q4.onnx", "mask", TensorProto.FLOAT, True),
+        ("onnx/model_q4f16.onnx", "positions", TensorProto.FLOAT16, False),
+    ],
+)
+def test_layouts_agree(
+    tmp_path: Path, graph: str, dialect: str, cache: int, external: bool
+) -> None:
+    write_folder(tmp_path / "genai", prompt="chat")
+    rewrite(tmp_path / "other", graph, dialect=dialect, cache=cache, external=external)
+    expected = text_of(tmp_path / "genai")
+    assert len(expected) > 10
+    assert text_of(tmp_path / "other") == expected
+
+
+def test_missing_external_data_is_named(tmp_path: Path) -> None:
+    rewrite(tmp_path, "onnx/model.onnx", dialect="mask", cache=TensorProto.FLOAT, external=True)
+    (tmp_path / "onnx" / "model.onnx_data").unlink()
+    with pytest.raises(ModelFolderError, match=r"model\.onnx_data"):
+        OnnxModel(read_folder(tmp_path))
