@@ -222,6 +222,17 @@ async def test_warm_up_delivers_no_text() -> None:
         assert (got, end.status if isinstance(end, Finished) else end) == ("", "completed")
 
 
+async def test_closing_in_the_middle_of_a_flood_is_quick() -> None:
+    limits = Limits(event_seconds=0)
+    async with connected(ReplayModel("word " * 100_000, rate=20_000), limits=limits) as client:
+        stream = await client.create(messages=[("user", "go")])
+        assert isinstance(await anext(aiter(stream)), Started)
+        await asyncio.sleep(0.05)
+        began = time.perf_counter()
+        await client.close()
+        assert time.perf_counter() - began < 0.5
+
+
 async def test_closing_the_client_ends_its_streams() -> None:
     async with connected(ReplayModel("word " * 1000, rate=100)) as client:
         running = await client.create(messages=[("user", "go")])

@@ -12,6 +12,7 @@ import pytest
 from scripted_endpoint import Faults, Scripted, expected
 
 from midstream.errors import UnavailableError
+from midstream.responses import client as client_module
 from midstream.responses import dialect as dialect_module
 from midstream.responses.client import Client
 from midstream.responses.dialect import Dialect
@@ -169,7 +170,10 @@ async def test_requests_that_were_never_acknowledged_are_sent_again() -> None:
     assert [text for text, _ in results] == [expected([("user", f"m{n}")]) for n in range(3)]
 
 
-async def test_a_server_that_never_acknowledges_is_given_up() -> None:
+async def test_a_server_that_never_acknowledges_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_module, "_BACKOFF_SECONDS", (0.0, 0.01, 0.02))
     scripted = Scripted(faults=Faults(lose_before_created=1.0))
     async with scripted.running() as url:
         client = Client(endpoint(url))
@@ -311,7 +315,7 @@ class HttpServer:
             for chunk in self.chunks:
                 writer.write(chunk)
                 await writer.drain()
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0)
             if not self.chunks:
                 await reader.read()
                 self.left.set()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import ssl
 import time
+from pathlib import Path
 
 import httpx
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from wire_support import TOKEN, peer, running
 
+from midstream.serving import running as running_module
+from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
+from midstream.serving.replay import ReplayModel
+from midstream.serving.running import serve
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -230,3 +238,60 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
         answers = json.dumps(client.seen[-1])
     assert "private" not in caplog.text
     assert "private" not in answers
+
+
+async def test_a_connection_that_asks_for_nothing_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running_module, "_REQUEST_SECONDS", 0.1)
+    async with running() as port, peer(port) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /v1/responses HTTP/1.1\r\n")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+        await client.create()
+        assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_many_connections_at_once_are_refused_or_served_and_none_is_lost() -> None:
+    async def ask(port: int) -> str:
+        try:
+            async with peer(port) as client:
+                await client.create()
+                return (await client.terminal())["type"]
+        except InvalidStatus as refused:
+            return str(refused.response.status_code)
+
+    async with running(limits=Limits(connections=40)) as port:
+        results = await asyncio.gather(*(ask(port) for _ in range(200)))
+        assert set(results) <= {"response.completed", "503"}
+        assert results.count("response.completed") >= 40
+        assert await ask(port) == "response.completed"
+
+
+async def test_tls_with_a_certificate_file(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("makes its certificate with openssl")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    made = await asyncio.create_subprocess_exec(
+        *command.split(), *subject, "-keyout", str(key), "-out", str(certificate),
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    assert await made.wait() == 0
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    app = create_app({"replay": ReplayModel("secret")}, token=TOKEN)
+    async with serve(app, certificate=str(certificate), key=str(key)) as server:
+        url = f"https://127.0.0.1:{server.port}/v1"
+        async with httpx.AsyncClient(base_url=url, headers=AUTH, verify=trusting) as http:
+            assert (await http.get("/models")).status_code == 200
+        async with connect(
+            url.replace("https", "wss") + "/responses",
+            additional_headers=AUTH,
+            ssl=trusting,
+            proxy=None,
+        ) as socket:
+            await socket.send('{"type":"response.create","input":"x"}')
+            assert '"response.created"' in str(await socket.recv())

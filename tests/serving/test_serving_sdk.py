@@ -4,13 +4,14 @@ events.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import openai
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, OpenAI
 from openai.types.responses import responses_server_event
 from wire_support import TOKEN, Peer, peer, running
 
@@ -283,3 +284,60 @@ async def test_sdk_lists_models() -> None:
             await client.models.retrieve("gpt")
         with pytest.raises(openai.AuthenticationError):
             await AsyncOpenAI(base_url=client.base_url, api_key="wrong").models.list()
+
+
+async def test_the_synchronous_sdk_works_too() -> None:
+    def ask(port: int) -> tuple[str, str]:
+        with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=TOKEN) as client:
+            plain = client.responses.create(model="replay", input="go").output_text
+            text = ""
+            with client.responses.connect() as connection:
+                connection.response.create(model="replay", input="go")
+                for event in connection:
+                    if event.type == "response.output_text.delta":
+                        text += event.delta
+                    if event.type == "response.completed":
+                        break
+        return plain, text
+
+    async with server() as port:
+        answers = await asyncio.to_thread(ask, port)
+    assert answers == ("alpha beta gamma", "alpha beta gamma")
+
+
+async def test_what_codex_needs() -> None:
+    """Its own headers, its extra fields, the warm-up with all tools, and done events to build
+    from.
+    """
+    function = {"type": "function", "name": "shell", "parameters": {}, "strict": False}
+    common = {
+        "model": "replay",
+        "stream": True,
+        "store": False,
+        "instructions": "be brief",
+        "tools": [function, TOOL],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "k",
+        "reasoning": {"effort": "medium", "summary": "auto"},
+        "client_metadata": {"session": "s"},
+        "text": {"verbosity": "low"},
+    }
+    headers = {"OpenAI-Beta": "responses_websockets=2026-02-06", "originator": "codex_cli_rs"}
+    async with server() as port, peer(port, headers=headers, compression="deflate") as client:
+        await client.send(type="response.create", input=[], generate=False, **common)
+        warm = (await client.until("response.completed"))["response"]["id"]
+        part = {"type": "input_text", "text": "go"}
+        message = {"type": "message", "role": "user", "content": [part]}
+        await client.send(
+            type="response.create", input=[message], previous_response_id=warm, **common
+        )
+        done = await client.until("response.output_item.done")
+        completed = await client.until("response.completed")
+        assert done["item"] == completed["response"]["output"][0]
+        assert completed["response"]["usage"]["total_tokens"] > 0
+        await client.send(type="response.processed", response_id=warm)
+        pong = await client.socket.ping()
+        await asyncio.wait_for(pong, 2)
+        assert "error" not in client.types

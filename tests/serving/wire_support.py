@@ -100,5 +100,7 @@ async def peer(port: int, token: str | None = TOKEN, **options: Any) -> AsyncIte
     headers |= options.pop("headers", {})
     url = f"ws://127.0.0.1:{port}/v1/responses"
     options.setdefault("compression", None)
+    # A paused reader would not see the answer to its close.
+    options.setdefault("max_queue", None)
     async with connect(url, additional_headers=headers, proxy=None, **options) as socket:
         yield Peer(socket)

@@ -31,7 +31,9 @@ from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 
 _TOKEN = "bench"
-_WORDS = 20_000
+_SHORT, _LONG = "20", "20000"
+"""Requests: the number of words of the answer."""
+
 _EVENT_RATES = (10_000.0, 20_000.0, 40_000.0)
 _CLAIMS = (
     "OpenAI's figures for its persistent connection against HTTP per turn: round trips -80 %, "
@@ -89,8 +91,7 @@ class Report:
 
 
 def _answer(request: GenerateRequest) -> str:
-    last = request.messages[-1].text
-    return "word " * (_WORDS if last == "long" else 20)
+    return "word " * int(request.messages[-1].text)
 
 
 def _server(pipe: Pipe, rate: float, event_seconds: float) -> None:
@@ -177,7 +178,7 @@ async def _finish(stream: Stream) -> None:
 
 async def _timed_turn(client: Client) -> tuple[float, float]:
     began = time.perf_counter()
-    stream = await client.create(messages=[("user", "short")])
+    stream = await client.create(messages=[("user", _SHORT)])
     await _until_text(stream)
     first = time.perf_counter()
     await _finish(stream)
@@ -227,12 +228,12 @@ async def _measure_stops(report: Report, rounds: int) -> None:
             stops: list[float] = []
             redirects: list[float] = []
             for _ in range(rounds):
-                stream = await client.create(messages=[("user", "long")])
+                stream = await client.create(messages=[("user", _LONG)])
                 await _until_text(stream)
                 await asyncio.sleep(0.02)
                 began = time.perf_counter()
                 await stream.interrupt()
-                following = await client.create(messages=[("user", "short")])
+                following = await client.create(messages=[("user", _SHORT)])
                 async for event in stream:
                     report.stale_events += isinstance(event, Delta)
                     if isinstance(event, Finished):
@@ -249,35 +250,37 @@ async def _measure_stops(report: Report, rounds: int) -> None:
                 report.redirect_dropping_ms = median(redirects)
 
 
-async def _stream_seconds(port: int, repetitions: int) -> float:
+async def _stream_seconds(port: int, words: str, repetitions: int) -> float:
     client = Client(_endpoint(port))
     taken: list[float] = []
     for _ in range(repetitions):
         began = time.perf_counter()
-        await _finish(await client.create(messages=[("user", "long")]))
+        await _finish(await client.create(messages=[("user", words)]))
         taken.append(time.perf_counter() - began)
     await client.close()
     return median(taken)
 
 
-async def _measure_rate(report: Report, repetitions: int) -> None:
-    request = GenerateRequest((Message("user", "long"),))
+async def _measure_rate(
+    report: Report, words: str, rates: Sequence[float], repetitions: int
+) -> None:
+    request = GenerateRequest((Message("user", words),))
     began = time.perf_counter()
     tokens = sum(piece.tokens for piece in ReplayModel(_answer).start(request))
     alone = time.perf_counter() - began
     # The worker joins what the loop has not fetched yet, so the rate that counts is found by
     # trying.
-    for rate in _EVENT_RATES:
+    for rate in rates:
         with _served(rate=rate, event_seconds=0) as port:
-            events = await _count_events(port, repetitions)
+            events = await _count_events(port, words, repetitions)
         report.events_per_second = max(report.events_per_second, events)
     with _served(rate=0) as port:
-        taken = await _stream_seconds(port, repetitions)
+        taken = await _stream_seconds(port, words, repetitions)
         report.joined_tokens_per_second = tokens / taken
         report.overhead_us_per_token = max(0.0, taken - alone) / tokens * 1e6
 
 
-async def _count_events(port: int, repetitions: int) -> float:
+async def _count_events(port: int, words: str, repetitions: int) -> float:
     """Text events per second as the socket delivers them."""
     from websockets.asyncio.client import connect
 
@@ -288,7 +291,7 @@ async def _count_events(port: int, repetitions: int) -> float:
         url, additional_headers=headers, compression=None, proxy=None, max_size=None
     ) as socket:
         for _ in range(repetitions):
-            await socket.send('{"type":"response.create","model":"","input":"long"}')
+            await socket.send(json.dumps({"type": "response.create", "input": words}))
             events, began = 0, time.perf_counter()
             while True:
                 frame = await socket.recv(decode=False)
@@ -309,7 +312,7 @@ async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
             client = Client(_endpoint(port))
             await client.connect()
             while time.perf_counter() < end:
-                stream = await client.create(messages=[("user", "short")])
+                stream = await client.create(messages=[("user", _SHORT)])
                 began = time.perf_counter()
                 await _until_text(stream)
                 waits.append((time.perf_counter() - began) * 1000)
@@ -373,7 +376,9 @@ def run(argv: Sequence[str]) -> int:
         steps: list[Awaitable[None]] = [
             _measure_turns(report, rounds, (0.0, options.rtt) if options.rtt > 0 else (0.0,)),
             _measure_stops(report, rounds),
-            _measure_rate(report, 2 if options.quick else 5),
+            _measure_rate(report, "2000", _EVENT_RATES[1:2], 1)
+            if options.quick
+            else _measure_rate(report, _LONG, _EVENT_RATES, 5),
             _measure_crowd(report, clients, 0.5 if options.quick else 5.0),
         ]
         for step in steps:

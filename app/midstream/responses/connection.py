@@ -6,7 +6,6 @@ Nothing is retried here and no response is known here; `midstream.responses.clie
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -123,12 +122,11 @@ class Connection:
             ) from error
 
     async def close(self) -> None:
-        """Close the socket; ``on_lost`` is not called for it."""
+        """Close the socket; nothing more is reported."""
         self.alive = False
-        self._reader.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reader
+        # The reader drains meanwhile: behind unread text the peer's answer would not be seen.
         await self._socket.close()
+        await self._reader
 
     async def _read(self) -> None:
         reason = "the server closed the connection"
@@ -141,16 +139,18 @@ class Connection:
                 except ValueError as error:
                     reason = f"the server sent a frame that is not valid ({error})"
                     break
-                self._on_event(self, event)
+                if self.alive:
+                    self._on_event(self, event)
         except ConnectionClosed as error:
             close = error.rcvd
             if close is not None and close.reason:
                 reason = f"the server closed the connection ({close.code}: {close.reason})"
             elif close is None:
                 reason = "the connection broke"
-        self.alive = False
-        self._on_lost(self, reason)
-        await self._socket.close()
+        if self.alive:
+            self.alive = False
+            self._on_lost(self, reason)
+            await self._socket.close()
 
 
 def _refusal(where: str, status: int) -> str:

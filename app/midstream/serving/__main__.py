@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -73,19 +73,31 @@ def _load(options: argparse.Namespace) -> TextModel:
     return load_model(options.model, provider=options.provider, threads=options.threads)
 
 
-def _say(message: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-    sys.stdout.buffer.flush()
+Say = Callable[[dict[str, Any]], None]
+"""Tells the parent something, in one line."""
 
 
-async def _serve(token: str, loading: Future[TextModel]) -> None:
+def _take_stdout() -> Say:
+    """Keep standard output for the parent; what libraries print goes to the log instead."""
+    parent = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def say(message: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            parent.write(msgspec.json.encode(message) + b"\n")
+            parent.flush()
+
+    return say
+
+
+async def _serve(token: str, loading: Future[TextModel], say: Say) -> None:
     # The server's modules are imported while the model loads.
     from midstream.serving.app import create_app
     from midstream.serving.running import serve
 
     model = await asyncio.wrap_future(loading)
     async with serve(create_app({model.name: model}, token=token)) as server:
-        _say(
+        say(
             {
                 "port": server.port,
                 "model": model.name,
@@ -109,6 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     _die_with_parent()
+    say = _take_stdout()
     token = _read_token(sys.stdin.fileno())
     threading.Thread(target=_watch_stdin, args=(sys.stdin.fileno(),), daemon=True).start()
     # Ctrl+C in the terminal is for the program on the screen.
@@ -119,13 +132,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
             loading = pool.submit(_load, options)
-            asyncio.run(_serve(token, loading))
+            asyncio.run(_serve(token, loading, say))
     except UserError as error:
-        _say({"error": {"code": error.code, "message": str(error)}})
+        say({"error": {"code": error.code, "message": str(error)}})
         return UnavailableError.exit_code
     except Exception as error:
         logging.getLogger("midstream.serving").exception("the server did not start")
-        _say({"error": {"code": "server_error", "message": f"{type(error).__name__}: {error}"}})
+        say({"error": {"code": "server_error", "message": f"{type(error).__name__}: {error}"}})
         return 1
     return 0
 

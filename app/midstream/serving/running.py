@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class RunningServer:
     finished: asyncio.Task[None]
 
 
+_REQUEST_SECONDS = 10.0
+"""How long a new connection may take to send its first request."""
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, which says when it listens and leaves signals to the program around it."""
 
@@ -38,6 +43,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.listening = asyncio.Event()
         self._leaving = asyncio.Event()
+        self._silent: dict[object, float] = {}
 
     def leave(self) -> None:
         """Stop serving."""
@@ -50,6 +56,21 @@ class _Server(uvicorn.Server):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await self._leaving.wait()
+            self._close_silent()
+
+    def _close_silent(self) -> None:
+        """Close connections that were opened and never asked for anything."""
+        now = time.monotonic()
+        silent: dict[object, float] = {
+            connection: self._silent.get(connection, now)
+            for connection in self.server_state.connections
+            # A connection that became a WebSocket is another kind of object, without a cycle.
+            if getattr(connection, "cycle", self) is None
+        }
+        self._silent = silent
+        for connection in self.server_state.connections:
+            if now - silent.get(connection, now) > _REQUEST_SECONDS:
+                connection.transport.close()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
