@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from folders import write_folder
 
-from midstream.engine.folder import Drafting, ModelFolderError, read_folder
+from midstream.engine.folder import Drafting, Limits, ModelFolderError, read_folder
 
 
 def edit_json(path: Path, **changes: Any) -> None:
@@ -32,6 +32,16 @@ def test_genai_layout(tmp_path: Path) -> None:
     assert folder.drafting == Drafting(2, 9)
     assert folder.facts["languages"] == "python,rust"
     assert len(folder.eos_ids) == 1
+
+
+def test_limits_and_drafting_come_from_the_card(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    assert read_folder(tmp_path).limits == Limits()
+    assert read_folder(tmp_path).drafting == Drafting()
+    card = "[drafting]\nenabled = false\n[limits]\nmax_prompt_tokens = 7\nmax_output_tokens = 8\n"
+    (tmp_path / "midstream.toml").write_text(card)
+    assert read_folder(tmp_path).limits == Limits(prompt=7, output=8)
+    assert read_folder(tmp_path).drafting is None
 
 
 def to_hub_layout(path: Path, graph: str) -> None:
@@ -92,6 +102,10 @@ def test_templates_are_found(tmp_path: Path) -> None:
         (lambda p: (p / "genai_config.json").write_text("[]"), "one JSON object"),
         (lambda p: edit_json(p / "genai_config.json", model={}), r"context may be \(model\.cont"),
         (lambda p: edit_json(p / "genai_config.json", model=7), 'a table "model"'),
+        (
+            lambda p: (p / "midstream.toml").write_text("[limits]\nmax_output_tokens = 'many'"),
+            "max_output_tokens should be",
+        ),
         (lambda p: (p / "midstream.toml").write_text("="), r"midstream\.toml cannot be read"),
         (lambda p: (p / "midstream.toml").write_text('prompt = "tea"'), 'prompt = "tea"'),
         (lambda p: (p / "midstream.toml").write_text("[drafting]\nfirst = 0"), "0 < first"),

@@ -50,6 +50,19 @@ class Drafting:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model should not be asked for, even where its context would hold it; None is no limit.
+
+    Attributes:
+        prompt: most tokens of a prompt.
+        output: most tokens of an answer.
+    """
+
+    prompt: int | None = None
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """What the files of a model folder say.
 
@@ -65,7 +78,8 @@ class ModelFolder:
         input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
         empty otherwise.
         shares_cache: whether past and present may be one buffer; None where no file says so.
-        drafting: draft lengths.
+        drafting: draft lengths; None where the model wants no drafts.
+        limits: limits below the context's.
         facts: strings for clients.
         chat_template: jinja2 text, None if the folder has none.
         special_tokens: bos_token, eos_token... as text, for the template.
@@ -82,7 +96,8 @@ class ModelFolder:
     input_names: Mapping[str, str] = field(default_factory=dict[str, str])
     output_names: Mapping[str, str] = field(default_factory=dict[str, str])
     shares_cache: bool | None = None
-    drafting: Drafting = Drafting()
+    drafting: Drafting | None = Drafting()
+    limits: Limits = Limits()
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -131,6 +146,7 @@ def read_folder(path: Path) -> ModelFolder:
         output_names=_table(decoder, "outputs", path / "genai_config.json"),
         shares_cache=shares if isinstance(shares, bool) else None,
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
+        limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
         facts=_facts(card, prompt, context),
         chat_template=template,
         special_tokens=_special_tokens(texts),
@@ -165,13 +181,25 @@ def _table(table: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _drafting(table: Mapping[str, Any], path: Path) -> Drafting:
+def _drafting(table: Mapping[str, Any], path: Path) -> Drafting | None:
+    if not table.get("enabled", True):
+        return None
     lengths = Drafting(**{key: table[key] for key in ("first", "most") if key in table})
     if not 0 < lengths.first <= lengths.most:
         raise ModelFolderError(
             f"{path / 'midstream.toml'}: in [drafting], 0 < first <= most must hold."
         )
     return lengths
+
+
+def _limits(table: Mapping[str, Any], path: Path) -> Limits:
+    limits: list[int | None] = []
+    for key in ("max_prompt_tokens", "max_output_tokens"):
+        value = table.get(key)
+        if value is not None and not (isinstance(value, int) and value > 0):
+            raise ModelFolderError(f"{path / 'midstream.toml'}: {key} should be a whole number.")
+        limits.append(value)
+    return Limits(*limits)
 
 
 def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tuple[str, Path]:

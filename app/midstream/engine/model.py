@@ -69,15 +69,15 @@ class OnnxModel:
         if self._closed:
             raise RuntimeError("the model is closed")
         plan = self.plan(request)
-        # An exact run may need one more row than it has tokens.
-        most = self.decoder.context_length - 1
-        room = most - len(plan.prompt_ids)
-        if room < 1:
+        # An exact run may need one more row than it has tokens, and an answer needs one.
+        room = self.decoder.context_length - 1 - len(plan.prompt_ids)
+        most = min(self.folder.limits.prompt or 2**31, self.decoder.context_length - 2)
+        if len(plan.prompt_ids) > most:
             raise PromptTooLongError(
                 f"The prompt has {len(plan.prompt_ids)} tokens and {self.name} reads at most "
-                f"{most - 1}; select a smaller part."
+                f"{most}; select a smaller part."
             )
-        wanted = request.max_output_tokens
+        asked = (room, request.max_output_tokens, self.folder.limits.output)
         generation = ModelGeneration(
             plan,
             self.decoder,
@@ -90,7 +90,7 @@ class OnnxModel:
                 min_p=request.min_p,
                 seed=request.seed,
             ),
-            limit=room if wanted is None else min(room, wanted),
+            limit=min(limit for limit in asked if limit is not None),
             generate=request.generate,
             drafting=self.drafting,
         )
