@@ -6,9 +6,10 @@
     plan = wafer.place(shape, wafer.hardware("wse3"), wafer.generation("cerebras-2025"))
     print(wafer.simulate("spark-like", context=32768).headline)
 
-Every number it gives is simulated, carries a band and says whether it rests on a specification, a calibration or an
-assumption.  ``MODEL.md`` in this folder is the page to read: model, equations, constants with sources, errors, limits.
-Importing this package loads no other part of Midstream, no NumPy and no ONNX Runtime.
+Every number it gives is simulated, carries a band and says whether it rests on a specification, a
+calibration or an assumption.  ``MODEL.md`` in this folder is the page to read: model, equations,
+constants with sources, errors, limits. Importing this package loads no other part of Midstream, no
+NumPy and no ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
         WaferError,
         WaferUsageError,
     )
-    from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
     from midstream.wafer.kernels import KernelGeneration, generation
+    from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
     from midstream.wafer.models import resolve
     from midstream.wafer.onnx_shape import workload_from_onnx
     from midstream.wafer.operators import Workload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from midstream.wafer import gpu as gpus
 from midstream.wafer.errors import WaferUsageError
@@ -70,7 +70,7 @@ def _contender(workload: Workload, options: Options, name: str) -> Contender:
     machine = hardware(name)
     if isinstance(machine, Gpu):
         return _gpu(workload, options, machine, name)
-    report = simulate(workload, Options(**{**_as_fields(options), "hardware": machine.name}))
+    report = simulate(workload, replace(options, hardware=machine.name))
     plan = report.plan
     return Contender(
         name,
@@ -81,10 +81,6 @@ def _contender(workload: Workload, options: Options, name: str) -> Contender:
         plan.hw.number("power_kw") * 1e3 * plan.wafers,
         (*report.notes, f"{report.occupancy:.1%} of stages busy"),
     )
-
-
-def _as_fields(options: Options) -> dict[str, object]:
-    return {name: getattr(options, name) for name in options.__dataclass_fields__}
 
 
 def _gpu(workload: Workload, options: Options, machine: Gpu, name: str) -> Contender:

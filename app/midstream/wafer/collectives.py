@@ -1,15 +1,17 @@
-"""L0 collectives: closed forms in cycles for chains and the two-level tree all-reduce on one mesh axis.
+"""L0 collectives: closed forms in cycles for chains and the two-level tree all-reduce on one mesh
+axis.
 
-The general form is that of the HPDC'24 reduce study (arXiv 2404.15888): ``T = max(C, E / N) + L + (2 T_R + 1) D``
-with contention C, energy E over N links, distance L and depth D.  On one axis with every PE contributing, the
-contention term is the streaming of the vector, L counts hops and D counts the PEs at which a partial sum leaves
-the fabric, is added and goes back.
+The general form is that of the HPDC'24 reduce study (arXiv 2404.15888): ``T = max(C, E / N) + L +
+(2 T_R + 1) D`` with contention C, energy E over N links, distance L and depth D.  On one axis with
+every PE contributing, the contention term is the streaming of the vector, L counts hops and D
+counts the PEs at which a partial sum leaves the fabric, is added and goes back.
 
-The two-level tree is the one of WaferLLM's ``comm_pe.csl`` (K = 2): groups of ``g`` PEs reduce towards their
-middle PE over two arms, the group roots reduce towards the middle group over two arms, and the final root
-multicasts both ways.  The three phases do not overlap, because each is a blocking vector instruction; at a root
-the two arms and the two multicast directions are served one after the other.  :mod:`midstream.wafer.mesh`
-executes the same program wavelet by wavelet and holds these forms to within 5 % (tests).
+The two-level tree is the one of WaferLLM's ``comm_pe.csl`` (K = 2): groups of ``g`` PEs reduce
+towards their middle PE over two arms, the group roots reduce towards the middle group over two
+arms, and the final root multicasts both ways.  The three phases do not overlap, because each is a
+blocking vector instruction; at a root the two arms and the two multicast directions are served one
+after the other.  :mod:`midstream.wafer.mesh` executes the same program wavelet by wavelet and holds
+these forms to within 5 % (tests).
 
 Software around a collective is not here; it is a fitted parameter (:mod:`midstream.wafer.kernels`).
 """
@@ -51,9 +53,9 @@ def hpdc(
 def group_size(length: int) -> int:
     """PEs per group of the two-level tree on an axis of ``length`` PEs.
 
-    The smallest divisor that is not below the square root, which is what WaferLLM's configurations use on every
-    published grid (420: 21, 540: 27, 660: 30); without such a divisor near the root, the root rounded up and a
-    shorter last group.
+    The smallest divisor that is not below the square root, which is what WaferLLM's configurations
+    use on every published grid (420: 21, 540: 27, 660: 30); without such a divisor near the root,
+    the root rounded up and a shorter last group.
     """
     root = math.ceil(math.sqrt(length))
     for size in range(root, 2 * root):
@@ -128,11 +130,12 @@ def _group(size: int, turn: int, wavelets: int) -> _Arms:
 
 
 def _arms(long: int, short: int, spacing: int, turn: int, wavelets: int, late: int = 0) -> _Arms:
-    """Cycles until a root has added two arms of ``long`` and ``short`` senders, the short one first.
+    """Cycles until a root has added two arms of ``long`` and ``short`` senders, the short one
+    first.
 
-    An arm of k senders delivers its first wavelet after ``k * (spacing + turn)`` cycles and one per cycle after that; the
-    root needs one pass of ``wavelets`` cycles per arm.  Arms that arrive together share the ramp until the inbox of
-    the arm that has to wait is full.
+    An arm of k senders delivers its first wavelet after ``k * (spacing + turn)`` cycles and one per
+    cycle after that; the root needs one pass of ``wavelets`` cycles per arm.  Arms that arrive
+    together share the ramp until the inbox of the arm that has to wait is full.
 
     Args:
         long: Senders of the longer arm.
@@ -140,7 +143,8 @@ def _arms(long: int, short: int, spacing: int, turn: int, wavelets: int, late: i
         spacing: Hops between neighbours of an arm.
         turn: Cycles of one router-PE-router turn.
         wavelets: Vector length.
-        late: Cycles by which the short arm arrives later (negative: earlier) than equal spacing would make it.
+        late: Cycles by which the short arm arrives later (negative: earlier) than equal spacing
+            would make it.
     """
     if long == 0:
         return _Arms(0, 0, 0)

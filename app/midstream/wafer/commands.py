@@ -1,7 +1,8 @@
-"""Commands: ``profile``, ``compare``, ``map`` and ``validate``, as ``midstream wafer ...`` or ``python -m midstream.wafer``.
+"""Commands: ``profile``, ``compare``, ``map`` and ``validate``, as ``midstream wafer ...`` or
+``python -m midstream.wafer``.
 
-Exit codes: 0 done, 1 the answer is no (does not fit, a gate failed), 2 bad usage, 3 a model or file is unavailable.
-``--json`` prints one object, errors included.
+Exit codes: 0 done, 1 the answer is no (does not fit, a gate failed), 2 bad usage, 3 a model or file
+is unavailable. ``--json`` prints one object, errors included.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from midstream.wafer.errors import DoesNotFitError, ModelUnavailableError, WaferError, WaferUsageError
+from midstream.wafer.errors import (
+    DoesNotFitError,
+    ModelUnavailableError,
+    WaferError,
+    WaferUsageError,
+)
 
 if TYPE_CHECKING:
     from midstream.wafer.report import Report
@@ -23,7 +29,9 @@ KERNELS_HELP = "waferllm-wse2, cerebras-2024-08, cerebras-2025 (default) or spec
 
 
 class _Parser(argparse.ArgumentParser):
-    """Usage errors become :class:`WaferUsageError`, so that ``--json`` and exit codes treat them alike."""
+    """Usage errors become :class:`WaferUsageError`, so that ``--json`` and exit codes treat them
+    alike.
+    """
 
     def error(self, message: str) -> NoReturn:
         raise WaferUsageError(f"{message}; see {self.prog} --help.")
@@ -31,16 +39,22 @@ class _Parser(argparse.ArgumentParser):
 
 def add_arguments(subparsers: argparse._SubParsersAction[Any]) -> None:  # pyright: ignore[reportPrivateUsage]
     """Add the four commands to a parser's sub-commands; each sets ``run`` to its function."""
-    profile = subparsers.add_parser("profile", help="simulate a model: rates, breakdown, energy, trace, map")
+    profile = subparsers.add_parser(
+        "profile", help="simulate a model: rates, breakdown, energy, trace, map"
+    )
     _model_arguments(profile)
-    profile.add_argument("--trace", metavar="FILE", type=Path, help="write a trace that opens in Perfetto")
+    profile.add_argument(
+        "--trace", metavar="FILE", type=Path, help="write a trace that opens in Perfetto"
+    )
     profile.add_argument("--tokens", type=int, default=8, help="passes in the trace (default 8)")
     profile.add_argument("--map", action="store_true", help="draw the wafer as well")
     profile.set_defaults(run=_profile)
 
     compare = subparsers.add_parser("compare", help="the same model on wafers and GPUs")
     _model_arguments(compare)
-    compare.add_argument("--on", default="", metavar="LIST", help="machines, for example wse3,h200x8,b200x8")
+    compare.add_argument(
+        "--on", default="", metavar="LIST", help="machines, for example wse3,h200x8,b200x8"
+    )
     compare.set_defaults(run=_compare)
 
     map_ = subparsers.add_parser("map", help="draw the placement of a model")
@@ -51,9 +65,15 @@ def add_arguments(subparsers: argparse._SubParsersAction[Any]) -> None:  # pyrig
     map_.add_argument("--colour", action="store_true", help="half blocks in 24-bit colour")
     map_.set_defaults(run=_map)
 
-    validate = subparsers.add_parser("validate", help="the frozen parameters against published rows")
-    validate.add_argument("--rows", metavar="FILE.csv", help="a table of rows (columns: see --columns)")
-    validate.add_argument("--columns", action="store_true", help="explain the columns of a table and stop")
+    validate = subparsers.add_parser(
+        "validate", help="the frozen parameters against published rows"
+    )
+    validate.add_argument(
+        "--rows", metavar="FILE.csv", help="a table of rows (columns: see --columns)"
+    )
+    validate.add_argument(
+        "--columns", action="store_true", help="explain the columns of a table and stop"
+    )
     validate.add_argument("--json", action="store_true", help="one JSON object on stdout")
     validate.set_defaults(run=_validate)
 
@@ -62,12 +82,18 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a preset, an ONNX file or a model folder")
     parser.add_argument("--hardware", default="wse3", help="wse2 or wse3 (default)")
     parser.add_argument("--kernels", default="cerebras-2025", help=KERNELS_HELP)
-    parser.add_argument("--wafers", default="auto", help="number of wafers (default: smallest that fits)")
+    parser.add_argument(
+        "--wafers", default="auto", help="number of wafers (default: smallest that fits)"
+    )
     parser.add_argument("--mode", default="layer-rect", help="layer-rect (default) or time-mux")
-    parser.add_argument("--context", default="4096", help="cached tokens (default 4096; 128k works)")
+    parser.add_argument(
+        "--context", default="4096", help="cached tokens (default 4096; 128k works)"
+    )
     parser.add_argument("--prompt", default="auto", help="prompt tokens (default: the context)")
     parser.add_argument("--batch", default="1", help="sequences (default 1)")
-    parser.add_argument("--spec", default="none", help="speculation: draft=4,alpha=0.8[,cost=0.1][,overlapped]")
+    parser.add_argument(
+        "--spec", default="none", help="speculation: draft=4,alpha=0.8[,cost=0.1][,overlapped]"
+    )
     parser.add_argument("--weight-bits", default="auto", help="16, 8 or 4 (default: the model's)")
     parser.add_argument("--kv-bits", default="16", help="16 (default) or 8")
     parser.add_argument("--clock-ghz", default="auto", help="clock (default: the hardware's)")
@@ -82,7 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        parser = _Parser(prog="midstream wafer", description="Wafer-scale simulation; every number is simulated.")
+        parser = _Parser(
+            prog="midstream wafer", description="Wafer-scale simulation; every number is simulated."
+        )
         subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
         add_arguments(subparsers)
         arguments = parser.parse_args(given)
@@ -166,12 +194,15 @@ def _write_trace(report: Report, target: Path, tokens: int) -> None:
 
     step = report.step
     passes = [
-        TracedPass(number * step.seconds * 1e6, step, 1, report.options.context) for number in range(tokens)
+        TracedPass(number * step.seconds * 1e6, step, 1, report.options.context)
+        for number in range(tokens)
     ]
     try:
         target.write_text(json.dumps(trace_events(report.plan, passes)), encoding="utf-8")
     except OSError as error:
-        raise ModelUnavailableError(f"The trace cannot be written to '{target}': {error.strerror}.") from error
+        raise ModelUnavailableError(
+            f"The trace cannot be written to '{target}': {error.strerror}."
+        ) from error
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -179,12 +210,20 @@ def _compare(arguments: argparse.Namespace) -> int:
     from midstream.wafer.models import resolve
     from midstream.wafer.text import comparison_text
 
-    names = [name.strip() for name in arguments.on.split(",") if name.strip()] or list(DEFAULT_MACHINES)
+    names = [name.strip() for name in arguments.on.split(",") if name.strip()] or list(
+        DEFAULT_MACHINES
+    )
     if not arguments.on:
         names[0] = arguments.hardware
     contenders = compare(resolve(arguments.model), _options(arguments), names)
     if arguments.json:
-        _print_json({"simulated": True, "model": arguments.model, "machines": [c.as_dict() for c in contenders]})
+        _print_json(
+            {
+                "simulated": True,
+                "model": arguments.model,
+                "machines": [c.as_dict() for c in contenders],
+            }
+        )
     else:
         print(comparison_text(arguments.model, contenders))
     return 0
@@ -211,16 +250,23 @@ def _map(arguments: argparse.Namespace) -> int:
     if arguments.view not in VIEWS:
         raise WaferUsageError(f"View '{arguments.view}' is unknown; use {', '.join(VIEWS)}.")
     if not 8 <= arguments.columns <= 762:
-        raise WaferUsageError(f"A map of {arguments.columns} columns cannot be drawn; use 8 to 762.")
+        raise WaferUsageError(
+            f"A map of {arguments.columns} columns cannot be drawn; use 8 to 762."
+        )
     wanted = range(plan.wafers) if arguments.wafer is None else [arguments.wafer]
     if arguments.wafer is not None and not 0 <= arguments.wafer < plan.wafers:
-        raise WaferUsageError(f"There is no wafer {arguments.wafer}; the plan has 0 to {plan.wafers - 1}.")
+        raise WaferUsageError(
+            f"There is no wafer {arguments.wafer}; the plan has 0 to {plan.wafers - 1}."
+        )
     if arguments.json:
         _print_json({"simulated": True, "wafers": plan.wafers, "items": _maps(report, arguments)})
         return 0
     for number in wanted:
         names = [item.name for item in plan.items if item.wafer == number]
-        print(f"wafer {number} of {plan.wafers}, {plan.hw.label}: {names[0]} to {names[-1]} (simulated placement)")
+        print(
+            f"wafer {number} of {plan.wafers}, {plan.hw.label}: {names[0]} to {names[-1]} "
+            "(simulated placement)"
+        )
         print(
             wafer_text(
                 plan,
@@ -249,5 +295,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     else:
         print(validation_text(result))
     if not result.checked:
-        raise WaferUsageError("No row of the table could be predicted; see midstream wafer validate --columns.")
+        raise WaferUsageError(
+            "No row of the table could be predicted; see midstream wafer validate --columns."
+        )
     return 0 if result.passed else 1

@@ -1,18 +1,25 @@
 """L0: the price of one operator on one rectangle of PEs, in cycles, split by cause.
 
-Notation: ``c(a, b) = ceil(a / b)``.  A weight matrix of k x n on a rectangle of w columns and h rows lies in tiles;
-reducing along y its k is split over the h rows and its n over the w columns, reducing along x the other way round.
+Notation: ``c(a, b) = ceil(a / b)``.  A weight matrix of k x n on a rectangle of w columns and h
+rows lies in tiles k' x n'; reducing along y its k is split over the h rows and its n over the w
+columns, reducing along x the other way round.
 
 Decode, one token:
-    local GEMV      ``k' * (issue + A * n')`` on a k' x n' tile: k' vector instructions of n' multiply-adds.
-    collective      two-level tree of ``c(n', 2)`` wavelets along the axis, plus the software around it.
-    attention       a GEMV against the key tile (all-reduce of scores), softmax (two scalar all-reduces and
-                    exp in scalar code), a GEMV against the value tile (all-reduce of the output).
-Prefill, S tokens:
-    MeshGEMM        ``P`` shift steps of ``max(k' n' (issue + A s'), shift) + overhead``, weights and activations moving two
-                    hops a step; the shift streams under the arithmetic.
 
-This module knows neither wafers in series nor host time; :mod:`midstream.wafer.estimate` adds those.
+* local GEMV: ``k' * (issue + A * n')``, k' vector instructions of n' multiply-adds;
+* collective: two-level tree of ``c(n', 2)`` wavelets along the axis, plus the software around it;
+* attention: a GEMV against the key tile (all-reduce of scores), softmax (two scalar all-reduces,
+  exp in scalar code), a GEMV against the value tile (all-reduce of the output).
+
+Prefill, S tokens, s' = c(S, P) per PE:
+
+* MeshGEMM: P shift steps of ``k' * n' * (issue + A * s') + shift`` per product; weights and
+  activations move two hops a step and stream under the arithmetic;
+* stationary weights: S GEMVs that share one long collective, cheaper than MeshGEMM when a chunk
+  leaves few tokens per PE (vendor generations take the cheaper of the two).
+
+This module knows neither wafers in series nor host time; :mod:`midstream.wafer.estimate` adds
+those.
 """
 
 from __future__ import annotations
@@ -30,7 +37,9 @@ HOST_OPERATOR_US = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A rectangle of PEs: ``width`` columns by ``height`` rows, its corner at column ``x``, row ``y``."""
+    """A rectangle of PEs: ``width`` columns by ``height`` rows, its corner at column ``x``, row
+    ``y``.
+    """
 
     width: int
     height: int
@@ -55,7 +64,8 @@ class Rectangle:
 class Cost:
     """Cycles by cause: arithmetic, hops, router-PE turns, streaming of vectors, software.
 
-    ``host_us`` is wall time off the wafer and never converted to cycles; ``depth`` counts router-PE turns.
+    ``host_us`` is wall time off the wafer and never converted to cycles; ``depth`` counts router-PE
+    turns.
     """
 
     compute: float = 0.0
@@ -83,7 +93,9 @@ class Cost:
         )
 
     def scaled(self, factor: float) -> Cost:
-        """The same work at another cost per cycle cause (a kernel generation's scale); host time is untouched."""
+        """The same work at another cost per cycle cause (a kernel generation's scale); host time
+        is untouched.
+        """
         return Cost(
             self.compute * factor,
             self.hops * factor,
@@ -119,9 +131,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What an operator's price depends on besides its rectangle."""
+    """What an operator's price depends on besides its rectangle.
+
+    ``mesh_gemm_only`` says that prefill runs MeshGEMM whatever it costs, as WaferLLM's kernels do;
+    otherwise the cheaper of MeshGEMM and stationary weights is taken.
+    """
 
     costs: KernelCosts
+    mesh_gemm_only: bool
     ramp: int
     values_per_wavelet: int
     io_bytes_per_us: float
@@ -205,19 +222,28 @@ def _decode_attention(
 def prefill_cost(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
 ) -> Cost:
-    """Price of one operator for a chunk of ``tokens`` prompt tokens that sees ``context`` tokens, before scale."""
-    k = machine.costs
-    side = max(1, round((rect.width * rect.height) ** 0.5))
-    rows = ceil_div(tokens, side)
-    if op.kind == "host":
-        moved = 2 * op.k * 2 * tokens
-        return Cost(
-            host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us
-        )
-    if op.kind == "folded":
-        return Cost()
+    """Price of one operator for a chunk of ``tokens`` prompt tokens that sees ``context`` tokens,
+    before scale.
+    """
+    if op.kind in ("host", "folded"):
+        return decode_cost(op, rect, machine, context, tokens)
     if op.kind == "head":  # only the last position needs logits
         return decode_cost(op, rect, machine, context)
+    moving = _moving_weights(op, rect, machine, tokens, context)
+    if machine.mesh_gemm_only:
+        return moving
+    return min(
+        moving, decode_cost(op, rect, machine, context, tokens), key=lambda cost: cost.cycles
+    )
+
+
+def _moving_weights(
+    op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
+) -> Cost:
+    """A chunk by MeshGEMM: activations and weights circulate."""
+    k = machine.costs
+    side = max(1, round(rect.pes**0.5))
+    rows = ceil_div(tokens, side)
     if op.kind == "attention":
         seen = ceil_div(min(context, op.window + tokens) if op.window else context, side)
         scores = _mesh_gemm(ceil_div(op.k, side) * seen, rows, side, 1, machine)
@@ -227,24 +253,23 @@ def prefill_cost(
         return scores + output + softmax + reduce + reduce
     if op.kind == "linear":
         visited = min(op.stored, op.copies * tokens) if op.stored > 1 else 1
-        per_expert = (
-            ceil_div(ceil_div(tokens * op.copies, visited), side) if op.stored > 1 else rows
-        )
+        share = ceil_div(ceil_div(tokens * op.copies, visited), side) if op.stored > 1 else rows
         tile = visited * ceil_div(op.k, side) * ceil_div(op.n, side)
-        return _mesh_gemm(tile, per_expert, side, op.products, machine)
+        return _mesh_gemm(tile, share, side, op.products, machine)
     vectors = op.vectors * ceil_div(op.k, side) * (k.issue + k.cycles_per_mac * rows)
     total = Cost(compute=vectors + rows * ceil_div(op.scalars, side) * k.scalar)
     if op.reduced:
-        total += _allreduce(
-            rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side)), side, machine
-        )
+        values = rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side))
+        total += _allreduce(values, side, machine)
     return total
 
 
 def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine) -> Cost:
-    """``side`` shift steps per product; ``tile`` vector instructions of length ``rows`` per step over all products.
+    """``side`` shift steps per product; ``tile`` vector instructions of length ``rows`` per step
+    over all products.
 
-    The moving tiles stream under the arithmetic; only what arithmetic does not cover is charged as streaming.
+    The moving tiles stream under the arithmetic; only what arithmetic does not cover is charged as
+    streaming.
     """
     k = machine.costs
     arithmetic = tile * (k.issue + k.cycles_per_mac * rows)

@@ -1,7 +1,7 @@
 """Drawings of a placement as text: who owns which PE, how full it is, and where a token is.
 
-:func:`cells` gives the picture as numbers for any screen; :func:`wafer_text` draws it with half blocks (in colour) or
-letters (without).
+:func:`cells` gives the picture as numbers for any screen; :func:`wafer_text` draws it with half
+blocks (in colour) or letters (without).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Cells:
     Attributes:
         owners: Rows of indices into ``items``; -1 where nothing is placed.
         items: The wafer's items.
-        values: For every item a number between 0 and 1: position of the layer, SRAM fill or cache fill.
+        values: For every item a number between 0 and 1: position of the layer, SRAM fill or cache
+            fill.
     """
 
     owners: list[list[int]]
@@ -38,7 +39,13 @@ class Cells:
 
 
 def cells(
-    plan: Plan, *, wafer: int = 0, columns: int = 64, rows: int = 64, view: View = "layers", context: int = 0
+    plan: Plan,
+    *,
+    wafer: int = 0,
+    columns: int = 64,
+    rows: int = 64,
+    view: View = "layers",
+    context: int = 0,
 ) -> Cells:
     """Sample one wafer of a plan on ``columns x rows`` cells.
 
@@ -102,7 +109,9 @@ def wafer_text(
     width, height = plan.hw.fabric(halo=plan.kernels.halo)
     lines = max(1, round(columns * height / width / 2))
     if colour:
-        picture = cells(plan, wafer=wafer, columns=columns, rows=2 * lines, view=view, context=context)
+        picture = cells(
+            plan, wafer=wafer, columns=columns, rows=2 * lines, view=view, context=context
+        )
         return "\n".join(
             _coloured(picture, picture.owners[2 * n], picture.owners[2 * n + 1], view, active)
             for n in range(lines)
@@ -137,8 +146,12 @@ def _coloured(
     return "".join(parts) + "\x1b[0m"
 
 
-def colour_of(picture: Cells, owner: int, view: View, active: int | None = None) -> tuple[int, int, int]:
-    """Colour of a cell: a cool-to-green ramp over layers, a dark-to-hot ramp over fill, one hot colour for activity."""
+def colour_of(
+    picture: Cells, owner: int, view: View, active: int | None = None
+) -> tuple[int, int, int]:
+    """Colour of a cell: a cool-to-green ramp over layers, a dark-to-hot ramp over fill, one hot
+    colour for activity.
+    """
     if owner < 0:
         return _IDLE
     item, value = picture.items[owner], picture.values[owner]
@@ -163,6 +176,10 @@ def _blend(a: tuple[int, int, int], b: tuple[int, int, int], share: float) -> tu
 def legend(plan: Plan, view: View = "layers") -> str:
     """One line that explains the letters."""
     if view == "layers":
-        return "digits and letters: layers in order (repeating after 62); ~ embedding; ^ output head; · unused PEs"
+        return (
+            "digits and letters: layers in order (repeating after 62); ~ embedding; ^ output head; "
+            "· unused PEs"
+        )
     what = "SRAM fill" if view == "fill" else "cache fill"
-    return f"{what} of {plan.hw.count('sram_bytes') // 1024} KB per PE, from '{_SHADES[0]}' (empty) to '{_SHADES[-1]}' (full)"
+    room = plan.hw.count("sram_bytes") // 1024
+    return f"{what} of {room} KB per PE, from '{_SHADES[0]}' (empty) to '{_SHADES[-1]}' (full)"

@@ -1,7 +1,8 @@
 """Errors of the wafer simulator: one sentence that names the thing and the way out.
 
-The package is usable on its own, so it has its own small hierarchy instead of the application's.  ``exit_code``
-follows the command line's convention: 1 the answer is no, 2 bad usage, 3 a model or file is unavailable.
+The package is usable on its own, so it has its own small hierarchy instead of the application's.
+``exit_code`` follows the command line's convention: 1 the answer is no, 2 bad usage, 3 a model or
+file is unavailable.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class DoesNotFitError(WaferError):
 
     Attributes:
         reason: Which limit was broken (memory, colours, context).
-        smallest_wafers: The smallest number of wafers that would hold it, or None when no number does.
+        smallest_wafers: The smallest number of wafers that would hold it, or None when no number
+            does.
     """
 
     code = "does_not_fit"

@@ -1,9 +1,10 @@
-"""L0 estimates: decode, prefill and end-to-end time of a placed model, in cycles, with a band in seconds.
+"""L0 estimates: decode, prefill and end-to-end time of a placed model, in cycles, with a band in
+seconds.
 
-A decode step walks the layers in order (one rectangle works, the others wait), then the output head.  On the wafer it
-takes ``scale * sum(operator cycles)`` plus one hand-off per layer; off the wafer come the links between wafers and the
-generation's fixed time.  Everything here is closed form; overlap, batching and speculation are in
-:mod:`midstream.wafer.pipeline`.
+A decode step walks the layers in order (one rectangle works, the others wait), then the output
+head.  On the wafer it takes ``scale * sum(operator cycles)`` plus one hand-off per layer; off the
+wafer come the links between wafers and the generation's fixed time.  Everything here is closed
+form; overlap, batching and speculation are in :mod:`midstream.wafer.pipeline`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from midstream.wafer.cost import Cost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
-from midstream.wafer.machines import Wafer
 from midstream.wafer.kernels import KernelGeneration, costs
+from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, workload_of
 from midstream.wafer.parameters import Parameters
 from midstream.wafer.placement import Plan
@@ -26,7 +27,9 @@ CHUNK_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """One operator of one layer kind (None: the output head) on one size of rectangle, before the scale."""
+    """One operator of one layer kind (None: the output head) on one size of rectangle, before the
+    scale.
+    """
 
     kind: int | None
     operator: Operator
@@ -66,6 +69,7 @@ def machine(hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None 
     """Cost constants of a generation on a wafer, ready for pricing."""
     return Machine(
         costs(kernels, hw, parameters),
+        kernels.benchmark_shape,
         hw.count("ramp_cycles"),
         hw.fp16_per_wavelet,
         hw.number("io_gb_s") * 1e3,
@@ -84,7 +88,8 @@ def benchmark_step(
     prompt: int = 0,
     parameters: Parameters | None = None,
 ) -> Step:
-    """The layer benchmark of WaferLLM: every layer on one grid, no embedding, head, hand-off or host.
+    """The layer benchmark of WaferLLM: every layer on one grid, no embedding, head, hand-off or
+    host.
 
     Args:
         shape: The model; keys and values are widened to the query width, as those kernels do.
@@ -137,10 +142,11 @@ def _plan_step(
     handoff = 0.0
     for (kind, rect), count in plan.groups.items():
         for op in plan.workload.operators(kind):
+            seen = context if op.kind == "attention" else 1  # only attention depends on it
             if prompt:
-                cost = prefill_cost(op, rect, m, prompt, context)
+                cost = prefill_cost(op, rect, m, prompt, seen)
             else:
-                cost = decode_cost(op, rect, m, context, batch)
+                cost = decode_cost(op, rect, m, seen, batch)
             rows.append(OperatorCost(kind, op, cost, count, rect))
         if plan.mode == "layer-rect":
             tokens = prompt or batch
@@ -177,7 +183,9 @@ def _step(
 
 
 def chunk_tokens(plan: Plan, prompt: int) -> int:
-    """Prompt tokens that travel together in prefill: :data:`CHUNK_ROWS` per PE row of a layer; all in ``time-mux`` mode."""
+    """Prompt tokens that travel together in prefill: :data:`CHUNK_ROWS` per PE row of a layer; all
+    in ``time-mux`` mode.
+    """
     if plan.mode == "time-mux":
         return prompt
     side = round(plan.layer_items[0].rect.pes ** 0.5)
@@ -187,8 +195,8 @@ def chunk_tokens(plan: Plan, prompt: int) -> int:
 def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = None) -> float:
     """Time until the first token of a prompt: chunks follow each other through the layer pipeline.
 
-    ``stages + chunks - 1`` slots of the slowest stage, each chunk seeing the prompt so far; in ``time-mux`` mode one
-    chunk holds the whole prompt.
+    ``stages + chunks - 1`` slots of the slowest stage, each chunk seeing the prompt so far; in
+    ``time-mux`` mode one chunk holds the whole prompt.
     """
     if plan.mode == "time-mux":
         return prefill_pass(plan, tokens=prompt, context=prompt, parameters=parameters).seconds

@@ -1,12 +1,14 @@
 """Fits the parameters on the calibration rows and writes ``data/parameters.json``.
 
-Run ``python -m midstream.wafer.fit`` to reproduce the committed file.  Only ``data/calibration.csv`` is read: the rows that the
-design fixed for calibration.  Each stage minimises the sum of squared log errors of its own rows:
+Run ``python -m midstream.wafer.fit`` to reproduce the committed file.  Only
+``data/calibration.csv`` is read: the rows that the design fixed for calibration.  Each stage
+minimises the sum of squared log errors of its own rows:
 
 1. three cycle constants on the five WaferLLM rows (3 prefill, 2 decode);
 2. one scale on the Aug-2024 row of Llama-3.1-8B;
 3. one scale and one time per token on the three catalogue rows of 2025;
-4. four GPU constants on the four A100 rows, the all-reduce bounded below by :data:`ALLREDUCE_FLOOR_US`.
+4. four GPU constants on the four A100 rows, the all-reduce bounded below by
+:data:`ALLREDUCE_FLOOR_US`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from midstream.wafer.rows import Row, read_rows
 
 CALIBRATION = "data/calibration.csv"
 ALLREDUCE_FLOOR_US = 5.0
-"""Two launches and an NVLink round trip cannot be faster; keeps an under-determined fit physical (assumed)."""
+"""Two launches and an NVLink round trip cannot be faster; keeps an under-determined fit physical
+(assumed).
+"""
 
 _START = Parameters(4.0, 400.0, 500.0, 1.0, 0.5, 100.0, 0.8, 60.0, 10.0, 40.0)
 
@@ -72,7 +76,7 @@ def minimise(
 ) -> list[float]:
     """Nelder-Mead simplex search; deterministic, enough for at most four smooth parameters."""
     size = len(start)
-    simplex = [list(start)]
+    simplex: list[list[float]] = [list(start)]
     for axis in range(size):
         point = list(start)
         point[axis] *= 1.15
@@ -82,31 +86,37 @@ def minimise(
         order = sorted(range(size + 1), key=values.__getitem__)
         simplex = [simplex[i] for i in order]
         values = [values[i] for i in order]
-        centre = [sum(p[axis] for p in simplex[:-1]) / size for axis in range(size)]
-
-        def along(factor: float, centre: list[float] = centre) -> tuple[list[float], float]:
-            point = [c + factor * (w - c) for c, w in zip(centre, simplex[-1], strict=True)]
-            return point, objective(point)
-
-        candidate = along(-1.0)
-        if candidate[1] < values[0]:
-            candidate = min(candidate, along(-2.0), key=lambda item: item[1])
-        elif candidate[1] >= values[-2]:
-            candidate = along(0.5)
-        if candidate[1] < values[-1]:
-            simplex[-1], values[-1] = candidate
+        worst = simplex[-1]
+        centre = [sum(point[axis] for point in simplex[:-1]) / size for axis in range(size)]
+        candidate = _between(centre, worst, -1.0)
+        value = objective(candidate)
+        if value < values[0]:
+            further = _between(centre, worst, -2.0)
+            candidate, value = min(
+                (candidate, value), (further, objective(further)), key=lambda pair: pair[1]
+            )
+        elif value >= values[-2]:
+            candidate = _between(centre, worst, 0.5)
+            value = objective(candidate)
+        if value < values[-1]:
+            simplex[-1], values[-1] = candidate, value
             continue
-        best = simplex[0]
-        simplex = [[(b + p) / 2 for b, p in zip(best, point, strict=True)] for point in simplex]
+        simplex = [_between(simplex[0], point, 0.5) for point in simplex]
         values = [objective(point) for point in simplex]
     return simplex[min(range(size + 1), key=values.__getitem__)]
+
+
+def _between(origin: Sequence[float], target: Sequence[float], share: float) -> list[float]:
+    """``origin + share * (target - origin)``."""
+    return [o + share * (t - o) for o, t in zip(origin, target, strict=True)]
 
 
 def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
     """Fit all stages in order.
 
     Returns:
-        The parameters, and one record per row with its stage, published and fitted value and residual.
+        The parameters, and one record per row with its stage, published and fitted value and
+        residual.
     """
     parameters = _START
     residuals: list[dict[str, object]] = []

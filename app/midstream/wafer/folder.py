@@ -1,7 +1,8 @@
-"""Models from a folder: the ONNX graph that ``genai_config.json`` names, any ONNX graph, or ``config.json`` alone.
+"""Models from a folder: the ONNX graph that ``genai_config.json`` names, any ONNX graph, or
+``config.json`` alone.
 
-A graph says more than a configuration (fusions, precisions, operators nobody priced), so it is preferred; a Hugging
-Face folder without one is described by the fields of its ``config.json``.
+A graph says more than a configuration (fusions, precisions, operators nobody priced), so it is
+preferred; a Hugging Face folder without one is described by the fields of its ``config.json``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Json = dict[str, Any]
 
 
 def onnx_file_of(folder: Path) -> Path | None:
-    """The decoder graph in a folder: what ``genai_config.json`` names, ``model.onnx``, or the only ``.onnx`` file."""
+    """The decoder graph in a folder: what ``genai_config.json`` names, ``model.onnx``, or the only
+    ``.onnx`` file.
+    """
     genai = folder / "genai_config.json"
     if genai.is_file():
         decoder = cast("Json", _read(genai).get("model", {})).get("decoder", {})
@@ -34,7 +37,8 @@ def onnx_file_of(folder: Path) -> Path | None:
 
 
 def workload_from_folder(folder: Path) -> Workload:
-    """The operators of the model in a folder: from its graph when there is one, else from its configuration.
+    """The operators of the model in a folder: from its graph when there is one, else from its
+    configuration.
 
     Raises:
         ModelUnavailableError: The folder holds neither a usable configuration nor an ONNX graph.

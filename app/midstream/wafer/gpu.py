@@ -1,12 +1,13 @@
 """GPU baselines by the same discipline: a closed form with few fitted constants, and a band.
 
-Batch-1 decode on tensor-parallel GPUs reads the weights a token touches and the cache once, and pays per layer for
-kernel launches and two all-reduces:
+Batch-1 decode on tensor-parallel GPUs reads the weights a token touches and the cache once, and
+pays per layer for kernel launches and two all-reduces:
 
     ``t = bytes / (n * BW * e) + layers * t_layer + 2 * layers * t_allreduce``
 
-The constants are fitted on A100 rows of one engine (SGLang); on other GPUs the bandwidth changes and the latencies stay, which
-is an assumption and is marked so.  Prefill is compute bound at an assumed utilisation.
+The constants are fitted on A100 rows of one engine (SGLang); on other GPUs the bandwidth changes
+and the latencies stay, which is an assumption and is marked so.  Prefill is compute bound at an
+assumed utilisation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ FITTED_GPU = "a100"
 
 @dataclass(frozen=True, slots=True)
 class GpuEstimate:
-    """Simulated GPU time per token (decode) or per prompt (prefill), with its parts in microseconds."""
+    """Simulated GPU time per token (decode) or per prompt (prefill), with its parts in
+    microseconds.
+    """
 
     seconds: float
     breakdown_us: dict[str, float]
@@ -94,7 +97,8 @@ def prefill(
 
 
 def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = None) -> float:
-    """One fp16 matrix-vector product, in microseconds: bytes over bandwidth, a launch, one all-reduce.
+    """One fp16 matrix-vector product, in microseconds: bytes over bandwidth, a launch, one
+    all-reduce.
 
     A launch is taken as a tenth of a layer's launches, which are about ten kernels.
     """

@@ -1,8 +1,8 @@
 """Kernel generations: named sets of cost constants with their provenance.
 
-A generation answers "whose software runs on the wafer?".  The academic kernels (WaferLLM) are known down to the
-source line; the vendor's are known only by their published rates, so their generations are scale factors with a
-band.  ``spec-limit`` has no software at all: a bound, not a prediction.
+A generation answers "whose software runs on the wafer?".  The academic kernels (WaferLLM) are known
+down to the source line; the vendor's are known only by their published rates, so their generations
+are scale factors with a band.  ``spec-limit`` has no software at all: a bound, not a prediction.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from midstream.wafer.parameters import Parameters, frozen
 from midstream.wafer.quantity import Mark
 
 SCALAR_CYCLES = 10
-"""Cycles per scalar element of softmax and activation (assumed: exp by a short polynomial, one divide)."""
+"""Cycles per scalar element of softmax and activation (assumed: exp by a short polynomial, one
+divide).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCosts:
-    """Cost constants in cycles; ``scale`` multiplies every on-wafer cycle, ``fixed_us`` is added per step."""
+    """Cost constants in cycles; ``scale`` multiplies every on-wafer cycle, ``fixed_us`` is added
+    per step.
+    """
 
     cycles_per_mac: float
     issue: float
@@ -45,8 +49,8 @@ class KernelGeneration:
         reserve_bytes: SRAM per PE kept for code, stacks and buffers.
         reserve_source: Why that much.
         halo: Whether programs leave the SDK's memcpy halo free.
-        benchmark_shape: Whether a given grid means WaferLLM's layer benchmark (full-width keys and values, no
-            embedding, head or hand-off).
+        benchmark_shape: Whether a given grid means WaferLLM's layer benchmark (full-width keys and
+            values, no embedding, head or hand-off).
     """
 
     name: str
@@ -61,7 +65,8 @@ class KernelGeneration:
 
 _PRODUCTION_RESERVE = (
     4 * 1024,
-    "derived: 'about 20 B parameters at 16 bit fit one wafer' (launch blog) leaves at most 4.3 KB of 48 per PE",
+    "derived: 'about 20 B parameters at 16 bit fit one wafer' (launch blog) leaves at most 4.3 KB "
+    "of 48 per PE",
 )
 
 GENERATIONS: dict[str, KernelGeneration] = {
@@ -79,14 +84,16 @@ GENERATIONS: dict[str, KernelGeneration] = {
         ),
         KernelGeneration(
             "cerebras-2024-08",
-            "vendor's launch stack, before speculation: WaferLLM's constants times one scale set on the 8B row",
+            "vendor's launch stack, before speculation: WaferLLM's constants times one scale set on "
+            "the 8B row",
             "calibrated",
             1.2,
             *_PRODUCTION_RESERVE,
         ),
         KernelGeneration(
             "cerebras-2025",
-            "vendor's rewritten kernels: one scale and one time per token set on three catalogue rows; precision, "
+            "vendor's rewritten kernels: one scale and one time per token set on three catalogue "
+            "rows; precision, "
             "wafer count, load and speculation are undisclosed, so results are bands",
             "assumed",
             2.0**0.5,
@@ -136,7 +143,9 @@ def generation(name: str) -> KernelGeneration:
 def costs(
     kernels: KernelGeneration, hw: Wafer, parameters: Parameters | None = None
 ) -> KernelCosts:
-    """The cost constants of a generation on a wafer, from the frozen parameters unless others are given."""
+    """The cost constants of a generation on a wafer, from the frozen parameters unless others are
+    given.
+    """
     return _costs(
         kernels.name, hw.cycles_per_mac, 1.0 / hw.number("simd_fp16"), parameters or frozen()
     )

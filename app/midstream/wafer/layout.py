@@ -1,13 +1,16 @@
 """Rectangles on a wafer: an order-keeping treemap of weighted items, and nothing else.
 
-Items keep their order (a layer's neighbour is the next layer), every row of rectangles is as wide as the wafer, and
-areas are proportional to weights up to rounding to whole PEs.
+Items keep their order (a layer's neighbour is the next layer), every row of rectangles is as wide
+as the wafer, and areas are proportional to weights up to rounding to whole PEs.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
 
 from midstream.wafer.cost import Rectangle
 
@@ -15,8 +18,9 @@ from midstream.wafer.cost import Rectangle
 def treemap(weights: Sequence[float], width: int, height: int) -> list[Rectangle]:
     """Cut ``width x height`` PEs into one rectangle per weight, in order, as square as rows allow.
 
-    Rows run boustrophedon (left to right, then right to left), so consecutive items always touch.  The rows are the
-    ones that minimise the sum of squared log aspect ratios (dynamic programme over contiguous rows).
+    Rows run boustrophedon (left to right, then right to left), so consecutive items always touch.
+    The rows are the ones that minimise the sum of squared log aspect ratios (dynamic programme over
+    contiguous rows).
 
     Returns:
         One rectangle per weight; empty when an item would get no PE.
@@ -76,29 +80,31 @@ def _best_rows(weights: Sequence[float], width: int, height: int) -> list[Sequen
     return rows[::-1]
 
 
-def partition(sizes: Sequence[float], parts: int) -> list[list[int]]:
-    """Cut a sequence into at most ``parts`` contiguous parts with the smallest possible largest part.
+@cache
+def partition(sizes: tuple[float, ...], parts: int) -> tuple[range, ...]:
+    """Cut a sequence into at most ``parts`` contiguous parts with the smallest possible largest
+    part.
 
     Returns:
         Indices per part; trailing parts may be missing when there are fewer items than parts.
     """
-    low, high = max(sizes), sum(sizes)
-    for _ in range(60):
+    sums = [0.0, *accumulate(sizes)]
+    low, high = max(sizes), sums[-1]
+    while high - low > 1e-7 * high:
         limit = (low + high) / 2
-        if len(_greedy(sizes, limit)) <= parts:
+        if len(_greedy(sums, limit)) <= parts:
             high = limit
         else:
             low = limit
-    return _greedy(sizes, high * (1 + 1e-9))
+    return tuple(_greedy(sums, high * (1 + 1e-9)))
 
 
-def _greedy(sizes: Sequence[float], limit: float) -> list[list[int]]:
-    parts: list[list[int]] = [[]]
-    filled = 0.0
-    for index, size in enumerate(sizes):
-        if parts[-1] and filled + size > limit:
-            parts.append([])
-            filled = 0.0
-        parts[-1].append(index)
-        filled += size
+def _greedy(sums: list[float], limit: float) -> list[range]:
+    """Fill part after part up to ``limit``; ``sums`` are running totals starting with 0."""
+    parts: list[range] = []
+    start, last = 0, len(sums) - 1
+    while start < last:
+        stop = max(start + 1, bisect_right(sums, sums[start] + limit, start) - 1)
+        parts.append(range(start, stop))
+        start = stop
     return parts

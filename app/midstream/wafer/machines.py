@@ -1,7 +1,7 @@
 """Hardware descriptions: wafers and GPUs as data, one source and trust mark per number.
 
-The numbers live in ``data/hardware.toml``; this module only loads, names and counts them.  It knows nothing about
-models or cost.
+The numbers live in ``data/hardware.toml``; this module only loads, names and counts them.  It knows
+nothing about models or cost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Wafer(Hardware):
     """One wafer-scale engine."""
 
     def fabric(self, *, halo: bool) -> tuple[int, int]:
-        """PE columns and rows a program can use, with or without the SDK's memcpy halo left free."""
+        """PE columns and rows a program can use, with or without the SDK's memcpy halo left
+        free.
+        """
         width, height = self.count("fabric_width"), self.count("fabric_height")
         if halo:
             return width - self.count("halo_columns"), height - self.count("halo_rows")
@@ -70,10 +72,11 @@ class Wafer(Hardware):
 
     @property
     def cycles_per_mac(self) -> float:
-        """Cycles per fp16 multiply-add when operands stream from SRAM at 32 bits per read port and cycle.
+        """Cycles per fp16 multiply-add when operands stream from SRAM at 32 bits per read port and
+        cycle.
 
-        The kernels fitted here sustain 2 MAC/cycle, half the 4-wide WSE-2 peak; three independent published
-        tables agree on it (MODEL.md, "What the data identify").
+        The kernels fitted here sustain 2 MAC/cycle, half the 4-wide WSE-2 peak; three independent
+        published tables agree on it (MODEL.md, "What the data identify").
         """
         return 1.0 / self.number("sram_read_words")
 

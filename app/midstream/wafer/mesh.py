@@ -1,13 +1,15 @@
-"""L2: a wavelet-level mesh of PEs and routers, small enough for tests, that computes as well as counts.
+"""L2: a wavelet-level mesh of PEs and routers, small enough for tests, that computes as well as
+counts.
 
-Every PE has a router with one queue per colour.  A router forwards the head of a queue to all directions its route names
-(multicast) when every link is free and every next queue has room: one wavelet per link and cycle, back-pressure
-included.  Between router and PE lies a ramp of ``T_R`` cycles each way.  A PE runs a list of blocking vector
-instructions that handle one wavelet per cycle.  Payloads are NumPy rows (two values per wavelet), so a collective
-that loses or doubles a wavelet gives a wrong sum, not just a wrong time.
+Every PE has a router with one queue per colour.  A router forwards the head of a queue to all
+directions its route names (multicast) when every link is free and every next queue has room: one
+wavelet per link and cycle, back-pressure included.  Between router and PE lies a ramp of ``T_R``
+cycles each way.  A PE runs a list of blocking vector instructions that handle one wavelet per
+cycle.  Payloads are NumPy rows (two values per wavelet), so a collective that loses or doubles a
+wavelet gives a wrong sum, not just a wrong time.
 
-It exists to bound the closed forms of :mod:`midstream.wafer.collectives` and of the GEMM shift; nothing at run time
-uses it.
+It exists to bound the closed forms of :mod:`midstream.wafer.collectives` and of the GEMM shift;
+nothing at run time uses it.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ LANES = 2
 class Instruction:
     """A blocking vector instruction over ``len(data)`` wavelets.
 
-    ``receive`` names the colour of the fabric operand and ``send`` that of the fabric destination; without
-    ``receive`` the data itself is sent, without ``send`` the result stays in memory.  ``add`` adds memory to what is
-    received, otherwise it is copied.
+    ``receive`` names the colour of the fabric operand and ``send`` that of the fabric destination;
+    without ``receive`` the data itself is sent, without ``send`` the result stays in memory.
+    ``add`` adds memory to what is received, otherwise it is copied.
     """
 
     data: Array
@@ -80,7 +82,8 @@ class Mesh:
         self._planned: set[tuple[int, int, Place]] = set()
 
     def route(self, place: Place, colour: int, *to: Direction) -> None:
-        """Forward wavelets of a colour at a place to the given directions (``R``: up the ramp to the PE).
+        """Forward wavelets of a colour at a place to the given directions (``R``: up the ramp to
+        the PE).
 
         Raises:
             WaferUsageError: The colour does not exist, or already has another route there.
@@ -274,7 +277,9 @@ def two_level_allreduce(mesh: Mesh, line: Line, vectors: dict[Place, Array]) -> 
 def _arms(
     mesh: Mesh, line: Line, vectors: dict[Place, Array], members: list[int], centre: int, base: int
 ) -> None:
-    """Reduce members towards ``members[centre]`` over two arms; the shorter arm (behind) is added first."""
+    """Reduce members towards ``members[centre]`` over two arms; the shorter arm (behind) is added
+    first.
+    """
     for number, index in enumerate(members):
         place = line.places[index]
         if number == centre:
@@ -356,7 +361,9 @@ def _wavelets(values: Array) -> Array:
 
 
 def ring_positions(length: int) -> list[int]:
-    """MeshGEMM's logical ring over a physical line: evens outwards, odds back, at most two hops per step."""
+    """MeshGEMM's logical ring over a physical line: evens outwards, odds back, at most two hops
+    per step.
+    """
     return [*range(0, length, 2), *reversed(range(1, length, 2))]
 
 

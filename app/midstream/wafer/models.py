@@ -15,12 +15,12 @@ def resolve(name: str) -> Workload:
     """The operators of the model behind a name or path.
 
     Args:
-        name: A preset (any usual spelling), the path of an ``.onnx`` file, or of a folder with an ONNX graph,
-            ``genai_config.json`` or ``config.json``.
+        name: A preset (any usual spelling), the path of an ``.onnx`` file, or of a folder with an
+            ONNX graph, ``genai_config.json`` or ``config.json``.
 
     Raises:
-        ModelUnavailableError: The path holds no readable model, or looks like a path and does not exist.
-        WaferUsageError: It is neither a path nor a preset.
+        ModelUnavailableError: The path holds no readable model, or looks like a path and does not
+        exist. WaferUsageError: It is neither a path nor a preset.
     """
     path = Path(name).expanduser()
     if path.is_dir():

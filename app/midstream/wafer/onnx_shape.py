@@ -1,18 +1,22 @@
 """From an ONNX decoder graph to operators: which node costs what, layer by layer.
 
-Weight matrices become linear operators (projections that read the same tensor share one collective), attention is
-priced whether fused (GroupQueryAttention, MultiHeadAttention, Attention) or written out around a Softmax, norms,
-rotary embeddings, activations and mixtures of experts have their own prices, and layout plumbing is folded into the
-placement.  A node of a type nobody priced goes to the host and costs a round trip: never nothing.
+Weight matrices become linear operators (projections that read the same tensor share one
+collective), attention is priced whether fused (GroupQueryAttention, MultiHeadAttention, Attention)
+or written out around a Softmax, norms, rotary embeddings, activations and mixtures of experts have
+their own prices, and layout plumbing is folded into the placement.  A node of a type nobody priced
+goes to the host and costs a round trip: never nothing.
 
-Layers are found by structure, not by name: a layer starts at the last full-width norm before its attention.
+Layers are found by structure, not by name: a layer starts at the last full-width norm before its
+attention.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from midstream.wafer.errors import ModelUnavailableError
@@ -242,7 +246,9 @@ class _Reader:
         return len(table) == 2 and table[0] > 1 and table[1] > 1
 
     def lookup(self, node: Node) -> None:
-        """A table read by token id: an embedding the first time, anything later (positions) alike."""
+        """A table read by token id: an embedding the first time, anything later (positions)
+        alike.
+        """
         table = self.weights[node.inputs[0]]
         width = table[1]
         if node.op_type == "GatherBlockQuantized":
@@ -340,53 +346,45 @@ class _Reader:
         self.set_widths(node, width)
 
     def mixture(self, node: Node, width: int) -> None:
-        """MoE and QMoE: experts' up (and gate) and down matrices from the second projection's size."""
-        op = node.op_type
-        down = (
-            self.weights.get(node.inputs[5 if op == "QMoE" else 4], ())
-            if len(node.inputs) > 5
-            else ()
-        )
-        up = self.weights.get(node.inputs[2], ())
-        experts = up[0] if up else 1
-        bits = node.integer("expert_weight_bits", 4) if op == "QMoE" else 16
-        packed = 8 // bits if op == "QMoE" else 1
+        """MoE and QMoE: sizes of the experts' matrices from the two weight tensors."""
+        quantised = node.op_type == "QMoE"
+        names = [*node.inputs, *[""] * 6]
+        up = self.weights.get(names[2], (1, 1))
+        down = self.weights.get(names[5 if quantised else 4], (1, 1))
+        bits = node.integer("expert_weight_bits", 4) if quantised else 16
+        packed = 8 // bits if quantised else 1  # weights per stored byte
         active = max(1, node.integer("k", 1))
-        inner = 1
-        if down and width:
-            size = packed
-            for dim in down[1:]:
-                size *= dim
-            inner = max(1, size // width)
-        ups = 1
-        if up and width:
-            size = packed
-            for dim in up[1:]:
-                size *= dim
-            ups = max(1, round(size / (width * inner)))
-        shared = {"copies": active, "stored": experts, "weight_bits": bits, "op_types": (op,)}
-        self.emit(
-            Operator(
-                "experts_gate_up",
-                "linear",
-                width,
-                ups * inner,
-                payload=active * ups * inner,
-                products=ups,
-                **shared,
-            ),
-            node,
+        inner = max(1, packed * math.prod(down[1:]) // max(1, width))
+        ups = max(1, round(packed * math.prod(up[1:]) / max(1, width * inner)))
+        gate_up = Operator(
+            "experts_gate_up",
+            "linear",
             width,
+            ups * inner,
+            copies=active,
+            stored=up[0],
+            payload=active * ups * inner,
+            weight_bits=bits,
+            products=ups,
+            op_types=(node.op_type,),
         )
         activation = Operator(
             "experts_activation", "elementwise", active * inner, scalars=active * inner
         )
-        self.emit(activation, node, width)
-        self.emit(
-            Operator("experts_down", "linear", inner, width, "x", payload=width, **shared),
-            node,
+        expert_down = Operator(
+            "experts_down",
+            "linear",
+            inner,
             width,
+            axis="x",
+            copies=active,
+            stored=up[0],
+            payload=width,
+            weight_bits=bits,
+            op_types=(node.op_type,),
         )
+        for operator in (gate_up, activation, expert_down):
+            self.emit(operator, node, width)
 
 
 def workload_from_onnx(path: Path, name: str | None = None) -> Workload:
@@ -419,7 +417,7 @@ def _assemble(reader: _Reader, name: str, source: str) -> Workload:
     nodes: dict[tuple[int | None, str], tuple[str, ...]] = {}
     kinds: dict[tuple[Operator, ...], int] = {}
     layer_kinds: list[int] = []
-    for layer, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for layer, (start, stop) in enumerate(pairwise(bounds)):
         begin = 0 if layer == 0 else start
         operators = _fuse(found[begin:stop], hidden, layer, nodes)
         layer_kinds.append(kinds.setdefault(operators, len(kinds)))
@@ -430,7 +428,9 @@ def _assemble(reader: _Reader, name: str, source: str) -> Workload:
 
 
 def _residual_width(found: list[_Found]) -> int:
-    """Width of the residual stream: the most common norm width, else the most common projection output."""
+    """Width of the residual stream: the most common norm width, else the most common projection
+    output.
+    """
     norms = Counter(f.operator.k for f in found if f.operator.kind == "norm")
     outputs = Counter(f.operator.n for f in found if f.operator.kind == "linear")
     widths = norms or outputs
@@ -456,7 +456,9 @@ def _layer_starts(found: list[_Found], hidden: int) -> list[int]:
 
 
 def _head_start(found: list[_Found], hidden: int, starts: list[int]) -> int:
-    """Index of the final norm: the last full-width norm after the last layer's attention, if a projection follows."""
+    """Index of the final norm: the last full-width norm after the last layer's attention, if a
+    projection follows.
+    """
     linears = [i for i, f in enumerate(found) if f.operator.kind == "linear"]
     last = linears[-1]
     if last < starts[-1] or found[last].operator.n == hidden:
@@ -510,7 +512,9 @@ def _fuse(
 
 
 def _label(node: Node, operator: Operator) -> str:
-    """A name that is the same in every layer: the node's without its layer prefix or running number."""
+    """A name that is the same in every layer: the node's without its layer prefix or running
+    number.
+    """
     if operator.name.startswith("experts_"):
         return operator.name
     tail = _LAYER_PREFIX.sub("", node.name)
@@ -559,7 +563,9 @@ def _shape(
 
 
 def _is_tied(reader: _Reader, head: tuple[Operator, ...]) -> bool:
-    """Whether the last projection reads the embedding table (directly or through a transposition)."""
+    """Whether the last projection reads the embedding table (directly or through a
+    transposition).
+    """
     last = next((f for f in reversed(reader.found) if f.operator.kind == "linear"), None)
     if last is None or not head:
         return False
@@ -567,7 +573,9 @@ def _is_tied(reader: _Reader, head: tuple[Operator, ...]) -> bool:
 
 
 def _cache_dims(graph: Graph, reader: _Reader, query: int) -> tuple[int, int]:
-    """Key/value heads and head width from the cache inputs, or from the attention node's attributes."""
+    """Key/value heads and head width from the cache inputs, or from the attention node's
+    attributes.
+    """
     for info in graph.inputs:
         lowered = info.name.lower()
         if (

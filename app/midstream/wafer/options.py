@@ -1,4 +1,6 @@
-"""Options of a simulation: one typed record, read from strings (provider options) or from command-line flags."""
+"""Options of a simulation: one typed record, read from strings (provider options) or from
+command-line flags.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.machines import Wafer, wafer
 from midstream.wafer.kernels import GENERATIONS, KernelGeneration, generation
+from midstream.wafer.machines import Wafer, wafer
 from midstream.wafer.placement import MODES, Mode
 from midstream.wafer.speculation import Speculation, parse_speculation
 

@@ -1,12 +1,14 @@
 """Pacing: when a token may be shown, so that one can feel the simulated speed, and what to call it.
 
-A :class:`Pacer` is a pure object: it is told the wall time and how many tokens exist, and answers how many may be seen.
-Modes: ``off`` shows everything at once; ``wafer`` and ``gpu`` release at the simulated rate when the tokens are there in
-time.  When the machine that computes them is slower than the simulated one, holding back cannot help: they are shown
-as they come and the label says by what factor they are late, or, with ``replay``, they are buffered to the end and
-then shown at the simulated speed, labelled as a replay.
+A :class:`Pacer` is a pure object: it is told the wall time and how many tokens exist, and answers
+how many may be seen. Modes: ``off`` shows everything at once; ``wafer`` and ``gpu`` release at the
+simulated rate when the tokens are there in time.  When the machine that computes them is slower
+than the simulated one, holding back cannot help: they are shown as they come and the label says by
+what factor they are late, or, with ``replay``, they are buffered to the end and then shown at the
+simulated speed, labelled as a replay.
 
-Two clocks meet here and nowhere else: ``now`` is wall time, the schedule is simulated time laid over it.
+Two clocks meet here and nowhere else: ``now`` is wall time, the schedule is simulated time laid
+over it.
 """
 
 from __future__ import annotations
@@ -44,13 +46,16 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.mode not in PACE_MODES:
-            raise WaferUsageError(
-                f"Pacing '{self.mode}' is unknown; use {', '.join(PACE_MODES)}."
-            )
+            raise WaferUsageError(f"Pacing '{self.mode}' is unknown; use {', '.join(PACE_MODES)}.")
         if self.mode != "off" and (
-            self.seconds_per_step <= 0 or self.first_seconds < 0 or not self.burst or min(self.burst) < 1
+            self.seconds_per_step <= 0
+            or self.first_seconds < 0
+            or not self.burst
+            or min(self.burst) < 1
         ):
-            raise WaferUsageError("Pacing needs a positive time per step and bursts of at least one token.")
+            raise WaferUsageError(
+                "Pacing needs a positive time per step and bursts of at least one token."
+            )
 
     @property
     def tokens_per_second(self) -> float:
@@ -85,8 +90,8 @@ OFF = Pace("off")
 class Pacer:
     """Applies a :class:`Pace` to one stream of tokens.
 
-    Call :meth:`produced` whenever tokens arrive, :meth:`finished` at the end, and :meth:`visible` whenever the screen may
-    change; :meth:`next_at` says when it is worth asking again.
+    Call :meth:`produced` whenever tokens arrive, :meth:`finished` at the end, and :meth:`visible`
+    whenever the screen may change; :meth:`next_at` says when it is worth asking again.
     """
 
     pace: Pace
@@ -127,16 +132,22 @@ class Pacer:
         return self.pace.released(now - self.started_at)
 
     def next_at(self, now: float) -> float | None:
-        """Wall time at which the next existing token may be shown; None when there is none to wait for."""
+        """Wall time at which the next existing token may be shown; None when there is none to wait
+        for.
+        """
         if self.visible(now) >= self.total:
             return None
         if self.replay:
-            return None if self._replay_from is None else self._replay_from + self.pace.due(self.shown)
+            return (
+                None if self._replay_from is None else self._replay_from + self.pace.due(self.shown)
+            )
         return self.started_at + self.pace.due(self.shown)
 
     @property
     def slower_by(self) -> float:
-        """How many times slower the tokens come than the simulated machine would emit them; at least 1."""
+        """How many times slower the tokens come than the simulated machine would emit them; at
+        least 1.
+        """
         return max(1.0, self._late_by)
 
     def label(self) -> str:
@@ -146,7 +157,11 @@ class Pacer:
         what = self.pace.name or ("wafer" if self.pace.mode == "wafer" else "GPU")
         rate = f"{compact(self.pace.tokens_per_second)} tok/s simulated"
         if self.replay:
-            return f"replayed at {what} speed ({rate})" if self.done else f"buffering for a replay at {what} speed"
+            return (
+                f"replayed at {what} speed ({rate})"
+                if self.done
+                else f"buffering for a replay at {what} speed"
+            )
         if self.slower_by > LATE_TOLERANCE:
             return f"{self.slower_by:.1f}x slower than the {what} ({rate})"
         return f"at {what} speed ({rate})"

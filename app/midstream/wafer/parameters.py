@@ -1,7 +1,8 @@
-"""The fitted parameters: loading, naming and provenance.  Fitting itself is :mod:`midstream.wafer.fit`.
+"""The fitted parameters: loading, naming and provenance.  Fitting itself is
+:mod:`midstream.wafer.fit`.
 
-``data/parameters.json`` is written by ``python -m midstream.wafer.fit`` from the calibration rows alone and is
-committed together with the residuals of the fit; nothing at run time changes it.
+``data/parameters.json`` is written by ``python -m midstream.wafer.fit`` from the calibration rows
+alone and is committed together with the residuals of the fit; nothing at run time changes it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ class Parameters:
     Attributes:
         issue_cycles: Cost of issuing one vector instruction (cycles).
         shift_cycles: Software overhead of one MeshGEMM shift step (cycles).
-        collective_cycles: Software around one collective: function entry, role tests, descriptor set-up and the scalar
-            arithmetic between collectives (cycles).
-        scale_2024_08: All on-wafer cycles of the vendor's first production stack, relative to the kernels above.
-        scale_2025: The same for the stack of 2025 and later.
+        collective_cycles: Software around one collective: function entry, role tests, descriptor
+            set-up and the scalar arithmetic between collectives (cycles).
+        scale_2024_08: All on-wafer cycles of the vendor's first production stack, relative to the
+        kernels above. scale_2025: The same for the stack of 2025 and later.
         fixed_us_2025: Time per token of that stack that no placement explains (microseconds).
         gpu_efficiency: Share of nameplate memory bandwidth that batch-1 decode reaches.
         gpu_layer_us: Kernel launch and synchronisation per layer (microseconds).

@@ -1,9 +1,10 @@
 """L1: an event-driven pipeline of rectangles and links.
 
-Stages are the layers of a plan (and its output head), each busy with one token at a time; links between wafers add
-latency.  Requests queue at the first stage, a sequence's next pass starts when its previous one has come out, and
-with speculation a pass carries the draft's tokens behind each other.  What closed forms average shows here: bubbles, occupancy,
-batching until the stages are full, and emission in bursts.
+Stages are the layers of a plan (and its output head), each busy with one token at a time; links
+between wafers add latency.  Requests queue at the first stage, a sequence's next pass starts when
+its previous one has come out, and with speculation a pass carries the draft's tokens behind each
+other.  What closed forms average shows here: bubbles, occupancy, batching until the stages are
+full, and emission in bursts.
 
 Time is in seconds of the simulated wafer clock throughout.
 """
@@ -29,7 +30,8 @@ class Stage:
         name: ``layer 3`` or ``lm_head``.
         wafer: Wafer it is on.
         seconds: Time of one token.
-        entry_seconds: Delay before it: a hand-off, or a link when the previous stage is on another wafer.
+        entry_seconds: Delay before it: a hand-off, or a link when the previous stage is on another
+            wafer.
         rect: Its PEs.
     """
 
@@ -89,7 +91,8 @@ class PipelineResult:
 
 
 def stages_of(plan: Plan, step: Step) -> list[Stage]:
-    """The stages of a plan; without overlap their times and delays add up to the closed form of ``step``.
+    """The stages of a plan; without overlap their times and delays add up to the closed form of
+    ``step``.
 
     In ``time-mux`` mode all layers of a wafer share its PEs, so each wafer is one stage.
     """
@@ -137,7 +140,9 @@ def _merged(stages: list[Stage]) -> list[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Tokens of one sequence on their way through the stages; ``weight`` is the time of one relative to decode."""
+    """Tokens of one sequence on their way through the stages; ``weight`` is the time of one
+    relative to decode.
+    """
 
     sequence: int
     tokens: int
@@ -228,7 +233,8 @@ class _Simulation:
         draft = self.speculation.draft
         drafting = draft * self.speculation.cost * self.step_seconds
         if self.speculation.schedule == "overlapped" and self.draft_ready[number]:
-            # It was drafted beside the verification; only what that took longer is left to wait for.
+            # It was drafted beside the verification; only what that took longer is left to wait
+            # for.
             verify = self.step_seconds + draft * max(stage.seconds for stage in self.stages)
             drafting = max(0.0, drafting - verify)
         self.push(now + drafting, 0, _Pass(number, draft + 1))

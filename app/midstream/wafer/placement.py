@@ -1,12 +1,14 @@
-"""Placement: which rectangle of which wafer holds what, and whether it fits in 48 KB per PE and 24 colours.
+"""Placement: which rectangle of which wafer holds what, and whether it fits in 48 KB per PE and 24
+colours.
 
-A model is cut at layer boundaries over wafers; on a wafer every layer, the embedding and the output projection get a
-rectangle of PEs in proportion to their weights (``layer-rect``), or all layers of the wafer share the whole fabric
-one after the other (``time-mux``).  Weights stay where they are; only activations move.
+A model is cut at layer boundaries over wafers; on a wafer every layer, the embedding and the output
+projection get a rectangle of PEs in proportion to their weights (``layer-rect``), or all layers of
+the wafer share the whole fabric one after the other (``time-mux``).  Weights stay where they are;
+only activations move.
 
-Memory is counted for the fullest PE: padded weight tiles (``ceil`` in both directions), activation buffers, the
-generation's reserve for code, and what is left for keys and values.  A plan that does not fit is refused with the
-reason and the smallest number of wafers that would do.
+Memory is counted for the fullest PE: padded weight tiles (``ceil`` in both directions), activation
+buffers, the generation's reserve for code, and what is left for keys and values.  A plan that does
+not fit is refused with the reason and the smallest number of wafers that would do.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from typing import Literal
 
 from midstream.wafer.cost import Rectangle, ceil_div
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
-from midstream.wafer.machines import Wafer
 from midstream.wafer.kernels import KernelGeneration
 from midstream.wafer.layout import partition, treemap
+from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, Workload, workload_of
 from midstream.wafer.shape import ModelShape
 
@@ -32,7 +34,9 @@ MAX_WAFERS = 2048
 """Largest installation the vendor names."""
 
 WEIGHT_FILL = 0.9
-"""Share of the room (SRAM without reserve) that weights may take before spare PEs are handed out (assumed)."""
+"""Share of the room (SRAM without reserve) that weights may take before spare PEs are handed out
+(assumed).
+"""
 
 PADDING_MARGIN = 1.15
 """Room left for padding when a wafer is not used whole (assumed; measured padding is 2-13 %)."""
@@ -41,7 +45,9 @@ COLLECTIVES_PER_LAYER = 10
 """All-reduces of a dense layer."""
 
 ALLREDUCE_COLOURS_PER_AXIS = 10
-"""Two reduction arms and two group arms, send and receive, and two multicast directions (``comm_pe.csl``)."""
+"""Two reduction arms and two group arms, send and receive, and two multicast directions
+(``comm_pe.csl``).
+"""
 HANDOFF_COLOURS = 2
 HOST_COLOURS = 2
 
@@ -73,8 +79,8 @@ class Placed:
 class KvCapacity:
     """Tokens one layer can cache, with and without WaferLLM's cache shift.
 
-    ``shift`` spreads tokens over all rows by pushing the oldest entries one row up when a row is full; ``concat``
-    appends to one row.  Their ratio is the number of rows, up to rounding down.
+    ``shift`` spreads tokens over all rows by pushing the oldest entries one row up when a row is
+    full; ``concat`` appends to one row.  Their ratio is the number of rows, up to rounding down.
     """
 
     rows: int
@@ -157,7 +163,9 @@ class Plan:
 
     @cached_property
     def kv(self) -> KvCapacity:
-        """Cache capacity of the tightest layer that attends to everything (of any layer when none does)."""
+        """Cache capacity of the tightest layer that attends to everything (of any layer when none
+        does).
+        """
         full = [i for i in self.layer_items if not self._windowed(i)]
         capacities = [
             kv_capacity(self.free_bytes(i), self.kv_bytes_per_token(i), i.rect.height)
@@ -180,6 +188,14 @@ class Plan:
     def fill(self) -> float:
         """Highest share of SRAM in use on any PE, cache excluded."""
         return max(self.used_bytes(item) for item in self.items) / self.hw.count("sram_bytes")
+
+    def spare_bytes(self, context: int, batch: int = 1) -> float:
+        """SRAM on all wafers that neither weights, buffers, code nor the cache of a context take."""
+        width, height = self.hw.fabric(halo=self.kernels.halo)
+        room = self.wafers * width * height * self.hw.count("sram_bytes")
+        room -= self.wafers * width * height * self.kernels.reserve_bytes
+        stored = sum((item.weight_bytes + item.buffer_bytes) * item.rect.pes for item in self.items)
+        return room - stored - batch * self.shape.kv_bytes(context, self.kv_bits)
 
     def problem(self, context: int, batch: int = 1) -> str | None:
         """Why the plan does not fit, or None when it does."""
@@ -216,7 +232,9 @@ def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight
 
 
 def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
-    """Activation buffers on the fullest PE: input and output tile of the widest operator, twice, at 16 bit."""
+    """Activation buffers on the fullest PE: input and output tile of the widest operator, twice,
+    at 16 bit.
+    """
     widest = max(
         (
             ceil_div(op.k, rect.along(op.axis))
@@ -325,7 +343,7 @@ def _smallest(
     if room <= 0:
         return None
     need = _weight_bytes(workload, weight_bits) + batch * workload.shape.kv_bytes(context, kv_bits)
-    sizes = [part.weights * weight_bits / 8 for part in _parts(workload)]
+    sizes = tuple(part.weights * weight_bits / 8 for part in _parts(workload))
     most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
     for count in range(max(1, math.ceil(need / room)), most + 1):
         fullest = max(sum(sizes[i] for i in indices) for indices in partition(sizes, count))
@@ -357,7 +375,9 @@ def _best(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Something that gets a rectangle: its operators, stored weights, and weights one token touches."""
+    """Something that gets a rectangle: its operators, stored weights, and weights one token
+    touches.
+    """
 
     name: str
     layer: int | None
@@ -415,7 +435,9 @@ def _attempt(
         return measured[key]
 
     items: list[Placed] = []
-    for number, indices in enumerate(partition([float(part.weights) for part in parts], wafers)):
+    for number, indices in enumerate(
+        partition(tuple(float(part.weights) for part in parts), wafers)
+    ):
         members = [parts[i] for i in indices]
         wide, high = width, height
         if compact:
@@ -441,9 +463,10 @@ def _recut(
 ) -> list[Rectangle]:
     """Cut a wafer again, knowing the padded bytes of a first cut.
 
-    Every item gets the PEs its padded weights need at :data:`WEIGHT_FILL` of the room; what is left goes to the weights a
-    token really touches, so an embedding table or idle experts do not take area that would shorten a step.  The
-    result replaces the first cut unless that one is less full where neither fits.
+    Every item gets the PEs its padded weights need at :data:`WEIGHT_FILL` of the room; what is left
+    goes to the weights a token really touches, so an embedding table or idle experts do not take
+    area that would shorten a step.  The result replaces the first cut unless that one is less full
+    where neither fits.
     """
     padded = [measure(*pair)[0] * pair[1].pes for pair in zip(members, rects, strict=True)]
     needed = [size / (room * WEIGHT_FILL) for size in padded]
@@ -467,8 +490,9 @@ def _compact(
 ) -> tuple[int, int]:
     """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
 
-    With W weights on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10 P`` of hops in its ten
-    collectives, least at ``P = (W / 10)^(1/3)``.  Small models therefore do not spread over a whole wafer.
+    With W weights on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10
+    P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.  Small models therefore do
+    not spread over a whole wafer.
     """
     areas: list[float] = []
     for part in members:

@@ -1,7 +1,7 @@
 """From a published row to a simulated number with a band: which formula answers which kind of row.
 
-The same function serves ``validate`` (frozen parameters) and the fit (trial parameters), so nothing is ever predicted
-by other code than it was fitted with.
+The same function serves ``validate`` (frozen parameters) and the fit (trial parameters), so nothing
+is ever predicted by other code than it was fitted with.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
 from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.estimate import benchmark_step, decode_step, machine, prefill_seconds
-from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.kernels import KernelGeneration, generation
+from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.models import resolve
 from midstream.wafer.operators import Operator
 from midstream.wafer.parameters import Parameters
@@ -108,7 +108,9 @@ def _microbenchmark(
     kernels: KernelGeneration,
     parameters: Parameters | None,
 ) -> _Time:
-    """One matrix-vector (or square matrix-matrix) product on a grid: local work and one all-reduce, or P shifts."""
+    """One matrix-vector (or square matrix-matrix) product on a grid: local work and one
+    all-reduce, or P shifts.
+    """
     notes: list[str] = []
     if row.grids is None:
         side = DEFAULT_GRID[row.phase]
@@ -235,9 +237,9 @@ def _speculative_gain(
 ) -> tuple[float, list[Mark]]:
     """Tokens per step relative to plain decoding, for the centre of the band.
 
-    Undisclosed speculation of a dense model could bring anything between nothing and :func:`plausible_gain`: the centre
-    is the geometric middle.  For mixtures it is part of the calibration, whose mixture rows do not disclose it either;
-    before October 2024 there was none.
+    Undisclosed speculation of a dense model could bring anything between nothing and
+    :func:`plausible_gain`: the centre is the geometric middle.  For mixtures it is part of the
+    calibration, whose mixture rows do not disclose it either; before October 2024 there was none.
     """
     text = row.speculation
     if text in _UNDISCLOSED:

@@ -1,4 +1,6 @@
-"""Named model shapes from ``data/models.toml``, found under the many spellings people use for them."""
+"""Named model shapes from ``data/models.toml``, found under the many spellings people use for
+them.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +71,8 @@ def preset(name: str) -> ModelShape:
     key = name if name in _table() else _by_plain_name().get(_plain(name))
     if key is None:
         raise WaferUsageError(
-            f"Model '{name}' is neither a preset nor a file; presets are {', '.join(_table())}, or give the path "
-            "of an ONNX file or model folder."
+            f"Model '{name}' is neither a preset nor a file; presets are {', '.join(_table())}, or "
+            "give the path of an ONNX file or model folder."
         )
     entry = dict(_table()[key])
     latent = entry.pop("latent", None)

@@ -1,8 +1,8 @@
 """Numbers that remember where they come from, and bands instead of bare points.
 
-Two vocabularies meet here.  ``Trust`` says how good a *source* is (vendor, independent, press, derived).
-``Mark`` says what kind of number a *result* rests on: a specification, a calibration on published rows, or an
-assumption.  A result is as weak as its weakest ingredient (:func:`weakest`).
+Two vocabularies meet here.  ``Trust`` says how good a *source* is (vendor, independent, press,
+derived). ``Mark`` says what kind of number a *result* rests on: a specification, a calibration on
+published rows, or an assumption.  A result is as weak as its weakest ingredient (:func:`weakest`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Trust = Literal["P", "A", "S", "D"]
-"""P primary (vendor, paper, code, measurement), A independent, S secondary or press, D derived here."""
+"""P primary (vendor, paper, code, measurement), A independent, S secondary or press, D derived
+here.
+"""
 
 Mark = Literal["spec", "calibrated", "assumed"]
 """What a simulated number rests on, from firm to weak."""
@@ -43,7 +45,8 @@ class Quantity:
 class Band:
     """A simulated value as an interval: ``low <= mid <= high``, in one unit.
 
-    Bands are multiplicative: what is uncertain here (kernel software, clock, speculation) scales a rate.
+    Bands are multiplicative: what is uncertain here (kernel software, clock, speculation) scales a
+    rate.
     """
 
     low: float
@@ -103,11 +106,17 @@ class Band:
 
 def weakest(marks: Iterable[Mark]) -> Mark:
     """The weakest of several marks; ``spec`` when there are none."""
-    return max(marks, key=_STRENGTH.__getitem__, default="spec")
+    weakest_mark: Mark = "spec"
+    for mark in marks:
+        if _STRENGTH[mark] > _STRENGTH[weakest_mark]:
+            weakest_mark = mark
+    return weakest_mark
 
 
 def compact(value: float) -> str:
-    """Three significant figures or so, with thousands separators, never scientific notation above 0.001."""
+    """Three significant figures or so, with thousands separators, never scientific notation above
+    0.001.
+    """
     magnitude = abs(value)
     if magnitude >= 100:
         return f"{value:,.0f}"

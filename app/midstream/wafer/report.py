@@ -1,4 +1,5 @@
-"""One simulation as a report: rates, times and energy with bands, marks, a breakdown and what was assumed.
+"""One simulation as a report: rates, times and energy with bands, marks, a breakdown and what was
+assumed.
 
 Every number in a report is simulated and says so; wall-clock time never enters.
 """
@@ -12,7 +13,11 @@ from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.pipeline import stages_of
 from midstream.wafer.placement import Plan, place
+from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Band, Mark, weakest
+
+DRAFT_MODEL = "llama3.2-1b"
+"""Size of draft whose weights are weighed against the SRAM that is left."""
 
 PREFILL_BAND = 2.0**0.5
 """Half-width of prefill times in a layer pipeline: no published row constrains it (assumed)."""
@@ -49,7 +54,8 @@ class Report:
         joules_per_token: Nameplate energy per token of one stream with everything else idle.
         joules_per_token_full: The same with all stages filled.
         breakdown_us: Microseconds per step by cause, off-wafer parts included.
-        sram_share: Share of the advertised SRAM bandwidth that reading the weights of one step uses.
+        sram_share: Share of the advertised SRAM bandwidth that reading the weights of one step
+            uses.
         operators: Operator table.
         notes: Assumptions a reader has to know.
     """
@@ -196,7 +202,14 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
         notes.append("WaferLLM kernels on a placed model (no published row)")
         marks.append("assumed")
     if speculating:
-        notes.append(f"speculation {options.speculation} assumed")
+        draft = preset(DRAFT_MODEL).weights() * plan.weight_bits / 8
+        room = (
+            "fits" if draft <= plan.spare_bytes(options.context, options.batch) else "does not fit"
+        )
+        notes.append(
+            f"speculation {options.speculation} assumed (a {DRAFT_MODEL}-sized draft of "
+            f"{draft / 1e9:.1f} GB {room} beside the target)"
+        )
         marks.append("assumed")
     else:
         notes.append("no speculation")

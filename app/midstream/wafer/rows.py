@@ -1,30 +1,43 @@
 """Tables of published measurements: reading them forgivingly, and naming what a row is about.
 
-Columns (any order, any case, extra columns ignored; only ``hardware``, ``model`` and ``published`` are required):
+Columns, in any order and case; extra ones are ignored; only ``hardware``, ``model`` and
+``published`` are required:
 
-========== ====================================================================================================
-hardware   ``wse2``, ``wse3``, ``cs-3``, ``a100``, ``a100x8``, ``8xh100``, ``h200``, ``b200``
-kernels    ``waferllm-wse2``, ``cerebras-2024-08``, ``cerebras-2025`` (any later vendor date maps to it),
-           ``spec-limit``; an engine name (``sglang``) for GPUs
-model      a preset, a usual spelling of one, ``gemv-N`` / ``gemv-MxN`` / ``gemm-N``, or a path to a model
-phase      ``prefill``, ``decode``, ``end-to-end`` (``e2e``), ``gemv``, ``gemm``; empty: guessed from the others
-grid       PE grid of a benchmark: ``480``, ``480x480``, ``480^2``; per phase ``660/360`` or ``prefill=660 decode=360``
-           (columns ``prefill_grid`` and ``decode_grid`` work as well)
-wafers     wafers of a production row; empty: the smallest number that fits
-context    cached tokens in decode; ``4096``, ``4k``
-batch      sequences (default 1)
-prompt     prompt tokens (prefill, end-to-end)
-output     generated tokens (end-to-end)
-speculation ``none``, ``undisclosed`` (or empty), ``yes``, or ``draft=4,alpha=0.8``
-published  the measured number; ``~2,200``, ``>1000`` and ``1.8k`` are read as the number
-unit       ``tok/s`` (per request; end-to-end: output tokens over total time), ``s``, ``ms``, ``us``, ``ns``, ``cycles``,
-           ``ms/token``, ``us/token``; empty: ``tok/s``, or ``us`` for gemv and gemm
-source     where the number was published
-========== ====================================================================================================
+hardware
+    ``wse2``, ``wse3``, ``cs-3``, ``a100``, ``a100x8``, ``8xh100``, ``h200``, ``b200``
+kernels
+    ``waferllm-wse2``, ``cerebras-2024-08``, ``cerebras-2025`` (later vendor dates map to it),
+    ``spec-limit``; an engine name such as ``sglang`` for GPUs
+model
+    a preset, a usual spelling of one, ``gemv-N``, ``gemv-MxN``, ``gemm-N``, or a path to a model
+phase
+    ``prefill``, ``decode``, ``end-to-end`` (``e2e``), ``gemv``, ``gemm``; empty: guessed from the
+    other columns
+grid
+    PE grid of a benchmark: ``480``, ``480x480``, ``480^2``; per phase ``660/360`` or
+    ``prefill=660 decode=360`` (or columns ``prefill_grid`` and ``decode_grid``)
+wafers
+    wafers of a production row; empty: the smallest number that fits
+context
+    cached tokens in decode: ``4096``, ``4k``
+batch
+    sequences, 1 when empty
+prompt, output
+    prompt and generated tokens
+speculation
+    ``none``, ``undisclosed`` (or empty), ``yes``, or ``draft=4,alpha=0.8``
+published
+    the measured number; ``~2,200``, ``>1000`` and ``1.8k`` are read as the number
+unit
+    ``tok/s`` (per request; end-to-end: output tokens over total time), ``s``, ``ms``, ``us``,
+    ``ns``, ``cycles``, ``ms/token``, ``us/token``; empty: ``tok/s``, or ``us`` for gemv and gemm
+source
+    where the number was published
+weight_bits (optional)
+    16, 8, 4 or fp16, fp8, int4; empty: the model's native precision, or the highest that fits
 
-Optional: ``weight_bits`` (16, 8, 4 or fp16, fp8, int4 ...; empty: the model's native precision, or the highest that fits
-on the given wafers).  Rows that cannot be read or are not modelled are reported
-with their line and a reason; they never stop the others.
+Rows that cannot be read or are not modelled are reported with their line and a reason; they never
+stop the others.
 """
 
 from __future__ import annotations
@@ -324,7 +337,8 @@ def _phase(record: dict[str, str], matrix: tuple[int, int] | None, model: str) -
         return _PHASES[text]
     if text:
         raise WaferUsageError(
-            f"Phase '{record.get('phase')}' is unknown; use prefill, decode, end-to-end, gemv or gemm."
+            f"Phase '{record.get('phase')}' is unknown; use prefill, decode, end-to-end, gemv "
+            "or gemm."
         )
     if record.get("output"):
         return "end-to-end"

@@ -1,9 +1,11 @@
-"""An inference session that looks like ONNX Runtime's: numerics on the CPU, timing simulated, two clocks.
+"""An inference session that looks like ONNX Runtime's: numerics on the CPU, timing simulated, two
+clocks.
 
-ONNX Runtime cannot take an execution provider written in Python (it loads shared libraries), and an unknown provider
-name makes it fall back to the CPU with no more than a warning.  So our name never reaches it: this session strips
-``WaferSimExecutionProvider`` from the list, lets ONNX Runtime compute on the remaining providers, and accounts every run
-on a simulated wafer clock.  Wall time and wafer time are separate numbers and separate files.
+ONNX Runtime cannot take an execution provider written in Python (it loads shared libraries), and an
+unknown provider name makes it fall back to the CPU with no more than a warning.  So our name never
+reaches it: this session strips ``WaferSimExecutionProvider`` from the list, lets ONNX Runtime
+compute on the remaining providers, and accounts every run on a simulated wafer clock.  Wall time
+and wafer time are separate numbers and separate files.
 
     session = wafer.InferenceSession(
         "model.onnx",
@@ -22,8 +24,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from midstream.wafer.errors import ModelUnavailableError, WaferUsageError
 from midstream.wafer.estimate import Step, decode_step, prefill_pass, prefill_seconds
@@ -34,9 +37,6 @@ from midstream.wafer.pipeline import stages_of
 from midstream.wafer.placement import Plan, place
 from midstream.wafer.report import Report, simulate
 from midstream.wafer.trace import PROVIDER, TracedPass, trace_events
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 CPU_PROVIDER = "CPUExecutionProvider"
 GRAPH_OPTION = "graph"
@@ -49,7 +49,9 @@ CONTEXT_STEP = 64
 """Contexts are rounded up to a multiple of this when a run is priced, so that prices repeat."""
 
 VERIFY_TOKENS = 16
-"""Up to this many tokens a pass is priced as decode with tokens behind each other, above as prefill."""
+"""Up to this many tokens a pass is priced as decode with tokens behind each other, above as
+prefill.
+"""
 
 TRACED_PASSES = 256
 """Passes kept for the profile; later ones only advance the clock."""
@@ -75,7 +77,9 @@ class Clocks:
 
     @property
     def slower_by(self) -> float:
-        """Wall time over simulated time: how many times slower this machine is than the simulated wafers."""
+        """Wall time over simulated time: how many times slower this machine is than the simulated
+        wafers.
+        """
         return self.wall_s / self.wafer_s if self.wafer_s > 0 else 0.0
 
 
@@ -106,7 +110,7 @@ class AssignedSubgraph:
 class IOBinding:
     """ONNX Runtime's ``IOBinding`` that also remembers what tells how many tokens a run feeds."""
 
-    def __init__(self, inner: onnxruntime.IOBinding) -> None:
+    def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.bound: dict[str, Any] = {}
 
@@ -148,8 +152,9 @@ class InferenceSession:
     Args:
         path_or_bytes: The model, as for ``onnxruntime.InferenceSession``.
         sess_options: ONNX Runtime session options, or None.
-        providers: Providers in priority order; must name ``WaferSimExecutionProvider``, whose options are those of
-            :class:`midstream.wafer.options.Options` as strings, and :data:`GRAPH_OPTION`.
+        providers: Providers in priority order; must name ``WaferSimExecutionProvider``, whose
+            options are those of :class:`midstream.wafer.options.Options` as strings, and
+            :data:`GRAPH_OPTION`.
         provider_options: Options per provider, the other way ONNX Runtime takes them.
         **kwargs: Passed on.
 
@@ -162,19 +167,19 @@ class InferenceSession:
     def __init__(
         self,
         path_or_bytes: str | bytes | os.PathLike[str],
-        sess_options: onnxruntime.SessionOptions | None = None,
+        sess_options: Any = None,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
         provider_options: Sequence[Mapping[str, str]] | None = None,
         **kwargs: Any,
     ) -> None:
-        import onnxruntime
-
+        ort = _onnxruntime()
         rest, options = _split_providers(providers, provider_options)
-        known = set(onnxruntime.get_available_providers())
+        known = cast("set[str]", set(ort.get_available_providers()))
         for name, _ in rest:
             if name not in known:
                 raise WaferUsageError(
-                    f"Execution provider '{name}' is not available here; available are {', '.join(sorted(known))}."
+                    f"Execution provider '{name}' is not available here; available are "
+                    f"{', '.join(sorted(known))}."
                 )
         graph = options.pop(GRAPH_OPTION, "auto")
         self.options = Options.from_strings(options)
@@ -183,13 +188,15 @@ class InferenceSession:
             raise ModelUnavailableError(f"There is no model at '{path}'; check the path.")
         self.workload = _workload(path_or_bytes, path, graph)
         self.plan = self._place(self.options)
-        self._session = onnxruntime.InferenceSession(
+        self._session: Any = ort.InferenceSession(
             path_or_bytes, sess_options, providers=rest, **kwargs
         )
-        self._profile = sess_options is not None and sess_options.enable_profiling
-        self._prefix = sess_options.profile_file_prefix if sess_options is not None else ""
+        self._profile: bool = sess_options is not None and sess_options.enable_profiling
+        self._prefix: str = sess_options.profile_file_prefix if sess_options is not None else ""
         self.numerics_profile: str | None = None
-        self._cache = [i.name for i in self._session.get_inputs() if "past" in i.name.lower()]
+        self._cache: list[str] = [
+            i.name for i in self._session.get_inputs() if "past" in i.name.lower()
+        ]
         self._wall = 0.0
         self._wafer = 0.0
         self._runs = 0
@@ -210,9 +217,15 @@ class InferenceSession:
             batch=options.batch,
         )
 
-    # -- running ---------------------------------------------------------------------------------------------
+    # -- running
+    # ---------------------------------------------------------------------------------------------
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> Any:
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: Any = None,
+    ) -> Any:
         """Compute the outputs (on the CPU) and advance both clocks."""
         began = time.perf_counter()
         outputs = self._session.run(output_names, input_feed, run_options)
@@ -220,11 +233,16 @@ class InferenceSession:
         return outputs
 
     def run_with_ort_values(
-        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, Any], run_options: Any = None
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, Any],
+        run_options: Any = None,
     ) -> Any:
         """Like :meth:`run`, on ``OrtValue`` objects."""
         began = time.perf_counter()
-        outputs = self._session.run_with_ort_values(output_names, input_dict_ort_values, run_options)
+        outputs = self._session.run_with_ort_values(
+            output_names, input_dict_ort_values, run_options
+        )
         self._account(time.perf_counter() - began, input_dict_ort_values)
         return outputs
 
@@ -251,7 +269,8 @@ class InferenceSession:
             self._traced.append((self._wafer, tokens, rounded))
         self._wafer += self._priced[key]
 
-    # -- the simulated side --------------------------------------------------------------------------------------
+    # -- the simulated side
+    # --------------------------------------------------------------------------------------
 
     @property
     def clocks(self) -> Clocks:
@@ -262,7 +281,8 @@ class InferenceSession:
         """Simulate decode of this model with the provider's options, some of them changed.
 
         Args:
-            **changes: Fields of :class:`midstream.wafer.options.Options`, such as ``context=32768``.
+            **changes: Fields of :class:`midstream.wafer.options.Options`, such as
+                ``context=32768``.
         """
         return simulate(self.workload, replace(self.options, **changes))
 
@@ -270,8 +290,9 @@ class InferenceSession:
         """End profiling.
 
         Returns:
-            Path of the simulated profile (wafer clock), or an empty string when profiling was off.  ONNX Runtime's own
-            profile of the numerics (wall clock) is a separate file, :attr:`numerics_profile`.
+            Path of the simulated profile (wafer clock), or an empty string when profiling was off.
+            ONNX Runtime's own profile of the numerics (wall clock) is a separate file,
+            :attr:`numerics_profile`.
         """
         if not self._profile:
             return ""
@@ -294,7 +315,8 @@ class InferenceSession:
         target.write_text(json.dumps(events), encoding="utf-8")
         return str(target)
 
-    # -- what ONNX Runtime's session answers -----------------------------------------------------------------------
+    # -- what ONNX Runtime's session answers
+    # -----------------------------------------------------------------------
 
     def get_providers(self) -> list[str]:
         """Our provider, which simulates the timing, then those that really compute."""
@@ -362,6 +384,11 @@ class InferenceSession:
         return getattr(self._session, name)
 
 
+def _onnxruntime() -> Any:
+    """ONNX Runtime, loaded on first use; its stubs are partial, so it is untyped here."""
+    return import_module("onnxruntime")
+
+
 def _split_providers(
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     provider_options: Sequence[Mapping[str, str]] | None,
@@ -372,13 +399,14 @@ def _split_providers(
     if extra and len(extra) != len(providers or []):
         raise WaferUsageError("Give as many provider_options as providers.")
     for index, provider in enumerate(providers or []):
-        name, options = (provider, {}) if isinstance(provider, str) else provider
+        name, options = (provider, dict[str, str]()) if isinstance(provider, str) else provider
         merged = {**options, **(extra[index] if extra else {})}
         named.append((name, {key: str(value) for key, value in merged.items()}))
     ours = [options for name, options in named if name == PROVIDER]
     if not ours:
         raise WaferUsageError(
-            f"providers does not name {PROVIDER}; for a session without simulation use onnxruntime.InferenceSession."
+            f"providers does not name {PROVIDER}; for a session without simulation use "
+            "onnxruntime.InferenceSession."
         )
     rest = [(name, options) for name, options in named if name != PROVIDER]
     return rest or [(CPU_PROVIDER, {})], ours[0]
@@ -387,7 +415,9 @@ def _split_providers(
 def _workload(model: str | bytes | os.PathLike[str], path: Path | None, graph: str) -> Workload:
     """The operators of the optimised graph for small models, of the file as it is otherwise."""
     if graph not in ("auto", "optimized", "original"):
-        raise WaferUsageError(f"Option graph '{graph}' is unknown; use auto, optimized or original.")
+        raise WaferUsageError(
+            f"Option graph '{graph}' is unknown; use auto, optimized or original."
+        )
     size = len(model) if isinstance(model, bytes) else _total_bytes(path) if path else 0
     wanted = graph == "optimized" or (graph == "auto" and size <= OPTIMISE_BELOW_BYTES)
     name = path.parent.name if path is not None and path.stem.startswith("model") else None
@@ -410,18 +440,20 @@ def _total_bytes(path: Path) -> int:
 
 
 def _write_optimised(model: str | bytes | os.PathLike[str], target: Path) -> bool:
-    """Let ONNX Runtime fuse the graph and write it; False when it cannot (too large, exotic data types)."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    """Let ONNX Runtime fuse the graph and write it; False when it cannot (too large, exotic data
+    types).
+    """
+    ort = _onnxruntime()
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
     try:
-        onnxruntime.InferenceSession(model, options, providers=[CPU_PROVIDER])
+        ort.InferenceSession(model, options, providers=[CPU_PROVIDER])
     except Exception:
-        # The real session, built next, reports what is wrong with the model; this copy is only a better view of it.
+        # The real session, built next, reports what is wrong with the model; this copy is only a
+        # better view of it.
         return False
     return target.is_file()
 
@@ -442,13 +474,13 @@ def _tokens_and_context(feed: Mapping[str, Any], cache: Sequence[str]) -> tuple[
 
 
 def _shape_of(feed: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    value = feed.get(name)
+    """Shape of an array, an ``OrtValue`` or a bound memory block; empty when there is none."""
+    value: Any = feed.get(name)
     if value is None:
         return ()
-    if isinstance(value, tuple):
-        return tuple(int(d) for d in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    shape = value.shape
-    return tuple(shape() if callable(shape) else shape)
+    shape: Any = getattr(value, "shape", value)
+    sizes = cast("Sequence[int]", shape() if callable(shape) else shape)
+    return tuple(int(size) for size in sizes)
 
 
 def _scalar_of(feed: Mapping[str, Any], name: str) -> int | None:

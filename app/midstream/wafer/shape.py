@@ -1,9 +1,10 @@
 """Model shapes: the numbers of a decoder that decide its placement and its cost.
 
-A :class:`ModelShape` says how many layers, how wide, which attention (full, grouped, sliding, latent) and which
-feed-forward part (dense, mixture of experts) a decoder has, and counts weights and cache bytes exactly.  It does not
-place or price anything.  Presets come from ``data/models.toml``, files from :mod:`midstream.wafer.onnx_shape` and
-folders from :mod:`midstream.wafer.folder`.
+A :class:`ModelShape` says how many layers, how wide, which attention (full, grouped, sliding,
+latent) and which feed-forward part (dense, mixture of experts) a decoder has, and counts weights
+and cache bytes exactly.  It does not place or price anything.  Presets come from
+``data/models.toml``, files from :mod:`midstream.wafer.onnx_shape` and folders from
+:mod:`midstream.wafer.folder`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from midstream.wafer.errors import WaferUsageError
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Multi-head latent attention (DeepSeek, Kimi): widths of the compressed query, key/value and rotary parts."""
+    """Multi-head latent attention (DeepSeek, Kimi): widths of the compressed query, key/value and
+    rotary parts.
+    """
 
     query_rank: int
     kv_rank: int
@@ -27,7 +30,9 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """What distinguishes one layer from another: its feed-forward part and its attention window (0: full)."""
+    """What distinguishes one layer from another: its feed-forward part and its attention window
+    (0: full).
+    """
 
     moe: bool
     window: int
@@ -89,12 +94,13 @@ class ModelShape:
         for field in ("layers", "hidden", "heads", "kv_heads", "head_dim"):
             if getattr(self, field) < 1:
                 raise WaferUsageError(
-                    f"Model shape '{self.name}' has {field} = {getattr(self, field)}; it must be positive."
+                    f"Model shape '{self.name}' has {field} = {getattr(self, field)}; it must be "
+                    "positive."
                 )
         if self.heads % self.kv_heads:
             raise WaferUsageError(
-                f"Model shape '{self.name}' has {self.heads} heads for {self.kv_heads} key/value heads; "
-                "the first must be a multiple of the second."
+                f"Model shape '{self.name}' has {self.heads} heads for {self.kv_heads} key/value "
+                "heads; the first must be a multiple of the second."
             )
 
     @property
@@ -186,7 +192,7 @@ class ModelShape:
     def as_benchmarked(self) -> ModelShape:
         """The shape that WaferLLM's published kernels really run.
 
-        Their layer benchmark has one head of full width, keys and values as wide as queries (also for
-        grouped-query models), and neither embedding nor output projection.
+        Their layer benchmark has one head of full width, keys and values as wide as queries (also
+        for grouped-query models), and neither embedding nor output projection.
         """
         return replace(self, kv_heads=self.heads, vocab=0, trust=self.trust)

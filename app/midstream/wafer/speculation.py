@@ -1,11 +1,13 @@
 """Speculative decoding on a wafer: expected tokens per step and step time, closed form.
 
-With independent acceptance ``alpha`` and ``g`` drafted tokens a step emits ``(1 - alpha^(g+1)) / (1 - alpha)`` tokens on
-average (arXiv 2211.17192); an acceptance vector per draft position is the general form.  Layers are the stages of a
-pipeline, so verifying ``g + 1`` tokens costs one step plus ``g`` stages: nearly free, drafting is not.
+With independent acceptance ``alpha`` and ``g`` drafted tokens a step emits ``(1 - alpha^(g+1)) / (1
+- alpha)`` tokens on average (arXiv 2211.17192); an acceptance vector per draft position is the
+general form.  Layers are the stages of a pipeline, so verifying ``g + 1`` tokens costs one step
+plus ``g`` stages: nearly free, drafting is not.
 
-Two schedules: ``sync`` drafts, then verifies; ``overlapped`` drafts the next window on a rectangle of its own while the
-target verifies, gambling that everything is accepted, and drafts anew when it is not.
+Two schedules: ``sync`` drafts, then verifies; ``overlapped`` drafts the next window on a rectangle
+of its own while the target verifies, gambling that everything is accepted, and drafts anew when it
+is not.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ class Speculation:
         rates = self.acceptance or (self.alpha,)
         if self.draft < 1 or any(not 0.0 <= rate <= 1.0 for rate in rates) or self.cost < 0:
             raise WaferUsageError(
-                f"Speculation with draft {self.draft}, acceptance {rates} and cost {self.cost} makes no sense; "
-                "draft at least 1 token, acceptance between 0 and 1."
+                f"Speculation with draft {self.draft}, acceptance {rates} and cost {self.cost} "
+                "makes no sense; draft at least 1 token, acceptance between 0 and 1."
             )
         if self.acceptance and len(self.acceptance) < self.draft:
             raise WaferUsageError(
-                f"The acceptance vector has {len(self.acceptance)} entries for {self.draft} drafted tokens; "
-                "give one per position."
+                f"The acceptance vector has {len(self.acceptance)} entries for {self.draft} "
+                "drafted tokens; give one per position."
             )
 
     def acceptance_at(self, position: int) -> float:
@@ -100,8 +102,9 @@ def expected_tokens(acceptance: Sequence[float]) -> float:
 def plausible_gain(layers: int) -> float:
     """Best gain an undisclosed synchronous draft could bring to a target of ``layers`` layers.
 
-    The draft is as fast as its depth allows (latency follows layers, not parameters); the draft length is the best
-    of 1-8 at :data:`TYPICAL_ACCEPTANCE`.  At least 1: nobody speculates at a loss.
+    The draft is as fast as its depth allows (latency follows layers, not parameters); the draft
+    length is the best of 1-8 at :data:`TYPICAL_ACCEPTANCE`.  At least 1: nobody speculates at a
+    loss.
     """
     cost = min(1.0, DRAFT_LAYERS / layers)
     gains = (
@@ -112,7 +115,8 @@ def plausible_gain(layers: int) -> float:
 
 
 def parse_speculation(text: str, *, layers: int) -> Speculation | None:
-    """Read ``draft=4,alpha=0.8[,cost=0.1][,overlapped]`` or ``4x0.8``; None for ``none`` and the like.
+    """Read ``draft=4,alpha=0.8[,cost=0.1][,overlapped]`` or ``4x0.8``; None for ``none`` and the
+    like.
 
     Raises:
         WaferUsageError: The text cannot be read.
@@ -140,7 +144,8 @@ def parse_speculation(text: str, *, layers: int) -> Speculation | None:
                 raise ValueError(part)
     except ValueError:
         raise WaferUsageError(
-            f"Speculation '{text}' cannot be read; write draft=4,alpha=0.8 and optionally cost=0.1,overlapped."
+            f"Speculation '{text}' cannot be read; write draft=4,alpha=0.8 and optionally "
+            "cost=0.1,overlapped."
         ) from None
     return Speculation(
         draft, alpha, cost=cost, schedule="overlapped" if schedule == "overlapped" else "sync"

@@ -1,4 +1,6 @@
-"""Reports as text for a terminal: plain, narrow enough for 100 columns, every number labelled simulated."""
+"""Reports as text for a terminal: plain, narrow enough for 100 columns, every number labelled
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +26,26 @@ _CAUSES = (
 
 def report_text(report: Report) -> str:
     """A report in full."""
-    plan, step = report.plan, report.step
+    plan, step, options = report.plan, report.step, report.options
     total = sum(report.breakdown_us.values())
+    step_us = f"{compact(step.off_wafer_us)} us off the wafer = {compact(step.seconds * 1e6)} us"
+    full = f"{compact(report.joules_per_token_full)} J/token with all filled"
     lines = [
         f"{plan.shape.name} on {plan.wafers} x {plan.hw.label}, {plan.kernels.name} kernels, "
-        f"{plan.mode}, context {report.options.context:,}, batch {report.options.batch}",
+        f"{plan.mode}, context {options.context:,}, batch {options.batch}",
         "all figures simulated; the band is what is not known, the mark what it rests on",
         "",
         f"decode        {report.headline}",
         f"first token   simulated {report.first_token.text()}",
-        f"step          {compact(step.cycles)} cycles at {plan.hw.number('clock_ghz'):g} GHz"
-        f" + {compact(step.off_wafer_us)} us off the wafer = {compact(step.seconds * 1e6)} us simulated",
+        f"step          {compact(step.cycles)} cycles at {plan.hw.number('clock_ghz'):g} GHz + "
+        f"{step_us} simulated",
         f"energy        {compact(report.joules_per_token)} J/token simulated at nameplate power, "
-        f"{report.occupancy:.2%} of stages busy; {compact(report.joules_per_token_full)} J/token with all filled",
-        f"placement     {plan.fill:.0%} of the fullest PE, {plan.padding:.1%} padding, {plan.colours} of "
-        f"{plan.hw.count('colours')} colours, cache for {plan.kv.shift:,} tokens "
-        f"({plan.kv.concat:,} without cache shift)",
-        f"SRAM          {report.sram_share:.2%} of the advertised bandwidth in use: a single stream is bound by latency",
+        f"{report.occupancy:.2%} of stages busy; {full}",
+        f"placement     {plan.fill:.0%} of the fullest PE, {plan.padding:.1%} padding, "
+        f"{plan.colours} of {plan.hw.count('colours')} colours,",
+        f"              cache for {plan.kv.shift:,} tokens ({plan.kv.concat:,} without the shift)",
+        f"SRAM          {report.sram_share:.2%} of the advertised bandwidth in use: one stream is "
+        "bound by latency",
         "",
         "where a step goes (us, simulated)",
     ]
@@ -48,7 +53,9 @@ def report_text(report: Report) -> str:
         value = report.breakdown_us.get(cause, 0.0)
         if value > 0:
             share = value / total
-            lines.append(f"  {cause:<10}{value:>9.1f} {share:>6.1%}  {'█' * round(30 * share):<30} {meaning}")
+            lines.append(
+                f"  {cause:<10}{value:>9.1f} {share:>6.1%}  {'█' * round(30 * share):<30} {meaning}"
+            )
     lines += ["", f"  {'operator':<34}{'layers':>7}{'cycles':>12}{'share':>8}  bound by"]
     for line in report.operators:
         name = line.name if len(line.name) <= 33 else "…" + line.name[-32:]
@@ -65,7 +72,8 @@ def comparison_text(model: str, contenders: Sequence[Contender]) -> str:
     for c in contenders:
         bar = "█" * max(1, round(28 * c.rate.mid / top))
         lines.append(f"{c.label:<34}{c.rate.text():<44}{bar}")
-        detail = f"first token {c.first_token.text()}, {compact(c.joules_per_token)} J/token at nameplate"
+        energy = f"{compact(c.joules_per_token)} J/token at nameplate"
+        detail = f"first token {c.first_token.text()}, {energy}"
         lines.append(f"{'':<4}{detail}" + (f"; {', '.join(c.notes)}" if c.notes else ""))
     return "\n".join(lines)
 
@@ -81,13 +89,20 @@ def validation_text(result: Validation) -> str:
         fitted = " (calibration)" if item.calibration else ""
         lines.append(
             f"{item.row.label[:57]:<58}{compact(item.row.published):>11}{compact(item.prediction.point):>11}"
-            f"{item.error:>+8.1%}  {compact(band.low)}-{compact(band.high)} {item.row.unit} {inside} {band.mark}{fitted}"
+            f"{item.error:>+8.1%}  {compact(band.low)}-{compact(band.high)} {item.row.unit} "
+            f"{inside} {band.mark}{fitted}"
         )
         lines.extend(f"    {note}" for note in item.prediction.notes)
-    lines += ["", f"{'group (held-out rows only)':<34}{'rows':>5}{'MAPE':>8}{'max':>8}{'in band':>9}{'widest':>8}  gate"]
+    lines += [
+        "",
+        f"{'group (held-out rows only)':<34}{'rows':>5}{'MAPE':>8}{'max':>8}{'in band':>9}"
+        f"{'widest':>8}  gate",
+    ]
     for group in result.groups:
         if not group.rows:
-            lines.append(f"{group.name:<34}{0:>5}  only calibration rows ({group.calibration_rows})")
+            lines.append(
+                f"{group.name:<34}{0:>5}  only calibration rows ({group.calibration_rows})"
+            )
             continue
         verdict = "; ".join(group.failures) or ("ok" if group.gate else "none")
         lines.append(

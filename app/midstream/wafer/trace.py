@@ -1,8 +1,9 @@
 """Profiles in ONNX Runtime's format: a JSON array of Chrome trace events that opens in Perfetto.
 
-One process per wafer, one thread per rectangle; an event per operator with ONNX Runtime's argument names plus what a
-hardware person wants to see (cycles by cause, rectangle, bytes, what bounds it).  Time stamps are microseconds of the
-simulated wafer clock, fractional because most operators take a few; nothing of the wall clock enters the file.
+One process per wafer, one thread per rectangle; an event per operator with ONNX Runtime's argument
+names plus what a hardware person wants to see (cycles by cause, rectangle, bytes, what bounds it).
+Time stamps are microseconds of the simulated wafer clock, fractional because most operators take a
+few; nothing of the wall clock enters the file.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _metadata(plan: Plan, items: list[Placed], dropped: int) -> list[Event]:
         label = f"{item.name} {rect.width}x{rect.height} at {rect.x},{rect.y}"
         events.append(_meta("thread_name", item.wafer, tid + 1, {"name": label}))
     if dropped:
-        events.append(_meta("process_labels", HOST_PID, 0, {"labels": f"{dropped} later passes left out"}))
+        events.append(
+            _meta("process_labels", HOST_PID, 0, {"labels": f"{dropped} later passes left out"})
+        )
     return events
 
 
@@ -91,7 +94,10 @@ def _pass_events(
         events.append(_counter(item.wafer, began, "active PEs (simulated)", item.rect.pes))
         events.append(_counter(item.wafer, now, "active PEs (simulated)", 0))
     end = max(now, traced.start_us + step.seconds * 1e6)
-    rest: dict[str, object] = {"simulated": True, "what": "return link and time no placement explains"}
+    rest: dict[str, object] = {
+        "simulated": True,
+        "what": "return link and time no placement explains",
+    }
     events.append(_complete("Session", "off_wafer", HOST_PID, 1, now, end - now, rest))
     for name, kind in (("SequentialExecutor::Execute", "Session"), ("model_run", "Session")):
         args: dict[str, object] = {
@@ -100,7 +106,9 @@ def _pass_events(
             "tokens": traced.tokens,
             "context": traced.context,
         }
-        events.append(_complete(kind, name, HOST_PID, 0, traced.start_us, end - traced.start_us, args))
+        events.append(
+            _complete(kind, name, HOST_PID, 0, traced.start_us, end - traced.start_us, args)
+        )
     return events
 
 
@@ -133,7 +141,14 @@ def _complete(
 
 
 def _counter(pid: int, ts: float, name: str, value: int) -> Event:
-    return {"ph": "C", "pid": pid, "tid": 0, "ts": round(ts, 4), "name": name, "args": {"PEs": value}}
+    return {
+        "ph": "C",
+        "pid": pid,
+        "tid": 0,
+        "ts": round(ts, 4),
+        "name": name,
+        "args": {"PEs": value},
+    }
 
 
 def _node(

@@ -1,7 +1,8 @@
-"""Runs the frozen parameters on a table of published rows: predicted, error and band per row, gates per group.
+"""Runs the frozen parameters on a table of published rows: predicted, error and band per row, gates
+per group.
 
-A row that is in the calibration set is marked and left out of the gates: only rows the parameters were not fitted to
-count.  Each shipped row names its source.
+A row that is in the calibration set is marked and left out of the gates: only rows the parameters
+were not fitted to count.  Each shipped row names its source.
 """
 
 from __future__ import annotations
@@ -159,8 +160,8 @@ def validate(rows_file: str | Path | None = None) -> Validation:
     """Predict every row of a table, or of the shipped ones.
 
     Args:
-        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`; None runs the calibration and validation
-            tables that ship with the package.
+        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`; None runs the
+            calibration and validation tables that ship with the package.
 
     Raises:
         ModelUnavailableError: The file cannot be read.
@@ -174,7 +175,9 @@ def validate(rows_file: str | Path | None = None) -> Validation:
         try:
             texts = [Path(rows_file).read_text("utf-8-sig")]
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelUnavailableError(f"The table '{rows_file}' cannot be read; give a CSV file.") from error
+            raise ModelUnavailableError(
+                f"The table '{rows_file}' cannot be read; give a CSV file."
+            ) from error
     for text in texts:
         good, bad = read_rows(text)
         rows.extend(good)
@@ -187,7 +190,9 @@ def validate(rows_file: str | Path | None = None) -> Validation:
         except WaferError as error:
             problems.append(RowProblem(row.line, str(error)))
     names = dict.fromkeys(item.prediction.group for item in checked)
-    groups = tuple(_group(name, [c for c in checked if c.prediction.group == name]) for name in names)
+    groups = tuple(
+        _group(name, [c for c in checked if c.prediction.group == name]) for name in names
+    )
     return Validation(tuple(checked), groups, tuple(problems))
 
 
@@ -207,7 +212,9 @@ def _group(name: str, members: list[Checked]) -> Group:
             ("largest error", worst, gate.worst),
             ("band width", widest - 1e-9, gate.width),
         )
-        failures = [f"{what} {v:.3g} above {limit:.3g}" for what, v, limit in limits if limit and v > limit]
+        failures = [
+            f"{what} {v:.3g} above {limit:.3g}" for what, v, limit in limits if limit and v > limit
+        ]
         if gate.covered is not None and covered < gate.covered:
             failures.append(f"{covered:.0%} of rows in their band, below {gate.covered:.0%}")
     return Group(
