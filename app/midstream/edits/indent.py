@@ -54,6 +54,16 @@ class BlockShift:
     first: Shift
     rest: Shift
 
+    def fits(self, lines: Sequence[str]) -> bool:
+        """Whether every line has the white space that is to be cut."""
+        cuts = [self.first.cut]
+        for line in lines:
+            if line.strip():
+                if not line.startswith(cuts[-1]):
+                    return False
+                cuts.append(self.rest.cut)
+        return True
+
     def apply(self, lines: Sequence[str]) -> list[str]:
         """The lines of a block with their indentation shifted."""
         start = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
@@ -80,6 +90,12 @@ def find_shift(
     tabs = _tab_shift(pairs)
     if tabs is not None:
         return BlockShift(tabs, tabs)
+    shift = _uniform(pairs, new)
+    return shift if shift is not None and shift.fits(new) else None
+
+
+def _uniform(pairs: Sequence[tuple[str, str]], new: Sequence[str]) -> BlockShift | None:
+    """The shift of the first line and the one of all others, if they have one."""
     shifts = [_shift(q, f) for q, f in pairs]
     first = shifts[0]
     if first is None:

@@ -234,6 +234,8 @@ class Matcher:
             if self._indented and not same:
                 return None
             level = max(level, Level.WHITESPACE)
+            first = next((k for k, line in enumerate(old) if line.strip()), 0)
+            shift = find_shift(old[first : first + 1], found[first : first + 1], new)
         return Match(start, stop, level, shift)
 
     def _index(self, level: Level) -> tuple[list[str], dict[str, list[int]]]:

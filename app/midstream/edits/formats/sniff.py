@@ -42,7 +42,9 @@ _V4A = re.compile(r"\s*\*\*\* (?:Begin Patch\s*$|(?:Add|Delete|Update) File:)")
 _UDIFF = re.compile(r"diff --git |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+\+\+ \S")
 _JSON = re.compile(r"\s*(?:[\[{]\s*$|\[?\s*\{\s*\"|\[\s*[\[\"])")
 _JSON_KEY = re.compile(
-    r"\"(?:command|path|file_path|old_str\w*|new_str\w*|edits|file_text|old_text|input)\"\s*:"
+    r"\"(?:(?:old|new)(?:_str|_string|_text|Text)|search|replace|edits|file_text|insert_\w+)\"\s*:"
+    r"|\"command\"\s*:\s*\"(?:str_replace|create|insert|view|undo_edit)\""
+    r"|\*\*\* Begin Patch"
 )
 _REGION = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
 
@@ -100,7 +102,7 @@ class SniffingParser:
             return self._parser.finish()
         rest = "".join(self._partial) + self._newlines.finish()
         found = self._look(rest) if rest else None
-        if found is None and self._json_lines:
+        if found is None and self._json_lines and not self._in_fence:
             found = Format.STR_REPLACE
         return self._become(found or self._fallback_format, rest) + self.finish()
 
@@ -127,8 +129,8 @@ class SniffingParser:
         if is_fence(line):
             self._in_fence = not self._in_fence
             self._fenced_lines = 0
-            return None
-        if _JSON.match(line):
+            return self._fallback_format if self._json_lines and not self._in_fence else None
+        if _JSON.match(line) or self._json_lines:
             self._json_lines += 1
             return None
         if self._in_fence and line.strip() and not line.startswith("--- "):

@@ -162,6 +162,8 @@ class UnifiedDiffParser(LineParser):
     def _header(self, minus: str, plus: str) -> None:
         self._close_hunk()
         git = self._git
+        if _path_of(minus) == self._source or self._new_path is None:
+            self._source = None  # this header says the same, with hunks to follow
         self._close_file()
         old, new = _path_of(minus), _path_of(plus)
         self._git = None
