@@ -140,6 +140,17 @@ class Palette:
 
     def style(self, role: str, on: str | None = None, *, bold: bool | None = None) -> Style:
         """A Rich style: the colour of ``role``, on the background of role ``on``."""
+        key = (role, on, bold)
+        style = self._made.get(key)
+        if style is None:
+            style = self._made[key] = self._make(role, on, bold)
+        return style
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, str | None, bool | None], Style]:
+        return {}
+
+    def _make(self, role: str, on: str | None, bold: bool | None) -> Style:
         dim = self.ansi and role == "muted"
         return Style(
             color=self._color(role).rich_color,

@@ -13,7 +13,9 @@ PAINT_BUDGET_S: Final = 0.006
 """How long one paint may lex ahead to colour the rows it shows."""
 IDLE_BUDGET_S: Final = 0.004
 """How long one idle step lexes ahead."""
-_STEP: Final = 48
+AHEAD: Final = 5_000
+"""Lines below the window that are lexed while nothing else is to do."""
+_STEP: Final = 16
 """Lines between two looks at the clock."""
 
 
@@ -74,9 +76,9 @@ class FileSyntax:
         """Whether the whole base text has been passed."""
         return self._base.ready >= len(self._base)
 
-    def advance(self) -> bool:
-        """Lex a little further while nothing else is to do; says whether there is more."""
-        return not advance_for(self._base, len(self._base), IDLE_BUDGET_S)
+    def advance(self, upto: int) -> bool:
+        """Lex a little towards a line while nothing else is to do; says whether there is more."""
+        return not advance_for(self._base, upto, IDLE_BUDGET_S)
 
     def is_ready(self, row: ViewRow) -> bool:
         """Whether a row's tokens are known or never will be."""

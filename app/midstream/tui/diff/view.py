@@ -132,12 +132,9 @@ class SegmentRuns:
             if rows[index].kind is not RowKind.DELETED:
                 self.new_lines.append(rows[index].text)
         self._read = len(rows)
-        start = runs[-1].stop if runs else 0
-        if runs and runs[-1].hunk is not None:
-            start = runs.pop().start
-        for index in range(start, len(rows)):
+        for index in range(runs[-1].stop if runs else 0, len(rows)):
             hunk = rows[index].hunk
-            if runs and runs[-1].hunk == hunk and (hunk is None or index > start):
+            if runs and runs[-1].hunk == hunk:
                 runs[-1].stop = index + 1
             else:
                 runs.append(_Run(index, index + 1, hunk))
@@ -162,7 +159,7 @@ class FileView:
         self.structure = 0
         """Grows when rows that were there already may have changed."""
         self.writing: int | None = None
-        """The row where the model writes, while it does."""
+        """The last row of what the model has written, while it writes."""
         self._blocks: list[_Block] = []
         self._pending: list[_Block] = []
         self._firsts: list[int] = []
@@ -218,7 +215,8 @@ class FileView:
             self.size += block.size
             if block.hunk is not None:
                 self._places[block.hunk.id] = (block.first, self.size)
-            if block.look is Look.PENDING and block.rows[-1].kind is RowKind.WRITING:
+            streaming = block.segment >= 0 and not self.segments[block.segment].segment.finished
+            if streaming and block.rows:
                 self.writing = self.size - 1
 
     def _add_segment(self, number: int, runs: SegmentRuns, shift: int) -> int:

@@ -481,6 +481,7 @@ class ReviewScreen(ViewActions):
     def _moved(self) -> None:
         self.aim()
         self.refresh_facts()
+        self.resume_lexing()
 
     @on(DiffPane.Chosen)
     def _chosen_row(self) -> None:

@@ -23,7 +23,7 @@ from textual.strip import Strip
 from midstream.edits.hunks import Hunk
 from midstream.tui.diff.intraline import Range, changed_words, pair_lines
 from midstream.tui.diff.painter import Marks, RowPainter
-from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.syntax import AHEAD, FileSyntax
 from midstream.tui.diff.view import FileView, Look, ViewRow
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
@@ -148,9 +148,10 @@ class DiffPane(ScrollView, can_focus=True):
 
     def lex_ahead(self) -> bool:
         """Spend a moment on syntax colours; says whether there is more to do."""
-        if self._syntax is None:
+        view, syntax = self.view, self._syntax
+        if view is None or syntax is None:
             return False
-        more = self._syntax.advance()
+        more = syntax.advance(view.base_at(self.top) + AHEAD)
         self.repaint()
         return more
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -64,6 +65,8 @@ class RowList(ScrollView, can_focus=True):
         value: str
 
     def __init__(self, palette: Palette, glyphs: Glyphs, *, ground: str = "panel") -> None:
+        # The compositor asks for these rows whenever anything beside them changes.
+        self._strips: dict[tuple[int, bool, int], Strip] = {}
         super().__init__()
         self.rows: Sequence[ListRow] = ()
         self.cursor = 0
@@ -132,7 +135,26 @@ class RowList(ScrollView, can_focus=True):
             strips.append(strip.crop(crop.x, crop.right))
         return filtered(self, strips, self._palette.colors[self._ground])
 
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Paint the rows anew."""
+        if repaint and not regions:
+            self._strips.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
     def _strip(self, y: int) -> Strip:
+        key = (y, y == self.cursor, self.size.width)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._paint(y)
+        return strip
+
+    def _paint(self, y: int) -> Strip:
         palette, width = self._palette, self.size.width
         if not 0 <= y < len(self.rows):
             return Strip.blank(width, palette.ground(self._ground))

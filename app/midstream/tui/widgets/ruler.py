@@ -48,17 +48,19 @@ class Ruler(Widget):
         self._window = (0, 0)
         self._size_rows = 0
         self._dragging = False
+        # The compositor asks for these whenever anything beside them changes.
+        self._strips: list[Strip] = []
 
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
         """Draw with other colours or characters."""
-        self._palette, self._glyphs = palette, glyphs
+        self._palette, self._glyphs, self._strips = palette, glyphs, []
         self.refresh()
 
     def show(self, view: FileView | None, top: int, height: int) -> None:
         """Show where a window of ``height`` rows from ``top`` lies, and the hunks of the file."""
         cells, window = self._map(view, top, height)
         if (cells, window) != (self._cells, self._window):
-            self._cells, self._window = cells, window
+            self._cells, self._window, self._strips = cells, window, []
             self.refresh()
 
     def _map(
@@ -85,9 +87,14 @@ class Ruler(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """One cell for each row."""
+        if len(self._strips) != self.size.height:
+            self._strips = self._paint(self.size.height)
+        return self._strips[crop.y : crop.bottom]
+
+    def _paint(self, height: int) -> list[Strip]:
         strips: list[Strip] = []
         palette = self._palette
-        for y in range(crop.y, crop.bottom):
+        for y in range(height):
             role = self._cells[y] if y < len(self._cells) else None
             inside = self._window[0] <= y < self._window[1]
             ground = palette.ground("raised" if inside else "background")
