@@ -58,6 +58,7 @@ class Scripted:
     pause: float = 0.0
     length: int = 40
     status: HTTPStatus | None = None
+    silent: bool = False
     faults: Faults = field(default_factory=Faults)
     random: random.Random = field(default_factory=lambda: random.Random(1))
     creates: list[dict[str, Any]] = field(default_factory=list)
@@ -130,6 +131,8 @@ class Scripted:
         late: list[dict[str, Any]] = []
         while True:
             create = await waiting.get()
+            if self.silent:
+                continue
             if self.happens(self.faults.lose_before_created):
                 socket.transport.abort()
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -140,6 +141,24 @@ async def test_a_stop_finds_the_rung_that_works_and_remembers_it(
     # The last count has the spare that a dropping client keeps dialled.
     assert scripted.connections in (connections, connections + 1)
     assert took[1] < 0.25, "the second stop must not probe again"
+
+
+@pytest.mark.parametrize("kind", ["local", "xai"])
+async def test_a_stop_before_any_answer_does_not_wait_for_one(kind: EndpointKind) -> None:
+    scripted = Scripted(silent=True)
+    async with scripted.running() as url:
+        client = Client(endpoint(url, kind))
+        client._dialect = replace(client._dialect, patience_seconds=0.1)  # pyright: ignore
+        stream = await client.create(messages=[("user", "a")])
+        await asyncio.sleep(0.05)
+        await stream.interrupt()
+        async with asyncio.timeout(0.5):
+            text, end = await read(stream)
+        scripted.silent = False
+        assert (text, isinstance(end, Finished)) == ("", True)
+        text, _ = await read(await client.create(messages=[("user", "b")]))
+        assert text == expected([("user", "b")])
+        await client.close()
 
 
 async def test_a_drop_takes_the_spare_connection() -> None:

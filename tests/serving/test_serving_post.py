@@ -78,6 +78,16 @@ async def test_a_body_over_the_limit_is_refused() -> None:
     assert answer.status_code == 413
 
 
+async def test_a_body_that_does_not_arrive_is_given_up() -> None:
+    async with running(limits=Limits(body_seconds=0.1)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        async with asyncio.timeout(2):
+            assert b"408" in await reader.readline()
+        writer.close()
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_leaving_stops_the_generation(stream: bool) -> None:
     async with running("word " * 100_000, rate=500) as port, client(port) as http:

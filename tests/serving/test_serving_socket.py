@@ -314,6 +314,19 @@ async def test_trouble_of_the_model_ends_the_response_and_not_the_connection() -
         assert (await client.terminal())["type"] == "response.completed"
 
 
+async def test_a_fault_of_the_server_ends_the_response_and_not_the_connection() -> None:
+    def script(request: GenerateRequest) -> str:
+        # Half of a surrogate pair cannot be sent.
+        return "\ud800" if request.messages[-1].text == "bad" else "good"
+
+    async with running(ReplayModel(script)) as port, peer(port) as client:
+        await client.create("bad")
+        error = await client.until("error")
+        assert (error["status"], error["error"]["code"]) == (500, "server_error")
+        await client.create("good")
+        assert (await client.terminal())["type"] == "response.completed"
+
+
 async def test_closing_the_socket_stops_the_generation() -> None:
     started: list[ReplayGeneration] = []
 

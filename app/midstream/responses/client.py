@@ -174,8 +174,10 @@ class Client:
         if turn is None:
             return
         turn.stop = "keep_partial_items" if keep else "discard_partial_items"
-        if stream.id:
+        if stream.id or self._stop_rung == "drop":
             await self._send_stop(turn)
+        else:
+            self._arm(turn, self._dialect.patience_seconds)
 
     async def steer(self, stream: Stream, text: str) -> Stream:
         """Queue an instruction for a running response (see `Stream.steer`).
@@ -308,13 +310,19 @@ class Client:
             return
         probing = self._stop_rung == "probe"
         patience = _PROBE_SECONDS if probing else self._dialect.patience_seconds
-        turn.deadline = asyncio.get_running_loop().call_later(patience, self._drop, turn)
+        self._arm(turn, patience)
         mode = turn.stop if self.endpoint.kind == "local" else "discard_partial_items"
         # If the connection is gone its reader sees the same loss and ends the stream.
         with contextlib.suppress(UnavailableError):
             await self._send(
                 {"type": "response.interrupt", "response_id": turn.stream.id, "mode": mode}
             )
+
+    def _arm(self, turn: Turn, seconds: float) -> None:
+        """Drop a stopped response if it has not ended by then."""
+        if turn.deadline is not None:
+            turn.deadline.cancel()
+        turn.deadline = asyncio.get_running_loop().call_later(seconds, self._drop, turn)
 
     def _drop(self, turn: Turn) -> None:
         """Stop a response by leaving its connection; another one is at hand or made next."""
@@ -341,11 +349,8 @@ class Client:
         elif event.type == "response.interrupt.accepted":
             self._stop_rung = "interrupt"
             turn = self._lane.running
-            if turn is not None and turn.deadline is not None:
-                turn.deadline.cancel()
-                turn.deadline = asyncio.get_running_loop().call_later(
-                    self._dialect.patience_seconds, self._drop, turn
-                )
+            if turn is not None and turn.stop is not None:
+                self._arm(turn, self._dialect.patience_seconds)
         elif event.type == "response.interrupt.failed":
             turn = self._lane.running
             if turn is not None and turn.stop is not None and event.response_id == turn.stream.id:

@@ -195,7 +195,7 @@ class Connection:
                 request: CreateRequest | None = lane.waiting.popleft()
                 steers: list[Steer] = []
                 while request is not None:
-                    turn = await self._run_turn(request, steers)
+                    turn = await self._guarded_turn(request, steers)
                     request, steers = self._successor(turn) if turn is not None else (None, [])
         except WebSocketDisconnect:
             return
@@ -203,6 +203,20 @@ class Connection:
             lane.task = None
             if not lane.waiting:
                 self._lanes.pop(name, None)
+
+    async def _guarded_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
+        """Run one response; a fault of this server ends it and not the connection."""
+        try:
+            return await self._run_turn(request, steers)
+        except WebSocketDisconnect:
+            raise
+        except Exception as error:
+            _log.exception("a response could not be served")
+            sentence = f"The server failed ({type(error).__name__}); its log has details."
+            await self._refuse(
+                RequestError(sentence, code="server_error", status=500), request.stream_id
+            )
+            return None
 
     async def _run_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
         """Run one response; None if it was refused before it was created."""

@@ -11,6 +11,7 @@ class Limits:
 
     Attributes:
         message_bytes: Largest WebSocket message and HTTP body.
+        body_seconds: How long an HTTP body may take to arrive.
         connections: Open WebSockets at a time; more are refused with 503.
         waiting_creates: Requests that one connection may have waiting or running.
         lanes: Distinct ``stream_id`` values per connection.
@@ -26,6 +27,7 @@ class Limits:
     """
 
     message_bytes: int = 16 * 1024 * 1024
+    body_seconds: float = 30.0
     connections: int = 256
     waiting_creates: int = 64
     lanes: int = 32

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from midstream.serving.items import Event
-from midstream.serving.requests import read_create, read_frame
+from midstream.serving.requests import RequestError, read_create, read_frame
 from midstream.serving.service import Service
 from midstream.serving.turn import TERMINAL_EVENTS, Turn
 
@@ -30,7 +30,12 @@ async def post_response(request: Request, service: Service) -> Response:
     Raises:
         RequestError: The request is refused before a response exists.
     """
-    create = read_create(read_frame(await request.body()))
+    try:
+        async with asyncio.timeout(service.limits.body_seconds):
+            body = await request.body()
+    except TimeoutError:
+        raise RequestError("The request did not arrive.", code="timeout", status=408) from None
+    create = read_create(read_frame(body))
     history, _ = service.history(create, None)
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
     turn = service.turn(create, history, events.put, owner=object())

@@ -1,0 +1,136 @@
+"""The worker thread: turns by owner, stopping wherever a job stands, conversations in bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.engine.types import FinishReason, GenerateRequest, Message
+from midstream.serving.conversations import Conversation, ConversationCache
+from midstream.serving.replay import ReplayModel
+from midstream.serving.worker import Job, ModelWorker
+
+
+@asynccontextmanager
+async def working(model: ReplayModel) -> AsyncGenerator[ModelWorker]:
+    worker = ModelWorker(model)
+    try:
+        yield worker
+    finally:
+        await asyncio.to_thread(worker.close)
+
+
+def job(text: str, owner: str) -> Job:
+    return Job(GenerateRequest((Message("user", text),)), owner)
+
+
+async def finish(job: Job) -> str:
+    text = ""
+    async with asyncio.timeout(5):
+        while not job.finished:
+            await job.wait()
+            text += job.take()[0]
+    return text + job.take()[0]
+
+
+async def test_owners_take_turns() -> None:
+    order: list[str] = []
+    gate = threading.Event()
+
+    def script(request: GenerateRequest) -> str:
+        gate.wait(5)
+        order.append(request.messages[0].text)
+        return ""
+
+    async with working(ReplayModel(script)) as worker:
+        first = job("first", "z")
+        worker.submit(first)
+        await first.wait()
+        jobs = [job(f"a{n}", "a") for n in range(4)] + [job("b0", "b"), job("c0", "c")]
+        for one in jobs:
+            worker.submit(one)
+        gate.set()
+        await asyncio.gather(*(finish(one) for one in jobs))
+    assert order == ["first", "a0", "b0", "c0", "a1", "a2", "a3"]
+
+
+async def test_generations_run_in_one_thread_and_not_on_the_loop() -> None:
+    threads: set[int] = set()
+
+    def script(request: GenerateRequest) -> str:
+        threads.add(threading.get_ident())
+        return "x"
+
+    async with working(ReplayModel(script)) as worker:
+        jobs = [job("x", str(n)) for n in range(5)]
+        for one in jobs:
+            worker.submit(one)
+        await asyncio.gather(*(finish(one) for one in jobs))
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+async def test_a_waiting_job_is_cancelled_at_once() -> None:
+    async with working(ReplayModel("word " * 10_000, rate=500)) as worker:
+        running, waiting = job("x", "a"), job("x", "b")
+        worker.submit(running)
+        worker.submit(waiting)
+        await running.wait()
+        assert worker.load == 2
+        worker.cancel(waiting)
+        assert waiting.finished
+        assert waiting.usage.output_tokens == 0
+        worker.cancel(running)
+        await finish(running)
+        assert running.finish_reason is FinishReason.STOPPED
+        third = job("x", "b")
+        worker.submit(third)
+        await third.wait()
+        worker.cancel(third)
+        await finish(third)
+        assert third.usage.output_tokens < 10_000
+
+
+async def test_ending_at_the_line_cuts_nothing_but_the_next_line() -> None:
+    async with working(ReplayModel("one two three\n" * 1000, rate=2000)) as worker:
+        one = job("x", "a")
+        worker.submit(one)
+        await one.wait()
+        one.stop_at_line_end()
+        text = await finish(one)
+    assert text.endswith("three\n")
+    assert text == "one two three\n" * text.count("\n")
+    assert text.count("\n") < 900
+
+
+async def test_closing_stops_what_runs() -> None:
+    worker = ModelWorker(ReplayModel("word " * 100_000, rate=100))
+    one = job("x", "a")
+    worker.submit(one)
+    await one.wait()
+    await asyncio.wait_for(asyncio.to_thread(worker.close), 2)
+    await finish(one)
+    assert one.finish_reason is FinishReason.STOPPED
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=60))
+def test_the_cache_keeps_to_its_bounds_and_forgets_the_oldest(
+    steps: list[tuple[int, int]],
+) -> None:
+    cache = ConversationCache(4, 60)
+    recent: list[str] = []
+    for key, size in steps:
+        name = f"resp_{key}"
+        cache.add(Conversation(name, (Message("user", "x" * size),)))
+        recent = [*(other for other in recent if other != name), name]
+        held = [other for other in recent if cache.get(other) is not None]
+        assert name in held, "the newest is always kept"
+        assert len(held) == len(cache) <= 4
+        assert held == recent[len(recent) - len(held) :], "the oldest go first"
+        sizes = sum(found.characters for other in held if (found := cache.get(other)))
+        assert sizes <= 60 or len(held) == 1
