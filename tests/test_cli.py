@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import midstream
-from midstream.cli import COMMANDS
+from midstream.cli import BENCHES, COMMANDS
 
 PROGRAM = Path(sys.executable).parent / "midstream"
 CODE = """\
@@ -189,6 +189,9 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["serve", "--token-file", "gone"], 2, "token file gone cannot be read"),
         (["models", "info", "nowhere"], 3, "There is no model folder at nowhere"),
         (["models", "frob"], 2, "'frob'"),
+        (["bench", "speed"], 2, "'speed'"),
+        (["wafer", "frob"], 2, "'frob'"),
+        (["guard", "gone.py"], 2, "gone.py cannot be read"),
         (["edti"], 2, 'did you mean "midstream edit"?'),
         (["--frob"], 2, "--frob"),
         (["."], 2, "The screen needs a terminal"),
@@ -206,7 +209,7 @@ def test_mistakes_are_one_sentence(
     done = midstream_(*arguments, cwd=folder)
     assert done.returncode == code, done.stderr
     assert sentence in done.stderr
-    assert done.stderr.startswith("midstream: ")
+    assert done.stderr.startswith(("midstream: ", "midstream wafer: "))
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert (folder / "sums.py").read_text() == CODE
@@ -259,6 +262,57 @@ def test_serve_and_edit_against_it(folder: Path, script: Path, tmp_path: Path) -
         assert server.wait(20) in (0, 130)
     assert done.returncode == 0, done.stderr
     assert (folder / "sums.py").read_text() == CODE.replace("result", "amount")
+
+
+REPLY = """\
+sums.py
+<<<<<<< SEARCH
+    return 1
+=======
+    return 2
+>>>>>>> REPLACE
+"""
+
+
+def apply(folder: Path, reply: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), "apply", *arguments],
+        input=reply,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+    )
+
+
+def test_apply_writes_what_matches(folder: Path) -> None:
+    done = apply(folder, REPLY, "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert (outcome["changed"], outcome["written"]) == (["sums.py"], False)
+    assert (folder / "sums.py").read_text() == CODE
+    done = apply(folder, REPLY)
+    assert done.returncode == 0
+    assert done.stdout == "All edits were applied.\nsums.py: written\n"
+    assert (folder / "sums.py").read_text() == CODE.replace("return 1", "return 2")
+
+
+def test_apply_says_what_does_not_match(folder: Path) -> None:
+    done = apply(folder, REPLY.replace("return 1", "return 7"))
+    assert done.returncode == 1
+    assert "sums.py" in done.stdout
+    assert (folder / "sums.py").read_text() == CODE
+    done = apply(folder, REPLY.replace("sums.py", "../sums.py"))
+    assert done.returncode in (1, 2)
+    assert not (folder.parent / "sums.py").exists()
+    assert apply(folder, REPLY, "--format", "morse").returncode == 2
+
+
+@pytest.mark.parametrize("what", BENCHES)
+def test_every_benchmark_explains_itself(what: str) -> None:
+    done = midstream_("bench", what, "--help")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: midstream bench {what}")
 
 
 def test_doctor_tells_what_was_tried(folder: Path) -> None:

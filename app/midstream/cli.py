@@ -45,10 +45,17 @@ class Command:
 COMMANDS = (
     Command("demo", "try it on a throw-away copy of a small project", "midstream.cli", "demo"),
     Command("edit", "one instruction without the screen", "midstream.commands.edit"),
+    Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "the model server alone", "midstream.commands.serve"),
     Command("models", "list, inspect, check and add models", "midstream.commands.models"),
+    Command("wafer", "the wafer-scale simulator", "midstream.wafer.commands", "main"),
+    Command("guard", "scan files as the live guard would", "midstream.guard.commands"),
+    Command("bench", "measure this machine", "midstream.cli", "bench"),
     Command("doctor", "what works on this machine, and what to do", "midstream.commands.doctor"),
 )
+
+BENCHES = ("engine", "tui", "wire", "edits")
+"""Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -170,6 +177,19 @@ def demo(arguments: list[str]) -> int:
         return run_app(info.root, settings, demo=info, replay=options.replay)
     finally:
         print(f"The copy you worked on is {info.root}; delete it when you like.")
+
+
+def bench(arguments: list[str]) -> int:
+    """``midstream bench WHAT``: run one of the benchmarks.
+
+    Raises:
+        UsageError: There is no such benchmark.
+    """
+    parser = Parser(prog="midstream bench", description="Measure this machine.")
+    parser.add_argument("what", choices=BENCHES, help="what to measure; --help behind it says how")
+    options = parser.parse_args(arguments[:1])
+    run: Callable[[list[str]], int] = import_module(f"midstream.bench.{options.what}").run
+    return run(arguments[1:])
 
 
 def _check_command(arguments: list[str]) -> None:

@@ -1,0 +1,110 @@
+"""``midstream apply``: applies a model's reply, read from standard input, to files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midstream.commands.common import print_json, printable
+from midstream.errors import UsageError
+
+if TYPE_CHECKING:
+    from midstream.edits.outcome import ApplyResult
+    from midstream.workspace.files import Workspace
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--format",
+        default="auto",
+        metavar="NAME",
+        help="region, v4a, search-replace, str-replace, udiff, whole, or auto (the default)",
+    )
+    parser.add_argument(
+        "--root", type=Path, default=Path(), metavar="DIR", help="folder that paths are below (.)"
+    )
+    parser.add_argument("--file", metavar="FILE", help="the file that a reply without names means")
+    parser.add_argument(
+        "--partial", action="store_true", help="apply what matches even if something does not"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="write nothing")
+    parser.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Apply the reply; 1 if something in it did not match.
+
+    Raises:
+        UserError: A path leaves the root, a file cannot be read or written, or the format is not
+            known.
+    """
+    from midstream.edits.apply import apply_reply
+    from midstream.workspace.files import Workspace
+
+    if sys.stdin.isatty():
+        raise UsageError("The reply is read from standard input; pipe it in.")
+    reply = sys.stdin.buffer.read().decode("utf-8", "replace")
+    workspace = Workspace(options.root)
+    read = Reader(workspace)
+    try:
+        result = apply_reply(reply, read, options.format, options.file, options.partial)
+    except ValueError as error:
+        raise UsageError(f"--format {options.format}: {error}.") from None
+    written = False
+    if result.changes and not options.dry_run:
+        write(workspace, result, read)
+        written = True
+    if options.json:
+        print_json({**result.to_json(), "written": written})
+    else:
+        print(printable(result.message()))
+        for path in sorted(result.changes):
+            verb = "deleted" if result.changes[path] is None else "written"
+            print(printable(f"{path}: {verb if written else 'not ' + verb}"))
+    return 0 if result.ok else 1
+
+
+class Reader:
+    """Reads files for ``apply_reply`` and remembers what it saw, for the compare before the write.
+
+    Attributes:
+        digests: What was on disk, by path; ``None`` for no such file.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.digests: dict[str, str | None] = {}
+        self._workspace = workspace
+
+    def __call__(self, path: str) -> bytes | None:
+        """Bytes of a file, ``None`` if there is none."""
+        from midstream.workspace.errors import MissingFileError
+        from midstream.workspace.files import content_digest
+
+        try:
+            data = self._workspace.read(path)
+        except MissingFileError:
+            self.digests[path] = None
+            return None
+        self.digests[path] = content_digest(data)
+        return data
+
+
+def write(workspace: Workspace, result: ApplyResult, read: Reader) -> None:
+    """Write all files of a result, or none.
+
+    Raises:
+        UserError: One of them changed meanwhile or cannot be written.
+    """
+    for path in result.changes:
+        if path not in read.digests:
+            read(path)
+    moves = {file.new_path: file.path for file in result.files if file.new_path is not None}
+    workspace.write_all(
+        result.changes,
+        {path: read.digests[path] for path in result.changes},
+        f"apply a reply to {len(result.changes)} file(s)",
+        modes_from={new: old for new, old in moves.items() if new in result.changes},
+    )
