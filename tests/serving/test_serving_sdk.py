@@ -12,8 +12,12 @@ from typing import Any
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
+from openai.lib.responses_websocket import (
+    AsyncResponsesWebSocketSession,
+    ResponsesWebSocketLimits,
+)
 from openai.types.responses import responses_server_event
-from wire_support import TOKEN, Peer, peer, running
+from wire_support import TOKEN, Peer, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving.limits import Limits
@@ -341,3 +345,73 @@ async def test_what_codex_needs() -> None:
         pong = await client.socket.ping()
         await asyncio.wait_for(pong, 2)
         assert "error" not in client.types
+
+
+async def test_sdk_sessions_run_lanes_side_by_side() -> None:
+    limits = ResponsesWebSocketLimits(
+        max_lanes=4,
+        max_events_per_lane=500,
+        max_events=1000,
+        max_bytes_per_lane=2**20,
+        max_bytes=2**21,
+    )
+    async with (
+        server() as port,
+        sdk(port) as client,
+        client.responses.connect() as connection,
+        AsyncResponsesWebSocketSession(connection, limits=limits) as session,
+    ):
+        lanes = [session.lane(name) for name in ("one", "two")]
+        for lane, text in zip(lanes, ("go", "medium"), strict=True):
+            await lane.send({"type": "response.create", "model": "replay", "input": text})
+        first, second = [await lane.get_final_response() for lane in lanes]
+        assert first.output_text == "alpha beta gamma"
+        assert second.output_text == "some words without an end " * 3
+        await lanes[0].send(
+            {
+                "type": "response.create",
+                "model": "replay",
+                "input": "go",
+                "previous_response_id": second.id,
+            }
+        )
+        assert (await lanes[0].get_final_response()).previous_response_id == second.id
+
+
+async def test_sdk_reconnects_and_continues_a_stored_response() -> None:
+    attempts: list[int] = []
+
+    def on_reconnecting(event: Any) -> None:
+        attempts.append(event.close_code)
+
+    async def reconnecting() -> bool:
+        return bool(attempts)
+
+    async with (
+        server(limits=Limits(connection_seconds=0.5)) as port,
+        sdk(port) as client,
+        client.responses.connect(on_reconnecting=on_reconnecting, initial_delay=0.01) as connection,
+    ):
+        stored = ""
+        codes: list[str | None] = []
+
+        async def go_on() -> None:
+            await eventually(reconnecting)
+            await asyncio.sleep(0.1)
+            await connection.response.create(
+                model="replay", input="go", previous_response_id=stored
+            )
+
+        await connection.response.create(model="replay", input="go")
+        going_on = asyncio.create_task(go_on())
+        async for event in connection:
+            if event.type == "error":
+                codes.append(event.error.code)
+            if event.type == "response.completed" and stored:
+                assert event.response.previous_response_id == stored
+                break
+            if event.type == "response.completed":
+                stored = event.response.id
+        await going_on
+        assert codes == ["websocket_connection_limit_reached"]
+        assert attempts == [1013]
