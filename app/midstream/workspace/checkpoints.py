@@ -78,8 +78,10 @@ class CheckpointStore(Protocol):
 
 
 def new_session_id() -> str:
-    """Name of one chain of checkpoints: UTC time, then a random part; sorts by time."""
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+    """Name of one chain of checkpoints or one journal: UTC time and a random part, so it sorts."""
+    now = time.time_ns()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now // 10**9))
+    return f"{stamp}-{now % 10**9 // 1000:06d}-{secrets.token_hex(3)}"
 
 
 def new_checkpoint_id() -> str:
@@ -235,9 +237,8 @@ class FolderStore:
         return sorted(found, key=lambda checkpoint: checkpoint.id)
 
     def _session_folder(self) -> Path:
-        session = self._folder / self._session
+        session = make_private(self._folder / self._session)
         if not self._started:
-            make_private(session)
             self._started = True
             for old in sorted(self._folder.iterdir())[:-KEPT_SESSIONS]:
                 shutil.rmtree(old, ignore_errors=True)

@@ -274,8 +274,12 @@ class Workspace:
             Files that were kept because they hold bytes that are nowhere else (normally none).
         """
         with self.ledger.lock:
+            try:
+                kept = pending.recover(self.state / "pending")
+            except OSError as error:
+                raise state_refused(self.state, error) from error
             self._recovered = True
-            return pending.recover(self.state / "pending")
+            return kept
 
     # -- inside ----------------------------------------------------------------------------------
 

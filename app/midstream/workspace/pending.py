@@ -18,6 +18,7 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 from midstream.workspace import atomic
 from midstream.workspace.paths import make_private
 
-_ABANDONED_AFTER_S = 60.0
+_DOOR = "lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,12 @@ class PendingBatch:
         make_private(folder)
         stem = f"{time.time_ns()}-{os.getpid()}-{secrets.token_hex(4)}"
         fresh = folder / f"{stem}.new"
-        self._descriptor = os.open(
-            fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-        )
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        os.write(self._descriptor, json.dumps([asdict(change) for change in changes]).encode())
-        self._path = fresh.rename(fresh.with_suffix(".open"))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with _door(folder, fcntl.LOCK_SH):
+            self._descriptor = os.open(fresh, flags, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            os.write(self._descriptor, json.dumps([asdict(c) for c in changes]).encode())
+            self._path = fresh.rename(fresh.with_suffix(".open"))
 
     def commit(self) -> None:
         """From here on the batch stands."""
@@ -137,10 +138,29 @@ def recover(folder: Path) -> list[str]:
         Paths of files kept because they hold bytes that are nowhere else (normally none).
     """
     kept: list[str] = []
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    # No folder: nothing was ever written.  Door locked: another process is at it.
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError, BlockingIOError),
+        _door(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    ):
         for record in sorted(folder.iterdir()):
-            kept += _recover_record(record)
+            if record.name != _DOOR:
+                kept += _recover_record(record)
     return kept
+
+
+@contextlib.contextmanager
+def _door(folder: Path, lock: int) -> Generator[None]:
+    """Holds the folder's lock: shared while a record is made, exclusive while records are judged.
+
+    Without it a record between its creation and its own lock would look abandoned.
+    """
+    descriptor = os.open(folder / _DOOR, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, lock)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _recover_record(record: Path) -> list[str]:
@@ -151,10 +171,7 @@ def _recover_record(record: Path) -> list[str]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if record.suffix == ".new":
-            # Between its creation and its lock a record looks abandoned; before the rename nothing
-            # has been touched.
-            if time.time() - record.stat().st_mtime > _ABANDONED_AFTER_S:
-                record.unlink()
+            record.unlink()
             return []
         with open(descriptor, "rb", closefd=False) as stream:
             entries = json.load(stream)
