@@ -138,5 +138,5 @@ def test_a_broken_graph_is_named(tmp_path: Path) -> None:
 
 def test_an_absent_provider_is_named(tmp_path: Path) -> None:
     folder = bare_folder(tmp_path, SHAPE, build(SHAPE, WEIGHTS))
-    with pytest.raises(UnavailableError, match="it has cpu"):
+    with pytest.raises(UnavailableError, match="it has cpu, "):
         Decoder(folder, provider="abacus")

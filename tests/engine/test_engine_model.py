@@ -71,6 +71,19 @@ def test_the_interface_is_what_the_server_knows(tmp_path: Path) -> None:
     model.close()
 
 
+def test_a_simulated_wafer_computes_the_same_and_counts_its_own_time(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    expected = open_model(tmp_path).start(ask(max_output_tokens=10))
+    text = [piece.text for piece in expected]
+    assert expected.usage.wafer_s is None
+    model = OnnxModel(read_folder(tmp_path), provider="wafer", threads=1)
+    generation = model.start(ask(max_output_tokens=10))
+    assert [piece.text for piece in generation] == text
+    assert generation.usage.wafer_s is not None
+    assert 0 < generation.usage.wafer_s < 1
+    assert model.facts["provider"] == "wafer"
+
+
 def test_a_second_reading_comes_from_the_cache(tmp_path: Path) -> None:
     write_folder(tmp_path)
     model = open_model(tmp_path)

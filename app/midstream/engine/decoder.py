@@ -37,8 +37,9 @@ PROVIDERS: dict[str, str] = {
     "coreml": "CoreMLExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
     "webgpu": "WebGpuExecutionProvider",
+    "wafer": "WaferSimExecutionProvider",
 }
-"""Short provider names and ONNX Runtime's."""
+"""Short provider names and ONNX Runtime's; "wafer" computes on the CPU and simulates the timing."""
 
 ONE_THREAD_BYTES = 12 << 20
 """Graphs below this size run in one thread unless told otherwise (measured: up to 8 rows at once
@@ -79,7 +80,7 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
     """
     runtime: Any = import_module("onnxruntime")
     wanted = PROVIDERS.get(provider)
-    offered: list[str] = runtime.get_available_providers()
+    offered: list[str] = [*runtime.get_available_providers(), PROVIDERS["wafer"]]
     if wanted is None or wanted not in offered:
         names = ", ".join(key for key, value in PROVIDERS.items() if value in offered)
         raise UnavailableError(
@@ -95,6 +96,10 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
     try:
+        if provider == "wafer":
+            from midstream.wafer.session import InferenceSession
+
+            return InferenceSession(str(folder.graph), options, providers=names)
         return runtime.InferenceSession(str(folder.graph), options, providers=names)
     except Exception as error:
         reason = str(error).strip().splitlines()[0]
@@ -147,6 +152,12 @@ class Decoder:
         self._mask_name = mask.name if mask else ""
         self._mask: Array = np.ones((1, 0))
         self._reserve(min(self.context_length, 512))
+
+    @property
+    def wafer_s(self) -> float | None:
+        """Simulated seconds on a wafer so far; None where nothing is simulated."""
+        clocks = getattr(self._session, "clocks", None)
+        return None if clocks is None else float(clocks.wafer_s)
 
     @property
     def cache_bytes(self) -> int:

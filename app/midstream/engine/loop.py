@@ -110,6 +110,7 @@ class ModelGeneration:
 
     def _produce(self) -> Iterator[Piece]:
         started = time.perf_counter()
+        wafer_before = self._decoder.wafer_s
         self._prefill()
         read = time.perf_counter()
         self.usage.prefill_s = read - started
@@ -120,6 +121,8 @@ class ModelGeneration:
             return
         for piece in self._decode():
             self.usage.decode_s = time.perf_counter() - read
+            if wafer_before is not None and self._decoder.wafer_s is not None:
+                self.usage.wafer_s = self._decoder.wafer_s - wafer_before
             yield piece
 
     def _prefill(self) -> None:

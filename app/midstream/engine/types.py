@@ -68,6 +68,7 @@ class Usage:
         accepted_tokens: proposed tokens that the model would have written itself.
         prefill_s: seconds until the prompt was read.
         decode_s: seconds spent generating.
+        wafer_s: simulated seconds of the whole on a wafer; None where nothing is simulated.
     """
 
     input_tokens: int = 0
@@ -78,6 +79,7 @@ class Usage:
     accepted_tokens: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    wafer_s: float | None = None
 
 
 class FinishReason(StrEnum):
