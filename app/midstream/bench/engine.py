@@ -41,6 +41,8 @@ class EditFigures:
         tokens_per_second: output tokens per second of decoding.
         characters_per_second: text per second of decoding.
         tokens_per_forward: output tokens per run of the model.
+        characters_per_forward: text per run (a model with line anchors writes whole lines as one
+            token, so tokens alone say little).
         forwards: runs of the model in all.
         tokens: output tokens in all.
     """
@@ -48,6 +50,7 @@ class EditFigures:
     tokens_per_second: float
     characters_per_second: float
     tokens_per_forward: float
+    characters_per_forward: float
     forwards: int
     tokens: int
 
@@ -206,6 +209,8 @@ def _figures(results: Sequence[tuple[str, Usage]]) -> EditFigures:
         tokens_per_second=median(u.output_tokens / u.decode_s for u in usages),
         characters_per_second=median(len(text) / u.decode_s for text, u in results),
         tokens_per_forward=sum(u.output_tokens for u in usages) / sum(u.forwards for u in usages),
+        characters_per_forward=sum(len(text) for text, _ in results)
+        / sum(u.forwards for u in usages),
         forwards=sum(u.forwards for u in usages),
         tokens=sum(u.output_tokens for u in usages),
     )
@@ -421,7 +426,8 @@ def as_lines(report: Report) -> Iterator[str]:
             yield (
                 f"  {name:20} {figures.tokens_per_second:8.0f} tokens/s  "
                 f"{figures.characters_per_second:8.0f} characters/s  "
-                f"{figures.tokens_per_forward:5.2f} tokens/forward  ({figures.tokens} tokens)"
+                f"{figures.tokens_per_forward:5.2f} tokens and "
+                f"{figures.characters_per_forward:5.1f} characters per forward"
             )
     yield f"  same text            {report.same_text:>8}"
     for context, speed in report.plain_tokens_per_second.items():
