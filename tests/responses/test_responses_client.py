@@ -215,6 +215,17 @@ async def test_requests_one_after_the_other_use_one_connection() -> None:
     assert [text for text, _ in results] == [f"m{n}" for n in range(20)]
 
 
+async def test_the_input_of_a_custom_tool_arrives_like_text() -> None:
+    tool = {"type": "custom", "name": "apply_patch"}
+    async with connected(ReplayModel("*** Begin Patch\n*** End Patch\n")) as client:
+        stream = await client.create(
+            messages=[("user", "go")], tools=[tool], tool_choice="required", effort="low"
+        )
+        got, end = await read(stream)
+    assert isinstance(end, Finished)
+    assert got == end.kept == "*** Begin Patch\n*** End Patch\n"
+
+
 async def test_warm_up_delivers_no_text() -> None:
     async with connected(ReplayModel("text")) as client:
         stream = await client.create(messages=[("user", "file")], generate=False)

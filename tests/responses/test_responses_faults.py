@@ -72,7 +72,7 @@ async def test_a_growing_conversation_sends_only_what_is_new() -> None:
     assert scripted.connections == 1
 
 
-@pytest.mark.parametrize("change", ["instructions", "history"])
+@pytest.mark.parametrize("change", ["instructions", "history", "effort", "tools"])
 async def test_a_changed_conversation_is_sent_in_full(change: str) -> None:
     scripted = Scripted()
     async with scripted.running() as url:
@@ -83,8 +83,14 @@ async def test_a_changed_conversation_is_sent_in_full(change: str) -> None:
             ("assistant", "x"),
             ("user", "c"),
         ]
-        instructions = "new" if change == "instructions" else ""
-        text, _ = await read(await client.create(messages=messages, instructions=instructions))
+        text, _ = await read(
+            await client.create(
+                messages=messages,
+                instructions="new" if change == "instructions" else "",
+                effort="high" if change == "effort" else None,
+                tools=[{"type": "custom", "name": "t"}] if change == "tools" else (),
+            )
+        )
         await client.close()
     assert text == expected(messages)
     assert "previous_response_id" not in scripted.creates[1]

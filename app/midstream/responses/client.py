@@ -41,7 +41,7 @@ class _Chain:
 
     response_id: str
     messages: Messages
-    instructions: str
+    settings: dict[str, Any]
 
 
 class Client:
@@ -66,6 +66,7 @@ class Client:
         self._resending: asyncio.Task[None] | None = None
         self._chain: _Chain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._partings: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @property
@@ -104,11 +105,11 @@ class Client:
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        link, spare, self._link, self._spare = self._link, self._spare, None, None
-        for held in (link, spare):
-            if held is not None:
-                await held.close()
+        self._leave()
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            self._part(spare)
+        await asyncio.gather(*self._tasks, *self._partings, return_exceptions=True)
         failed = Failed("closed", "The connection to the model server was closed.")
         for turn in (*self._lane.lose(failed), *self._unsent):
             self._lane.end(turn, failed)
@@ -123,6 +124,9 @@ class Client:
         generate: bool = True,
         max_output_tokens: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        effort: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_choice: str | Mapping[str, Any] | None = None,
     ) -> Stream:
         """Ask for a response.
 
@@ -136,6 +140,9 @@ class Client:
             generate: False prepares the server for these messages without generating.
             max_output_tokens: Limit of the output.
             metadata: Up to 16 strings that come back in the response.
+            effort: Reasoning effort, "none" to "max"; what it means is up to the model.
+            tools: Tools in the API's form; the input of a custom tool arrives as `Delta` like text.
+            tool_choice: Which tool must be called, in the API's form.
 
         Returns:
             The stream; it yields `Started` first, or `Failed`.
@@ -154,6 +161,12 @@ class Client:
             frame["max_output_tokens"] = max_output_tokens
         if metadata:
             frame["metadata"] = dict(metadata)
+        if effort is not None:
+            frame["reasoning"] = {"effort": effort}
+        if tools:
+            frame["tools"] = [dict(tool) for tool in tools]
+        if tool_choice is not None:
+            frame["tool_choice"] = tool_choice
         if self._dialect.counts_tokens:
             frame["stream_options"] = {"midstream_tokens": True}
         if self.endpoint.kind == "openai":
@@ -221,7 +234,13 @@ class Client:
         link, self._link = self._link, None
         self._chain = None
         if link is not None:
-            self._spawn(link.close())
+            self._part(link)
+
+    def _part(self, link: Link) -> None:
+        """Close a connection in the background; `close` waits for it."""
+        task = asyncio.create_task(link.close())
+        self._partings.add(task)
+        task.add_done_callback(self._partings.discard)
 
     async def _dial_spare(self) -> None:
         with contextlib.suppress(UnavailableError):
@@ -251,7 +270,7 @@ class Client:
             return
         known = len(chain.messages)
         same = messages[:known] == chain.messages and len(messages) > known
-        if not same or frame.get("instructions", "") != chain.instructions:
+        if not same or _settings(frame) != chain.settings:
             return
         turn.full_frame = dict(frame)
         frame["previous_response_id"] = chain.response_id
@@ -371,7 +390,7 @@ class Client:
         messages = turn.messages
         if response.text:
             messages = (*messages, ("assistant", response.text))
-        self._chain = _Chain(response.id, messages, turn.frame.get("instructions", ""))
+        self._chain = _Chain(response.id, messages, _settings(turn.frame))
 
     def _on_error(self, event: ServerEvent) -> None:
         if event.status is None:
@@ -401,6 +420,11 @@ class Client:
             self._link = None
             self._chain = None
             self._recover(reason)
+
+
+def _settings(frame: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal for the server's cached state to fit."""
+    return {name: frame.get(name) for name in ("instructions", "tools", "tool_choice", "reasoning")}
 
 
 def _message(role: str, text: str) -> dict[str, Any]:
