@@ -84,8 +84,8 @@ GENERATIONS: dict[str, KernelGeneration] = {
         ),
         KernelGeneration(
             "cerebras-2024-08",
-            "vendor's launch stack, before speculation: WaferLLM's constants times one scale set on "
-            "the 8B row",
+            "vendor's launch stack, before speculation: WaferLLM's constants times one scale set "
+            "on the 8B row",
             "calibrated",
             1.2,
             *_PRODUCTION_RESERVE,

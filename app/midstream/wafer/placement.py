@@ -41,6 +41,9 @@ WEIGHT_FILL = 0.9
 PADDING_MARGIN = 1.15
 """Room left for padding when a wafer is not used whole (assumed; measured padding is 2-13 %)."""
 
+NOMINAL_CONTEXT = 4096
+"""Context at which a rectangle's work is weighed when a wafer is not used whole."""
+
 COLLECTIVES_PER_LAYER = 10
 """All-reduces of a dense layer."""
 
@@ -190,7 +193,7 @@ class Plan:
         return max(self.used_bytes(item) for item in self.items) / self.hw.count("sram_bytes")
 
     def spare_bytes(self, context: int, batch: int = 1) -> float:
-        """SRAM on all wafers that neither weights, buffers, code nor the cache of a context take."""
+        """SRAM that neither weights, buffers, code nor the cache of a context take."""
         width, height = self.hw.fabric(halo=self.kernels.halo)
         room = self.wafers * width * height * self.hw.count("sram_bytes")
         room -= self.wafers * width * height * self.kernels.reserve_bytes
@@ -490,14 +493,14 @@ def _compact(
 ) -> tuple[int, int]:
     """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
 
-    With W weights on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10
+    With W multiply-adds on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10
     P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.  Small models therefore do
     not spread over a whole wafer.
     """
     areas: list[float] = []
     for part in members:
         needed = part.weights * weight_bits / 8 / (room * WEIGHT_FILL)
-        areas.append(max(needed * PADDING_MARGIN, (part.active / COLLECTIVES_PER_LAYER) ** (2 / 3)))
+        areas.append(max(needed * PADDING_MARGIN, (_work(part) / COLLECTIVES_PER_LAYER) ** (2 / 3)))
     wanted = (
         sum(areas) if mode == "layer-rect" else max(max(areas), _stored(members, weight_bits, room))
     )
@@ -505,6 +508,11 @@ def _compact(
     if share >= 1.0:
         return width, height
     return max(1, math.ceil(width * share**0.5)), max(1, math.ceil(height * share**0.5))
+
+
+def _work(part: _Part) -> int:
+    """Multiply-adds of one token at :data:`NOMINAL_CONTEXT`."""
+    return sum(op.macs(NOMINAL_CONTEXT) for op in part.operators) if part.active else 0
 
 
 def _stored(members: list[_Part], weight_bits: int, room: int) -> float:
