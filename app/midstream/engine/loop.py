@@ -119,11 +119,14 @@ class ModelGeneration:
         if not self._generate:
             self._finish = FinishReason.STOP
             return
-        for piece in self._decode():
-            self.usage.decode_s = time.perf_counter() - read
+        pieces = self._decode()
+        while piece := next(pieces, None):
+            # Time that the reader takes between pieces is not ours.
+            self.usage.decode_s += time.perf_counter() - read
             if wafer_before is not None and self._decoder.wafer_s is not None:
                 self.usage.wafer_s = self._decoder.wafer_s - wafer_before
             yield piece
+            read = time.perf_counter()
 
     def _prefill(self) -> None:
         """Compute the rows of all prompt tokens but the last, which the first run decodes."""

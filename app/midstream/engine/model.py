@@ -17,6 +17,10 @@ from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, TextModel
 
 
+CLOSE_SECONDS = 5.0
+"""How long `close` waits for a running generation to end."""
+
+
 class PromptTooLongError(PromptError):
     """The prompt leaves no room for an answer in the model's context."""
 
@@ -106,8 +110,10 @@ class OnnxModel:
         self._closed = True
         for generation in list(self._started):
             generation.stop()
-        with self._turn:
+        # A generation that nobody reads on cannot notice the stop; it must not hold up the end.
+        if self._turn.acquire(timeout=CLOSE_SECONDS):
             self.cache.clear()
+            self._turn.release()
 
 
 def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = None) -> TextModel:
