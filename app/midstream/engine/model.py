@@ -16,7 +16,6 @@ from midstream.engine.prompts import prompt_style
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, TextModel
 
-
 CLOSE_SECONDS = 5.0
 """How long `close` waits for a running generation to end."""
 
