@@ -100,6 +100,17 @@ def test_lines_with_a_replaced_token_are_drafted_in_full() -> None:
     assert drafter.propose(12) == [22, 2, 30, 31, 70, 3, 4, 70, 41, 5]
 
 
+def test_what_is_put_in_behind_a_line_is_expected_behind_the_next() -> None:
+    drafter = Drafter([1, 2, 3, 4, 5], PROMPT, first=12)
+    drafter.learn(12, 1, [1, 70])
+    drafter.learn(0, 0, [2])
+    assert drafter.propose(12) == [70, 3, 70, 4, 70, 5]
+    drafter.learn(12, 1, [70, 3])
+    drafter.learn(0, 0, [4])
+    # The third line stayed as it was: no habit any more.
+    assert drafter.propose(12) == [5]
+
+
 def test_room_is_respected() -> None:
     drafter = Drafter([1, 2, 3, 4, 5, 6], [9])
     assert drafter.propose(2) == [1, 2]

@@ -2,16 +2,16 @@
 
 An edit mostly repeats its source, so the best guess is the source behind a pointer. Where the model
 departs from it, a replaced token is assumed first (and guessed again wherever the old one comes
-up); if that fails, the pointer is set anew behind the longest run of tokens that output and text
-share, nearest to where it was. Nothing here touches the model: a wrong draft costs time, never
-text.
+up), and one token put in behind a line is expected behind the next. If that fails, the pointer is
+set anew behind the longest run of tokens that output and text share, nearest to where it was.
+Nothing here touches the model: a wrong draft costs time, never text.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 LONGEST_MATCH = 4
 """Longest run of tokens that is looked up to set the pointer anew."""
@@ -47,6 +47,9 @@ class Drafter:
         # Where a draft token stands that the draft has once: it can mean no other place.
         counts = Counter(draft)
         self._landmarks = {place for place in places if counts[self._text[place]] == 1}
+        self._mark = -1
+        self._behind: list[int] = []
+        self._habit: int | None = None
         self._last = self._at or 0
         self._first = first
         self._most = most
@@ -60,17 +63,32 @@ class Drafter:
 
     def propose(self, room: int) -> list[int]:
         """Return up to `room` tokens, fewer or none where there is nothing to go by."""
-        draft: list[int] = []
+        if self._habit is not None and self._behind in ([], [self._habit]):
+            tokens = self._repeating(self._habit)
+        else:
+            tokens = self._following()
+        return list(islice(tokens, max(0, min(self._length, room))))
+
+    def _following(self) -> Iterator[int]:
+        """Yield the text behind the pointer."""
         at = self._at
-        while at is not None and len(draft) < min(self._length, room):
+        while at is not None:
             at = self._next(at)
             if at >= len(self._text):
-                break
-            draft.append(self._swaps.get(self._text[at], self._text[at]))
+                return
+            yield self._swaps.get(self._text[at], self._text[at])
             at += 1
             if at == self._end:
-                break
-        return draft
+                return
+
+    def _repeating(self, habit: int) -> Iterator[int]:
+        """Yield the landmarks to come, with the token that was put in behind the last one."""
+        if not self._behind:
+            yield habit
+        for place in sorted(place for place in self._landmarks if place > self._mark):
+            yield self._text[place]
+            if place + 1 < self._end:
+                yield habit
 
     def learn(self, proposed: int, accepted: int, output: Sequence[int]) -> None:
         """Take note of a verification.
@@ -87,6 +105,7 @@ class Drafter:
         for token in output:
             self._output.append(token)
             self._follow(token)
+            self._note_habit(token)
         del self._output[:-LONGEST_MATCH]
 
     def _next(self, at: int) -> int:
@@ -114,6 +133,17 @@ class Drafter:
             self._at = self._last = at + 1
         else:
             self._at = self._doubt = None
+
+    def _note_habit(self, token: int) -> None:
+        """See whether one token was put in between two landmarks that the draft has in a row."""
+        at = -1 if self._at is None else self._at - 1
+        if at not in self._landmarks or self._text[at] != token:
+            self._behind.append(token)
+            return
+        between = self._behind if self._skips else []
+        self._habit = between[0] if len(between) == 1 and self._mark >= 0 else None
+        self._mark = at
+        self._behind = []
 
     def _is(self, token: int, place: int) -> bool:
         expected = self._text[place]
