@@ -71,7 +71,8 @@ ACTIONS: Final = (
     Action("decision.undo", "u", "undo", "undo", "Take the last decision back, on disk as well", _D),
     Action("decision.redo", "U", "redo", "redo", "Make the decision again that was taken back", _D),
     Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),
-    Action("compose", "i,enter", "compose", "instruct", "Write an instruction for the marked lines", _S),
+    Action("compose", "i", "compose", "instruct", "Write an instruction for the marked lines", _S),
+    Action("choose", "enter", "choose", "instruct", "Write an instruction; in the file list: open the file", _S),
     Action("model.stop", "ctrl+c", "stop", "stop", "Stop the model, keep what is settled; when idle, twice quits", _S, _A, True),
     Action("composer.send", "enter", "send", "send", "Send; while the model writes: redirect it, what is settled stays", _S, _C),
     Action("composer.queue", "alt+enter", "queue", "queue", "Send after the current answer has ended", _S, _C),
@@ -101,8 +102,8 @@ ACTIONS: Final = (
     Action("search.next", "n", "search_next", "next match", "Next match", _V),
     Action("search.previous", "N", "search_previous", "match above", "Match above", _V),
     Action("copy", "y", "copy", "copy", "Copy the marked lines, or the hunk, without the gutter", _V),
-    Action("open", "o", "open_file", "open", "Open a file by name", _V, _A),
-    Action("rail", "ctrl+e", "rail", "files", "Show or hide the file list", _V, _A),
+    Action("open", "o", "open_file", "open", "Open a file by name", _V),
+    Action("rail", "ctrl+e", "rail", "files", "Show or hide the file list", _V),
     Action("suggestions", "x", "suggestions", "examples", "Show or hide the example instructions", _V),
     Action("theme", "T", "theme", "theme", "Choose a theme", _V),
     Action("pane.next", "tab", "next_pane", "next pane", "Next pane", _P, _A, True),
@@ -112,7 +113,7 @@ ACTIONS: Final = (
     Action("help", "question_mark", "help", "keys", "The keys of this place", _P),
     Action("help.anywhere", "f1", "help", "keys", "The keys, also while writing", _P, _A, True),
     Action("close", "escape", "close", "close", "Close what is open; never stops or sends anything", _P),
-    Action("repaint", "ctrl+l", "repaint", "repaint", "Paint the whole screen again", _P, _A),
+    Action("repaint", "ctrl+l", "repaint", "repaint", "Paint the whole screen again", _P, _A, True),
     Action("quit", "ctrl+q", "quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A, True),
 )  # fmt: skip
 BY_ID: Final = {action.id: action for action in ACTIONS}
@@ -185,11 +186,13 @@ def bindings(*places: Place) -> list[Binding]:
     return [
         Binding(
             action.keys,
-            f"screen.{action.call}" if action.place is Place.COMPOSER else action.call,
+            f"screen.{action.call}" if action.place is Place.COMPOSER else f"key('{action.id}')",
             action.help,
             show=False,
             id=action.id,
-            priority=action.priority,
+            # A key that is not text acts when it arrives and not after a way through the widgets:
+            # in a burst of keys, the ones after "i" must already go to the composer.
+            priority=action.priority or action.place is Place.REVIEW,
         )
         for action in ACTIONS
         if action.place in places

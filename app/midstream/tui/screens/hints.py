@@ -61,7 +61,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield from _composing(moment)
         return
     if moment.in_rail:
-        yield "compose:open"
+        yield "choose:open"
         yield "open:find file"
         yield "pane.next"
         yield "close:back"

@@ -10,27 +10,39 @@ class MoveActions(ReviewBase):
 
     def action_down(self) -> None:
         """Next row."""
-        self.pane.go_to(self.pane.cursor + 1)
+        self._step(1)
 
     def action_up(self) -> None:
         """Row above."""
-        self.pane.go_to(self.pane.cursor - 1)
+        self._step(-1)
+
+    def _step(self, rows: int) -> None:
+        if self.rail.has_focus:
+            self.rail.move(rows)
+        else:
+            self.pane.go_to(self.pane.cursor + rows)
+
+    def _page(self, rows: int) -> None:
+        if self.rail.has_focus:
+            self.rail.move(rows)
+        else:
+            self.pane.page(rows)
 
     def action_page_down(self) -> None:
         """One page down."""
-        self.pane.page(self.pane.height - 2)
+        self._page(self.pane.height - 2)
 
     def action_page_up(self) -> None:
         """One page up."""
-        self.pane.page(2 - self.pane.height)
+        self._page(2 - self.pane.height)
 
     def action_half_down(self) -> None:
         """Half a page down."""
-        self.pane.page(self.pane.height // 2)
+        self._page(self.pane.height // 2)
 
     def action_half_up(self) -> None:
         """Half a page up."""
-        self.pane.page(-(self.pane.height // 2))
+        self._page(-(self.pane.height // 2))
 
     def action_top(self) -> None:
         """First row."""

@@ -154,7 +154,11 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             "tab": 1,
             "shift+tab": -1,
         }
-        if event.key == "escape" or event.key == "ctrl+c":
+        field = self.query_one(Input)
+        if event.is_printable and event.character and not field.has_focus:
+            # Typed before the field was there.
+            field.insert_text_at_cursor(event.character)
+        elif event.key == "escape" or event.key == "ctrl+c":
             event.stop()
             event.prevent_default()
             self.dismiss(None)

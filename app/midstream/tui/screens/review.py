@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.timer import Timer
@@ -66,7 +67,10 @@ TALL: Final = 24
 class ReviewScreen(ViewActions):
     """The one screen people work in."""
 
-    BINDINGS: ClassVar = bindings(Place.REVIEW, Place.ANYWHERE)
+    BINDINGS: ClassVar = [
+        *bindings(Place.REVIEW, Place.ANYWHERE),
+        *(Binding(str(n), f"number({n})", show=False, priority=True) for n in range(1, 10)),
+    ]
     AUTO_FOCUS = ""
 
     @dataclass
@@ -107,7 +111,7 @@ class ReviewScreen(ViewActions):
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._lexer = self.set_interval(FRAME_S * 2, self._lex, pause=True)
         self.query_one("#code").display = False
-        self.composer.field.focus()
+        self.set_focus(self.composer.field)
         self.refresh_facts()
 
     def attach(self, session: PairingSession) -> None:
@@ -189,8 +193,8 @@ class ReviewScreen(ViewActions):
 
     def _turn_started(self, turn: Turn) -> None:
         async def work() -> None:
-            composing = self.composer.has_focus_within
-            if not await self.open_path(turn.path, focus=not composing):
+            # The focus stays: whoever is typing must not find the keys going elsewhere.
+            if not await self.open_path(turn.path, focus=False):
                 return
             view, pane = self.view, self.pane
             if view is None:
@@ -448,18 +452,21 @@ class ReviewScreen(ViewActions):
         async def work() -> None:
             await self.open_path(example.path, focus=False)
             self.composer.put(example.instruction)
-            self.composer.field.focus()
+            self.set_focus(self.composer.field)
             self.aim()
 
         self.in_order(work)
         return True
 
-    def on_key(self, event: events.Key) -> None:
-        """Number keys answer, also in a composer that is still empty."""
-        numeral = event.key.isdecimal() and event.key != "0"
-        typing = self.composer.has_focus_within or self.query_one(SearchBar).has_focus_within
-        if numeral and not typing and self.choose_number(int(event.key)):
-            event.stop()
+    def has_number(self, number: int) -> bool:
+        """Whether a question waits for this number, or an example has it."""
+        if self.answers:
+            return number <= len(self.answers)
+        return number <= len(self.query_one(Suggestions).examples)
+
+    def action_number(self, number: int) -> None:
+        """Answer a question or take an example."""
+        self.choose_number(number)
 
     @on(ComposerText.Typed)
     def _typed(self, event: ComposerText.Typed) -> None:
@@ -502,7 +509,7 @@ class ReviewScreen(ViewActions):
 
     @on(KeyBar.Pressed)
     async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
-        await self.run_action(event.call)
+        await self.run_action(f"screen.{event.call}")
 
     @on(Suggestions.Chosen)
     def _chosen_example(self, event: Suggestions.Chosen) -> None:

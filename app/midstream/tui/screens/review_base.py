@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
+
+from textual.widgets import Input, TextArea
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
 from midstream.pairing.turns import SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView
+from midstream.tui.keymap import BY_ID, Place
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.widgets.composer import Composer
 from midstream.tui.widgets.diff_pane import DiffPane
@@ -79,6 +83,34 @@ class ReviewBase(EagerScreen):
     def running(self) -> bool:
         """Whether a turn runs."""
         return self.session is not None and self.session.state in RUNNING
+
+    @property
+    def typing(self) -> bool:
+        """Whether keys are text now."""
+        return isinstance(self.focused, (TextArea, Input))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the review act only where keys are not text."""
+        if action == "key":
+            return BY_ID[str(parameters[0])].place is not Place.REVIEW or not self.typing
+        if action == "number":
+            return not self.typing and self.has_number(cast("int", parameters[0]))
+        return True
+
+    async def action_key(self, action_id: str) -> None:
+        """Do what a bound key stands for."""
+        await self.perform(action_id)
+
+    async def perform(self, action_id: str) -> None:
+        """Do an action of the table."""
+        handler: Callable[[], object] = getattr(self, f"action_{BY_ID[action_id].call}")
+        result = handler()
+        if isawaitable(result):
+            await result
+
+    def has_number(self, number: int) -> bool:
+        """Whether a number key means something now; the screen overrides it."""
+        raise NotImplementedError
 
     @property
     def hunk(self) -> Hunk | None:
@@ -151,7 +183,7 @@ class ReviewBase(EagerScreen):
         self.query_one("#welcome").display = False
         self.query_one("#code").display = True
         if focus:
-            self.pane.focus()
+            self.set_focus(self.pane)
         self.refresh_facts()
         return True
 

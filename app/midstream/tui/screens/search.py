@@ -95,7 +95,7 @@ class SearchBar(Horizontal):
         self.add_class("-shown")
         field = self.query_one(Input)
         field.value = text
-        field.focus()
+        self.screen.set_focus(field)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

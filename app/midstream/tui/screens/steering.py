@@ -29,13 +29,20 @@ class SteerActions(DecideActions):
 
     def action_compose(self) -> None:
         """Go to the composer."""
-        self.composer.field.focus()
+        self.set_focus(self.composer.field)
+
+    def action_choose(self) -> None:
+        """Open the file under the rail's cursor; in the code, go to the composer."""
+        if self.rail.has_focus:
+            self.rail.choose()
+        else:
+            self.action_compose()
 
     def action_leave(self) -> None:
         """Back to the code; the text stays."""
         if self.notice.is_shown:
             self.hush()
-        self.pane.focus()
+        self.set_focus(self.pane)
 
     def action_newline(self) -> None:
         """Break the line."""
@@ -73,7 +80,7 @@ class SteerActions(DecideActions):
         cursor = self.cursor_line
         marked = selection or self.marked_lines
         if not redirecting:
-            self.pane.focus()
+            self.set_focus(self.pane)
 
         async def work() -> None:
             try:
@@ -94,7 +101,7 @@ class SteerActions(DecideActions):
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.targets import TargetUnclearError
 
-        self.composer.field.focus()
+        self.set_focus(self.composer.field)
         if not isinstance(error, TargetUnclearError) or not error.candidates:
             self.say("error", str(error))
             return
@@ -103,7 +110,7 @@ class SteerActions(DecideActions):
             lambda choice=choice: self._choose_target(choice, text) for choice in choices
         )
         self.ask(str(error), choices, answers)
-        self.pane.focus()
+        self.set_focus(self.pane)
 
     def _choose_target(self, choice: str, text: str) -> None:
         """Put the cursor on a candidate, so that it is in scope, and send the text again."""
@@ -181,7 +188,7 @@ class SteerActions(DecideActions):
         words = visible(next((line for line in lines if line.strip()), "")).strip()
         if not self.composer.text.strip():
             self.composer.put(f"At line {hunk.start + 1} (`{words[:60]}`): ")
-        self.composer.field.focus()
+        self.set_focus(self.composer.field)
 
     # the region an instruction gets: lines are those of the file on disk, as the session counts
 

@@ -101,7 +101,7 @@ class ViewActions(SteerActions):
         """Keep the matches after Enter, forget them after Escape."""
         if not event.keep:
             self._find("")
-        self.pane.focus()
+        self.set_focus(self.pane)
         self.refresh_facts()
 
     def action_search_next(self) -> None:
@@ -180,8 +180,6 @@ class ViewActions(SteerActions):
                 or action.id == "palette"
             ):
                 continue
-            if self.check_action(action.call, ()) is not True:
-                continue
             shown = self.program.all_keys_for(action.id)
             words = action.help.split(";")[0]
             if keys[action.id]:
@@ -191,8 +189,11 @@ class ViewActions(SteerActions):
         self.program.push_screen(self._picker("What should happen", rows), self._run_picked)
 
     async def _run_picked(self, action_id: str | None) -> None:
-        if action_id is not None:
-            await self.run_action(BY_ID[action_id].call)
+        if action_id is None:
+            return
+        if BY_ID[action_id].place is Place.REVIEW and self.view is not None:
+            self.set_focus(self.pane)
+        await self.perform(action_id)
 
     def _picker(
         self,
@@ -214,13 +215,13 @@ class ViewActions(SteerActions):
         if shown or (self.rail.display and not wide):
             self.rail.display = wide and not shown
             self.set_class(False, "-rail-open")
-            self.pane.focus()
+            self.set_focus(self.pane)
             if wide:
                 self.rail.display = False
         else:
             self.set_class(not wide, "-rail-open")
             self.rail.display = True
-            self.rail.focus()
+            self.set_focus(self.rail)
         self.refresh_facts()
 
     def action_next_pane(self) -> None:
@@ -238,7 +239,7 @@ class ViewActions(SteerActions):
         if self.rail.display:
             stops.append(self.rail)
         here = next((i for i, stop in enumerate(stops) if stop.has_focus), 0)
-        stops[(here + step) % len(stops)].focus()
+        self.set_focus(stops[(here + step) % len(stops)])
 
     def action_help(self) -> None:
         """The keys of this place."""
@@ -261,7 +262,7 @@ class ViewActions(SteerActions):
         elif self.has_class("-rail-open"):
             self.action_rail()
         elif self.rail.has_focus:
-            self.pane.focus()
+            self.set_focus(self.pane)
         self.refresh_facts()
 
     def action_repaint(self) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
-
-from textual.binding import Binding, BindingType
 
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -41,23 +38,7 @@ class FileEntry:
 class Rail(RowList):
     """The rows of the rail."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "move(1)", "Next file", show=False),
-        Binding("k,up", "move(-1)", "File above", show=False),
-        Binding("space,pagedown", "move(10)", "Ten files down", show=False),
-        Binding("b,pageup", "move(-10)", "Ten files up", show=False),
-        Binding("enter", "choose", "Open", show=False),
-    ]
-
     _shown: tuple[tuple[FileEntry, ...], int] | None = None
-
-    def action_move(self, step: int) -> None:
-        """Move the cursor."""
-        self.move(step)
-
-    def action_choose(self) -> None:
-        """Open the file under the cursor."""
-        self.choose()
 
     @property
     def show_cursor(self) -> bool:

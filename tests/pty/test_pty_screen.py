@@ -1,0 +1,85 @@
+"""The real program on a real pseudo-terminal, driven by bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from midstream.bench.terminal import TerminalProgram
+
+CODE = "def count(items):\n    total = 0\n    for item in items:\n        total += item\n    return total\n"
+
+
+def eventually(
+    condition: Callable[[], bool], program: TerminalProgram, seconds: float = 15
+) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, program.output[-2000:]
+        program.read(0.05)
+
+
+@pytest.fixture
+def program(tmp_path: Path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "things.py").write_text(CODE)
+    script = tmp_path / "script.json"
+    script.write_text(
+        json.dumps(
+            [
+                {"match": "slow", "edit": [["total", "found"]], "rate": 4},
+                {"match": "", "edit": [["total", "found"]], "rate": 400},
+            ]
+        )
+    )
+    command = [sys.executable, "-m", "midstream", "project/things.py", "--replay", str(script)]
+    environment = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state"), "NO_COLOR": ""}
+    os.environ.pop("NO_COLOR", None)
+    with TerminalProgram(
+        command, size=(100, 30), environment=environment, folder=tmp_path
+    ) as program:
+        program.wait_for("ready", 30)
+        program.wait_for("def", 10)
+        yield program
+
+
+def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> None:
+    program.write("rename total\r")
+    program.wait_for("to decide", 15)
+    program.settle()
+    program.write("A")
+    path = tmp_path / "project" / "things.py"
+    eventually(lambda: path.read_text() == CODE.replace("total", "found"), program)
+    program.write("u")
+    eventually(lambda: path.read_text() == CODE, program)
+    program.write("\x03")
+    program.wait_for("again quits", 5)
+    program.write("\x03")
+    assert program.exit_code(15) == 0
+    assert b"\x1b[?1049l" in program.output
+
+
+def test_alt_enter_without_kitty_keys_queues(program: TerminalProgram) -> None:
+    program.write("slow rename\r")
+    program.wait_for("streaming", 15)
+    program.write("ithen that")
+    program.wait_for("redirect now", 5)
+    program.write("\x1b\r")
+    program.wait_for("Queued", 5)
+    program.write("\x03")
+    program.wait_for("Stopped", 10)
+
+
+def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
+    program.write("slow rename\r")
+    program.wait_for("streaming", 15)
+    since = len(program.output)
+    sent = program.write("\x03")
+    stopped = program.wait_for("Stopped", 10, since=since)
+    assert stopped - sent < 2.0
