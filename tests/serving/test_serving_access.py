@@ -295,3 +295,17 @@ async def test_tls_with_a_certificate_file(tmp_path: Path) -> None:
         ) as socket:
             await socket.send('{"type":"response.create","input":"x"}')
             assert '"response.created"' in str(await socket.recv())
+
+
+async def test_compression_is_negotiated_where_the_server_allows_it() -> None:
+    for allowed in (True, False):
+        app = create_app({"replay": ReplayModel("word " * 1000)}, token=None)
+        async with (
+            serve(app, compression=allowed) as server,
+            peer(server.port, None, compression="deflate") as client,
+        ):
+            negotiated = client.socket.response.headers.get("Sec-WebSocket-Extensions", "")
+            assert ("permessage-deflate" in negotiated) is allowed
+            await client.create()
+            await client.terminal()
+            assert client.text() == "word " * 1000

@@ -17,7 +17,7 @@ import pytest
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
-from midstream.responses.events import Delta, Finished
+from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.serving.embedded import EmbeddedServer
 
 
@@ -69,6 +69,31 @@ async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
     assert gone(pid)
     assert server.log_path is not None
     assert server.log_path.read_text() == ""
+
+
+async def test_a_child_that_dies_ends_the_stream_at_once_and_can_be_replaced(
+    script: Path, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    client = Client(await server.start())
+    stream = await client.create(messages=[("user", "go")])
+    events = aiter(stream)
+    assert isinstance(await anext(events), Started)
+    assert server.process is not None
+    server.process.kill()
+    async with asyncio.timeout(2):
+        async for event in events:
+            end = event
+    assert isinstance(end, Failed)
+    assert end.code == "connection_lost"
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        await client.create(messages=[("user", "go")])
+    await client.close()
+    await server.close()
+    again = Client(await server.start())
+    assert isinstance(await anext(aiter(await again.create(messages=[("user", "go")]))), Started)
+    await again.close()
+    await server.close()
 
 
 _PARENT = """

@@ -20,6 +20,7 @@ from websockets.exceptions import (
     InvalidURI,
 )
 
+from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, decode_event
@@ -27,8 +28,11 @@ from midstream.responses.link import Link
 
 _PING_SECONDS = 20.0
 
-NO_WEBSOCKET_STATUS = frozenset({400, 404, 405, 426, 501})
-"""Upgrade answers which mean that the server speaks HTTP only (Codex treats 426 alike)."""
+NO_WEBSOCKET_STATUS = frozenset({200, 400, 404, 405, 426, 501})
+"""Upgrade answers which mean that the server speaks HTTP only.
+
+Codex treats 426 alike; LM Studio answers requests it does not know with 200.
+"""
 
 
 class UpgradeRefusedError(UnavailableError):
@@ -83,6 +87,7 @@ class Connection:
             socket = await connect(
                 endpoint.websocket_url,
                 additional_headers=headers,
+                user_agent_header=f"midstream/{__version__}",
                 # A delta is 13 bytes deflated against 176, which pays on a network and costs on
                 # loopback.
                 compression=None if endpoint.loopback else "deflate",
