@@ -576,7 +576,9 @@ def test_a_rendered_difference_gives_the_new_text(
     whole_new = "".join(f"+{line}\n" for line in new)
     replies = {
         Format.V4A: patch(f"@@\n{whole_old}{whole_new}", "f"),
-        Format.UDIFF: f"--- a/f\n+++ b/f\n@@ -1,{len(old)} +1,{len(new)} @@\n{whole_old}{whole_new}",
+        Format.UDIFF: f"--- a/f\n+++ b/f\n@@ -1,{len(old)} +1,{len(new)} @@\n"
+        + whole_old
+        + whole_new,
         Format.SEARCH_REPLACE: search(before, after, "f.x"),
         Format.STR_REPLACE: json.dumps({"path": "f", "old_str": before, "new_str": after}),
         Format.WHOLE: f"f.x\n```\n{after}```\n",

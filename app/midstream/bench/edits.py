@@ -1,8 +1,8 @@
 """``midstream bench edits``: how fast the parsers and the aligner are, and how good the diffs.
 
-Speed is measured on synthetic replies fed in small pieces, as a stream brings them.  Diff quality is
-measured on real changes: pairs of file versions from a local git history (this project's, or any
-given with ``--repo``), each replayed line by line as a rewrite of the whole file.
+Speed is measured on synthetic replies fed in small pieces, as a stream brings them.  Diff quality
+is measured on real changes: pairs of file versions from a local git history (this project's, or
+any given with ``--repo``), each replayed line by line as a rewrite of the whole file.
 """
 
 from __future__ import annotations

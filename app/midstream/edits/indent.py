@@ -174,5 +174,8 @@ class IndentRepair:
             return (
                 Shift() if line in same else _shift(indent_of(line), indent_of(same[0])) or Shift()
             )
-        first = self._first or Shift()
-        return Shift() if first.add and line.startswith(first.add) else first
+        # An unknown line that is indented as deep as the region's others has not lost anything.
+        others = [indent_of(old) for old in self._old[1:]] or [indent_of(self._old[0])]
+        deep = min(len(indent.expandtabs(8)) for indent in others)
+        lost = len(indent_of(line).expandtabs(8)) < deep
+        return (self._first if lost else None) or Shift()

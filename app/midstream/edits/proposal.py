@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.indent import IndentRepair
 from midstream.edits.newlines import NewlineFolder
 from midstream.edits.rebase import Rebase
 from midstream.edits.segment import Segment
@@ -44,7 +45,9 @@ class FileProposal:
         """The segment that streams or is frozen, if any."""
         return self._current
 
-    def begin(self, start: int, stop: int, *, match_level: int = 0) -> Segment:
+    def begin(
+        self, start: int, stop: int, *, match_level: int = 0, repair_indentation: bool = False
+    ) -> Segment:
         """Open a rewrite of base lines ``[start, stop)``.
 
         Decisions made so far are folded into the base first (``start`` and ``stop`` refer to the
@@ -55,6 +58,8 @@ class FileProposal:
             start: First line of the region.
             stop: Line after the region; equal to ``start`` for an insertion.
             match_level: How leniently the region was found; hunks carry it.
+            repair_indentation: Whether a uniform mistake in the rewrite's indentation is mended
+                as it streams (for models that were not trained on the format).
 
         Raises:
             ValueError: A segment is open, or the range is not in the base.
@@ -74,6 +79,8 @@ class FileProposal:
         self._clear(start, stop)
         segment = Segment(self.path, self.base, start, stop, self.hunks)
         segment.match_level = match_level
+        if repair_indentation:
+            segment.repair = IndentRepair(self.base.lines[start:stop])
         self._current = segment
         self._newlines = NewlineFolder()
         self._insert(segment)

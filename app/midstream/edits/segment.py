@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from midstream.edits.aligner import Aligner, Change, Op
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.indent import IndentRepair
 from midstream.edits.rows import Row, RowKind
 
 _MOVED = "the file changed under this hunk while it was being written"
@@ -43,6 +44,8 @@ class Segment:
         self.finished = False
         self.frozen = False
         self.match_level = 0
+        self.repair: IndentRepair | None = None
+        self._written: list[str] = []  # lines as the model wrote them, if they are repaired
         self._old = base.lines[start:stop]
         self._base_of: Sequence[int] = range(start, stop)
         self._base = base
@@ -55,8 +58,11 @@ class Segment:
 
     @property
     def new_text(self) -> str:
-        r"""Everything fed so far: lines ``"\n"`` terminated, then the line being written."""
-        return join_lines(self.new_lines) + self.partial
+        r"""Everything fed so far: lines ``"\n"`` terminated, then the line being written.
+
+        This is what the model wrote, also where its indentation was repaired.
+        """
+        return join_lines(self._written or self.new_lines) + self.partial
 
     @property
     def partial(self) -> str:
@@ -177,6 +183,9 @@ class Segment:
         self.rebuild()
 
     def _push(self, line: str) -> None:
+        if self.repair is not None:
+            self._written.append(line)
+            line = self.repair.line(line)
         self.new_lines.append(line)
         self._apply(self._aligner.push(line))
 

@@ -33,6 +33,7 @@ _WHOLE: Final = frozenset({"file_text", "content", "contents"})
 _INSERTED: Final = frozenset({"insert_text"})
 _PATH: Final = frozenset({"path", "file_path", "filepath", "file", "filename", "target_file"})
 _PATCH: Final = frozenset({"input", "patch"})
+_COMMAND: Final = frozenset({"cmd", "command", "script"})
 _ALL: Final = frozenset({"replace_all", "replaceAll"})
 _SPECIAL = re.compile(r'["\\\x00-\x1f]')
 _SCALAR = re.compile(r"[^\s,\]}]+")
@@ -253,7 +254,8 @@ class JsonEditParser:
             return
         if top is None:
             return
-        if not self._is_key and "*** Begin Patch" in text:  # a command line with a patch in it
+        command = top.is_list or top.key in _COMMAND
+        if command and not self._is_key and "*** Begin Patch" in text:
             patch = V4AParser(self._hunks)
             self._events += patch.feed(text)
             self._end_patch(patch)
