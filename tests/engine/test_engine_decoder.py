@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from folders import bare_folder
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from tiny import build, make_shape, random_weights, reference_logits
 
 from midstream.engine.decoder import Decoder, RunTerminatedError
@@ -65,6 +65,44 @@ def test_plain_attention_agrees_with_the_reference(
     decoder.fill(IDS[::-1][:60], 0)
     decoder.load_rows(saved, 40)
     np.testing.assert_allclose(decoder.run(IDS[40:41], 40), REFERENCE[40:41], atol=slack)
+
+
+def test_other_inputs_of_exporters_are_fed(tmp_path: Path) -> None:
+    graph = build(SHAPE, WEIGHTS)
+    nodes, inputs = graph.graph.node, graph.graph.input
+    inputs.append(helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]))
+    inputs.append(helper.make_tensor_value_info("num_logits_to_keep", TensorProto.INT64, []))
+    # Only the last rows reach the output matrix, as many as are asked for.
+    last = next(node for node in nodes if "final_norm" in node.input)
+    last.input[list(last.input).index("final_norm")] = "kept"
+    place = list(nodes).index(last)
+    nodes.insert(place, helper.make_node("Slice", ["final_norm", "from", "far", "one"], ["kept"]))
+    nodes.insert(place, helper.make_node("Unsqueeze", ["minus", "axis_0"], ["from"]))
+    nodes.insert(place, helper.make_node("Neg", ["num_logits_to_keep"], ["minus"]))
+    for name, value in (("far", 2**31), ("axis_0", 0)):
+        graph.graph.initializer.append(numpy_helper.from_array(np.array([value], np.int64), name))
+    decoder = Decoder(bare_folder(tmp_path, SHAPE, graph), threads=1)
+    assert decoder.all_rows
+    decoder.fill(IDS[:50], 0)
+    np.testing.assert_allclose(decoder.run(IDS[50:60], 50), REFERENCE[50:60], atol=1e-3)
+
+
+def test_a_graph_with_logits_of_the_last_row_only(tmp_path: Path) -> None:
+    graph = build(SHAPE, WEIGHTS)
+    nodes = graph.graph.node
+    last = next(node for node in nodes if "final_norm" in node.input)
+    last.input[list(last.input).index("final_norm")] = "kept"
+    cut = helper.make_node("Slice", ["final_norm", "minus_one", "far", "one"], ["kept"])
+    nodes.insert(list(nodes).index(last), cut)
+    for name, value in (("far", 2**31), ("minus_one", -1)):
+        graph.graph.initializer.append(numpy_helper.from_array(np.array([value], np.int64), name))
+    decoder = Decoder(bare_folder(tmp_path, SHAPE, graph), threads=1)
+    assert not decoder.all_rows
+    decoder.fill(IDS[:50], 0, exact=True)
+    for row in (50, 51):
+        logits = decoder.run(IDS[row : row + 1], row, exact=True)
+        np.testing.assert_allclose(logits, REFERENCE[row : row + 1], atol=1e-3)
+    np.testing.assert_allclose(decoder.run(IDS[52:60], 52), REFERENCE[59:60], atol=1e-3)
 
 
 @pytest.mark.parametrize("shares", [True, False])
