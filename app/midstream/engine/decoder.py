@@ -227,7 +227,7 @@ class Decoder:
         for a tile of one row. Measured on 1.31.1: with this avoided, a row has the same bits in
         runs of any length; the other operators agree with themselves anyway.
         """
-        # Where only the last row's logits come back, the last row must be the one that is asked for.
+        # Where only the last row has logits, it must be the one that is asked for.
         return count + 1 if self.all_rows and count % self._tile == 1 else count
 
     def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _Run:
