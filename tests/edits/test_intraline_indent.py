@@ -30,7 +30,7 @@ def marked(old: str, new: str) -> tuple[str, str] | None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("return price * 2", "return price * count", ("return price * [2]", "return price * [count]")),
+        ("return a * 2", "return a * count", ("return a * [2]", "return a * [count]")),
         ("    x = f(a)", "    x = f(a, b)", ("    x = f(a)", "    x = f(a[, b])")),
         ("same", "same", ("same", "same")),
         ("aaaa bbbb cc dd(x)", "aaaa yyyy zz dd(x)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import random
 from itertools import groupby
 
@@ -85,19 +86,25 @@ def test_any_subset_composes_like_the_rows_say(seed: int) -> None:
     old = code(rng, 40)
     proposal = proposal_for(old)
     proposal.begin(0, len(old))
-    stream(proposal, join_lines(mutate(rng, old, 5)), rng)
+    new = mutate(rng, old, 5)
+    stream(proposal, join_lines(new), rng)
     proposal.finish()
     chosen = {h.id for h in proposal.hunks if rng.random() < 0.5}
     order = list(chosen)
     rng.shuffle(order)
     for hunk_id in order:
         proposal.hunks.accept(hunk_id)
-    oracle = [
-        row.text
-        for row in proposal.segments[0].settled
-        if row.kind is RowKind.CONTEXT or (row.kind is RowKind.ADDED) == (row.hunk in chosen)
+    signs = {RowKind.CONTEXT: "  ", RowKind.ADDED: "+ ", RowKind.DELETED: "- "}
+    rows = proposal.segments[0].settled
+    delta = [signs[row.kind] + row.text for row in rows]
+    assert list(difflib.restore(delta, 1)) == old
+    assert list(difflib.restore(delta, 2)) == new
+    partly = [
+        f"  {row.text}" if row.kind is RowKind.DELETED and row.hunk not in chosen else line
+        for row, line in zip(rows, delta, strict=True)
+        if row.kind is not RowKind.ADDED or row.hunk in chosen
     ]
-    assert list(proposal.composed().lines) == oracle
+    assert list(proposal.composed().lines) == list(difflib.restore(partly, 2))
 
 
 @settings(max_examples=100, deadline=None)

@@ -84,6 +84,33 @@ class Locator:
         self._cursor = located.after
         self._drift += located.after - located.stop
 
+    def skip(self, line: int) -> None:
+        """Look for the next hunk from ``line`` on."""
+        self._cursor = line
+
+    def quoted_place(self, hunk: ReplyHunk) -> Match | Ambiguous | None:
+        """The place of a hunk's old lines, before its new ones are known."""
+        return self._search(hunk, ())
+
+    def characters_place(self, hunk: ReplyHunk) -> tuple[int, int, str, str] | None:
+        """The place of a run of characters that occurs once: lines, and what stands around it."""
+        text, old = self._text(), "\n".join(hunk.old)
+        if text.count(old) != 1:
+            return None
+        first = text.index(old)
+        last = first + len(old)
+        begin = text.rfind("\n", 0, first) + 1
+        end = text.find("\n", last)
+        end = len(text) if end < 0 else end
+        start, stop = text.count("\n", 0, first), text.count("\n", 0, last) + 1
+        return start, min(stop, len(self.source.lines)), text[begin:first], text[last:end]
+
+    def _text(self) -> str:
+        """The text with line feeds, terminated if the file is."""
+        if not self.source.lines:
+            return ""
+        return "\n".join(self.source.lines) + ("\n" if self.source.final_newline else "")
+
     def _search(self, hunk: ReplyHunk, later: Sequence[ReplyHunk]) -> Match | Ambiguous | None:
         old, new = hunk.old, hunk.new
         near = None if hunk.line is None else hunk.line + self._drift
@@ -205,8 +232,7 @@ class Locator:
     def _characters(self, hunk: ReplyHunk) -> Located | HunkError:
         """Replace a run of characters, which must occur exactly once."""
         old, new = "\n".join(hunk.old), hunk.new_text
-        text = "\n".join(self.source.lines) + ("\n" if self.source.final_newline else "")
-        text = text if self.source.lines else ""
+        text = self._text()
         if not old:
             if text:
                 message = f"The old text is empty and {self.path} is not; quote what to replace."

@@ -43,6 +43,7 @@ class HunkOpened:
         characters: Old and new are runs of characters, not whole lines: the old text is the old
             lines joined by newlines, the new text has no newline that it was not given.
         create_only: Without old lines the hunk is only meant for a new or empty file.
+        old_first: All old lines come before the new text.
     """
 
     hunk: int
@@ -50,6 +51,7 @@ class HunkOpened:
     line: int | None = None
     characters: bool = False
     create_only: bool = False
+    old_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

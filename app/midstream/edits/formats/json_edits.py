@@ -327,9 +327,10 @@ class JsonEditParser:
         self._open_file(path, FileOp.WRITE if whole else FileOp.UPDATE)
         if line is not None and old is None:
             number = int(line) if line.isdigit() else 0
-            self._events.append(HunkOpened(hunk, line=number))
+            self._events.append(HunkOpened(hunk, line=number, old_first=True))
             return hunk
-        self._events.append(HunkOpened(hunk, characters=True, create_only=not whole))
+        opened = HunkOpened(hunk, characters=True, create_only=not whole, old_first=True)
+        self._events.append(opened)
         if old:
             folder = NewlineFolder()
             lines = (folder.feed(old) + folder.finish()).split("\n")

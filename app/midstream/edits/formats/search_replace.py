@@ -148,7 +148,7 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileOpened(FileOp.UPDATE, self._path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
-        self._events.append(HunkOpened(self._hunks, create_only=self._dashes))
+        self._events.append(HunkOpened(self._hunks, create_only=self._dashes, old_first=True))
         self._hunks += 1
         self._mode = _Mode.SEARCH
 
