@@ -389,3 +389,24 @@ def test_undo_never_overwrites_the_user(workspace: Workspace) -> None:
     path.write_bytes(b"0")
     assert workspace.undo_write() == ["f", "g"]
     assert (workspace.root / "g").read_bytes() == b"0"
+
+
+def test_a_hard_link_outside_keeps_its_content(workspace: Workspace) -> None:
+    outside = workspace.root.parent / "outside"
+    outside.write_bytes(b"1")
+    os.link(outside, workspace.root / "f")
+    workspace.write("f", b"2", expected=content_digest(b"1"))
+    assert outside.read_bytes() == b"1"
+    assert (workspace.root / "f").read_bytes() == b"2"
+
+
+def test_a_refused_lease_on_a_network_file_system_says_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS refuses leases when it holds no delegation; that must not block every write."""
+    (workspace.root / "f").write_bytes(b"1")
+    monkeypatch.setattr(atomic, "_lease_devices", {})
+    monkeypatch.setattr(atomic, "filesystem_of", lambda _: "nfs4")
+    with (workspace.root / "f").open("r+b"):
+        workspace.write("f", b"2", expected=content_digest(b"1"))
+    assert (workspace.root / "f").read_bytes() == b"2"

@@ -130,7 +130,8 @@ class Case:
 
         after = self.disk()
         wanted = dict(before if failed else expected) | self.user.saved
-        assert after == wanted, f"{operation} {'failed' if failed else 'done'}"
+        done = "failed" if failed else "done"
+        assert after == wanted, f"{operation} {done} in case {self.root.name}"
         assert not list(self.root.rglob(".midstream-*"))
         fresh = [item for item in self.workspace.checkpoints() if item.id not in known]
         if failed:

@@ -63,7 +63,7 @@ def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path)
     journal.close()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 60))
 def test_a_torn_last_line_costs_only_itself(
     tmp_path_factory: pytest.TempPathFactory, cut: int

@@ -16,6 +16,7 @@ from workspace_support import git
 
 from midstream.workspace import watch as module
 from midstream.workspace.files import Workspace, content_digest
+from midstream.workspace.mounts import filesystem_of, is_shared
 from midstream.workspace.watch import REPO_CHANGED, Watcher
 
 PATIENCE_S = 5.0
@@ -376,3 +377,32 @@ async def test_two_workspaces_see_each_others_writes(workspace: Workspace) -> No
         await asyncio.to_thread(other.write, "f", b"2", expected=content_digest(b"1"))
         assert await log.until("f") == {"f"}
         assert not list(workspace.root.glob(".midstream*"))
+
+
+async def test_a_file_read_in_passing_is_not_followed(repository: Path) -> None:
+    (repository / "src/x.log").write_bytes(b"1")
+    workspace = Workspace(repository)
+    assert workspace.peek("src/x.log") == b"1"
+    async with watching(workspace) as log:
+        (repository / "src/x.log").write_bytes(b"2")
+        (repository / "src/b.py").write_bytes(b"2")
+        await log.until("src/b.py")
+        assert await log.quiet() == {"src/b.py"}
+
+
+async def test_a_network_file_system_is_polled_too(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "filesystem_of", lambda _: "nfs4")
+    async with watching(workspace) as log:
+        assert log.watcher.mode == (
+            "polling: the folder is on nfs4, which does not report changes made elsewhere"
+        )
+
+
+def test_the_file_system_of_a_path() -> None:
+    assert filesystem_of("/proc/self") == "proc"
+    assert filesystem_of("/") != ""
+    assert not is_shared(filesystem_of("/proc"))
+    assert is_shared("fuse.sshfs")
+    assert not is_shared("fuseblk")

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from midstream.workspace.ledger import content_digest
+from midstream.workspace.mounts import filesystem_of, is_shared
 
 TEMPORARY_PREFIX = ".midstream-"
 PART_SUFFIX = ".part"
@@ -253,7 +254,11 @@ def _exchange(first: str, second: str) -> None:
         if error.errno not in _NO_LINKS:
             raise
         shutil.copy2(second, aside)
-    Path(first).replace(second)
+    try:
+        Path(first).replace(second)
+    except OSError:
+        Path(aside).unlink()
+        raise
     Path(aside).replace(first)
 
 
@@ -288,13 +293,13 @@ def open_for_writing(path: str) -> bool:
 
     A read lease is granted only while nobody has the file open for writing (fcntl(2), "Leases").
     """
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return False
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
+        if not _leases_tell(os.fstat(descriptor).st_dev, path):
+            return False
         # A lease broken in these microseconds sends SIGIO, which would end the process; SIGURG is
         # ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
@@ -305,6 +310,19 @@ def open_for_writing(path: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+_lease_devices: dict[int, bool] = {}
+
+
+def _leases_tell(device: int, path: str) -> bool:
+    """Whether a refused lease means a writer; NFS and CIFS refuse leases for reasons of their
+    own.
+    """
+    if device not in _lease_devices:
+        shared = is_shared(filesystem_of(os.path.realpath(path)))
+        _lease_devices[device] = hasattr(fcntl, "F_SETLEASE") and not shared
+    return _lease_devices[device]
 
 
 def _copy_attributes(source: str, descriptor: int) -> None:

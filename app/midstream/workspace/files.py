@@ -109,7 +109,8 @@ class Workspace:
         return boundary.resolve_inside(self._root, path)
 
     def read(self, rel: str) -> bytes:
-        """Content of a file.
+        """Content of a file that is worked with from now on: the watcher follows it, ignored or
+        not.
 
         Raises:
             OutsideWorkspaceError: see :meth:`relative`.
@@ -123,6 +124,12 @@ class Workspace:
             data, _ = self._load(name)
             self.ledger.opened(name, content_digest(data), len(data))
         return data
+
+    def peek(self, rel: str) -> bytes:
+        """Like :meth:`read`, but only in passing: the watcher does not follow the file from now
+        on.
+        """
+        return self._load(self.relative(rel))[0]
 
     def digest(self, rel: str) -> str | None:
         """Digest of the content on disk now, None when there is no file; raises like
@@ -150,7 +157,8 @@ class Workspace:
         """Replace one file's content if it is still what the caller believes.
 
         Mode, owner (as far as allowed), extended attributes and an inside symlink are kept; missing
-        folders are made.
+        folders are made.  Another hard link to the file keeps the old content, since it may lie
+        outside the root.
 
         Args:
             rel: path below the root.
@@ -358,6 +366,9 @@ class Workspace:
         if plan.before != expected:
             raise stale(rel)
         if status is not None and not (status.st_mode & 0o222 and os.access(plan.target, os.W_OK)):
+            if not Path(plan.target).exists():
+                # Deleted since it was read; nothing can be written to a file that is not there.
+                raise stale(rel)
             raise ReadOnlyFileError(
                 f"{shown(rel)} is read-only; make it writable (chmod u+w) and try again."
             )

@@ -79,10 +79,13 @@ class Looker:
                 continue
             if rel.rpartition("/")[2] == IGNORE_FILE:
                 self.rules.forget()
-            below = f"{rel}/"
-            look.update(name for name in followed if name == rel or name.startswith(below))
-            if rel not in followed:
-                news.update(self._unfollowed(rel, kinds))
+            if rel in followed:
+                look.add(rel)
+                continue
+            if not Path(path).is_file():
+                # A folder that moved or went takes the files below with it.
+                look.update(name for name in followed if name.startswith(f"{rel}/"))
+            news.update(self._unfollowed(rel, kinds))
         self._tell(news | self._repo_news())
         self._settle(look, followed)
 

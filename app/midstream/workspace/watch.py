@@ -26,6 +26,7 @@ from midstream.workspace.boundary import is_git_name
 from midstream.workspace.files import Workspace
 from midstream.workspace.gitcmd import RepositoryPlace, find_repository
 from midstream.workspace.looking import REPO_CHANGED, Looker, current_ref
+from midstream.workspace.mounts import filesystem_of, is_shared
 
 __all__ = ["REPO_CHANGED", "Watcher"]
 
@@ -35,8 +36,6 @@ CHECK_S: Final = 2.0
 """How often open files are looked at although no event came."""
 POLL_S: Final = 0.4
 """The same where there are no events."""
-
-_REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.", "vboxsf", "drvfs", "virtiofs", "fakeowner", "afs")
 
 Events = set[tuple[int, str]]
 
@@ -284,15 +283,7 @@ def _why_no_events(root: Path) -> str:
     """Why events would be missing on this file system; empty where they can be trusted."""
     if os.environ.get("WATCHFILES_FORCE_POLLING"):
         return "WATCHFILES_FORCE_POLLING is set"
-    best, kind = "", ""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
-            left, _, right = line.partition(" - ")
-            # Octal escapes stand for spaces, which only make a mount point look different and match
-            # nothing.
-            point = left.split(" ")[4].rstrip("/")
-            if f"{root}/".startswith(f"{point}/") and len(point) >= len(best):
-                best, kind = point, right.split(" ")[0]
-    if kind.startswith(_REMOTE):
+    kind = filesystem_of(str(root))
+    if is_shared(kind):
         return f"the folder is on {kind}, which does not report changes made elsewhere"
     return ""
