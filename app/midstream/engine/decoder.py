@@ -102,8 +102,7 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
             return InferenceSession(str(folder.graph), options, providers=names)
         return runtime.InferenceSession(str(folder.graph), options, providers=names)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelFolderError(f"{folder.graph} cannot be loaded: {reason}") from error
+        raise ModelFolderError(f"{folder.graph} cannot be loaded: {_reason(error)}") from error
 
 
 def usable_cores() -> int:
@@ -351,8 +350,9 @@ class Decoder:
         try:
             logits, _ = self._probe_run(buffer=0, total=2)
         except Exception as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ModelFolderError(f"{folder.graph} loads but does not run: {reason}") from error
+            raise ModelFolderError(
+                f"{folder.graph} loads but does not run: {_reason(error)}"
+            ) from error
         return False, logits[1] == 2, logits[2]
 
     def _probe_run(self, buffer: int, total: int) -> tuple[tuple[int, ...], int]:
@@ -378,3 +378,8 @@ def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:
     if name == "position_ids":
         return (1, count)
     return (1,) * max(len(info.dims), 1 if name in ("seqlens_k", "use_cache_branch") else 0)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of a foreign error."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
