@@ -108,6 +108,17 @@ async def test_a_save_that_holds_the_hunk_already_counts_as_accept(
     assert (root / "run.py").read_text() == changed(A)
 
 
+async def test_an_accepted_hunk_that_the_person_took_out_stays_out(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    await streamed(session, model, changed(A, B))
+    assert await session.accept(1)
+    (root / "run.py").write_text(BEFORE)
+    assert await session.accept(2)
+    assert (root / "run.py").read_text() == changed(B)
+    assert session.hunks.get(1).state is not HunkState.ACCEPTED
+
+
 async def test_a_deleted_file_is_not_brought_back(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -11,12 +11,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.documents import SourceText
+from midstream.edits.documents import SourceText, UnencodableError
 from midstream.edits.hunks import HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.errors import UserError
 from midstream.pairing.recorder import Recorder, unpack
 from midstream.pairing.turns import Turn, TurnStatus
+from midstream.workspace.files import content_digest
 
 if TYPE_CHECKING:
     from midstream.workspace.journal import JournalEntry
@@ -43,8 +44,7 @@ class Replay:
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
         self.turns: list[Turn] = []
-        self._last_step = ""
-        self._writing: dict[str, str] | None = None
+        self._open_step = ""
 
     @classmethod
     def read(cls, path: Path) -> Replay:
@@ -88,6 +88,9 @@ class Replay:
             self.files[data["path"]].feed(data["text"])
         elif kind in ("freeze", "resume", "finish", "abandon"):
             getattr(self.files[data["path"]], kind)()
+        elif kind == "fold":
+            proposal = self.files[data["path"]]
+            proposal.advance(proposal.composed())
         elif kind == "decide":
             self.hunks.decide(data["ids"], HunkState(data["state"]), data["note"])
             self._step(kind)
@@ -98,10 +101,10 @@ class Replay:
             self.hunks.redo()
             self._step(kind)
         elif kind == "writing":
-            self._writing = data["digests"]
+            pass  # Whether it was done is seen from the disk.
         elif kind == "wrote":
             self.digests.update(data["digests"])
-            self._writing = None
+            self._open_step = ""
         else:
             raise ValueError(f"unknown entry {kind!r}")
 
@@ -122,8 +125,7 @@ class Replay:
         self.turns.append(turn)
 
     def _step(self, kind: str) -> None:
-        self._last_step = kind
-        self._writing = None
+        self._open_step = kind
 
     def tidy(self, recorder: Recorder, on_disk: Mapping[str, str | None]) -> None:
         """Bring what was cut off to an end.
@@ -132,15 +134,14 @@ class Replay:
             recorder: Notes what is done, so that the journal can be followed once more.
             on_disk: Digest of every file of ``files`` now.
         """
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            if all(on_disk.get(path) == digest for path, digest in writing.items()):
-                self.digests.update(writing)
-                recorder.wrote(writing)
-            else:
-                back = "redo" if self._last_step == "undo" else "undo"
-                (self.hunks.redo if back == "redo" else self.hunks.undo)()
-                recorder.travel(back)
+        wanted = self._unwritten() if self._open_step else {}
+        if wanted and all(on_disk.get(path) == digest for path, digest in wanted.items()):
+            self.digests.update(wanted)
+            recorder.wrote(wanted)
+        elif wanted:
+            back = "redo" if self._open_step == "undo" else "undo"
+            (self.hunks.redo if back == "redo" else self.hunks.undo)()
+            recorder.travel(back)
         for path, proposal in self.files.items():
             if proposal.current is not None:
                 proposal.abandon()
@@ -149,6 +150,18 @@ class Replay:
             if turn.running:
                 turn.status = TurnStatus.STOPPED
                 recorder.end(turn)
+
+    def _unwritten(self) -> dict[str, str]:
+        """Files that the last step changes, with the digests they should get."""
+        wanted = {path: _digest(proposal) for path, proposal in self.files.items()}
+        return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
+
+
+def _digest(proposal: FileProposal) -> str:
+    try:
+        return content_digest(proposal.composed().to_bytes())
+    except UnencodableError:
+        return ""  # It cannot have been written.
 
 
 def read_turn(data: Mapping[str, Any]) -> Turn:
