@@ -51,6 +51,7 @@ class Scripted:
         remembers: Responses a connection can be continued from.
         creates: Bodies of all creates, in order.
         connections: Sockets accepted so far.
+        interrupts_seen: Interrupts that clients have sent.
     """
 
     interrupts: str = "accept"
@@ -63,6 +64,7 @@ class Scripted:
     random: random.Random = field(default_factory=lambda: random.Random(1))
     creates: list[dict[str, Any]] = field(default_factory=list)
     connections: int = 0
+    interrupts_seen: int = 0
     open: set[ServerConnection] = field(default_factory=set)
     port: int = 0
 
@@ -106,6 +108,7 @@ class Scripted:
     async def _interrupt(
         self, socket: ServerConnection, event: dict[str, Any], stops: dict[str, asyncio.Event]
     ) -> None:
+        self.interrupts_seen += 1
         target = event["response_id"]
         assert event["mode"] == "discard_partial_items"
         if self.interrupts == "accept" and target in stops:
