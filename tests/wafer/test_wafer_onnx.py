@@ -163,7 +163,7 @@ def test_folders(tmp_path: Path) -> None:
     genai = {"model": {"decoder": {"filename": "decoder.onnx"}}}
     (tmp_path / "genai_config.json").write_text(json.dumps(genai))
     fused_decoder(tmp_path / "decoder.onnx")
-    wafer.models.resolve.cache_clear()
+    wafer.resolve.cache_clear()
     assert wafer.resolve(str(tmp_path)).shape.hidden == 128, "a graph is preferred"
     with pytest.raises(wafer.ModelUnavailableError, match="lacks"):
         shape_from_config({"hidden_size": 8}, "x", "config.json")

@@ -31,6 +31,9 @@ ALLREDUCE_FLOOR_US = 5.0
 (assumed).
 """
 
+FLAT = 1e-11
+"""Spread of the objective over the simplex below which a search has converged."""
+
 _START = Parameters(4.0, 400.0, 500.0, 1.0, 0.5, 100.0, 0.8, 60.0, 10.0, 40.0)
 
 _STAGES: tuple[tuple[str, tuple[str, ...], Callable[[Row], bool]], ...] = (
@@ -74,7 +77,10 @@ def log_error(row: Row, parameters: Parameters) -> float:
 def minimise(
     objective: Callable[[Sequence[float]], float], start: Sequence[float], steps: int = 300
 ) -> list[float]:
-    """Nelder-Mead simplex search; deterministic, enough for at most four smooth parameters."""
+    """Nelder-Mead simplex search; deterministic, enough for at most four smooth parameters.
+
+    Stops early once the simplex is flat.
+    """
     size = len(start)
     simplex: list[list[float]] = [list(start)]
     for axis in range(size):
@@ -86,6 +92,8 @@ def minimise(
         order = sorted(range(size + 1), key=values.__getitem__)
         simplex = [simplex[i] for i in order]
         values = [values[i] for i in order]
+        if values[-1] - values[0] <= FLAT:
+            break
         worst = simplex[-1]
         centre = [sum(point[axis] for point in simplex[:-1]) / size for axis in range(size)]
         candidate = _between(centre, worst, -1.0)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from midstream.wafer.shape import LatentAttention, LayerKind, ModelShape
 
-Kind = Literal["linear", "attention", "norm", "elementwise", "head", "host", "folded"]
+Kind = Literal["linear", "attention", "norm", "elementwise", "head", "lookup", "host", "folded"]
 Axis = Literal["x", "y"]
 
 
@@ -68,13 +68,15 @@ class Operator:
     @property
     def weights(self) -> int:
         """Weights kept in SRAM for this operator."""
-        if self.kind in ("linear", "head"):
+        if self.kind in ("linear", "head", "lookup"):
             return self.stored * self.k * self.n
         return self.k if self.kind == "norm" else 0
 
     @property
     def active_weights(self) -> int:
-        """Weights that one token touches."""
+        """Weights that one token touches; a lookup touches one row, which counts as none."""
+        if self.kind == "lookup":
+            return 0
         return self.copies * self.k * self.n if self.kind in ("linear", "head") else self.weights
 
     def macs(self, context: int) -> int:

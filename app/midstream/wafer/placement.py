@@ -225,7 +225,7 @@ def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight
     """
     total = 0
     for op in operators:
-        if op.kind in ("linear", "head"):
+        if op.kind in ("linear", "head", "lookup"):
             columns = ceil_div(op.stored * op.n, rect.across(op.axis))
             tile = ceil_div(op.k, rect.along(op.axis)) * columns
             total += tile * (op.weight_bits or weight_bits) // 8
@@ -240,7 +240,7 @@ def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
     """
     widest = max(
         (
-            ceil_div(op.k, rect.along(op.axis))
+            (0 if op.kind == "lookup" else ceil_div(op.k, rect.along(op.axis)))
             + ceil_div(max(op.reduced, op.n), rect.across(op.axis))
             for op in operators
         ),
@@ -396,7 +396,7 @@ def _parts(workload: Workload) -> tuple[_Part, ...]:
     shape = workload.shape
     parts: list[_Part] = []
     if shape.embedding_weights:
-        lookup = (Operator("embedding", "linear", shape.vocab, shape.hidden),)
+        lookup = (Operator("embedding", "lookup", shape.vocab, shape.hidden),)
         parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights, 0))
     totals = [
         (sum(op.weights for op in kind), sum(op.active_weights for op in kind))

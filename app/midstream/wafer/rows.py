@@ -235,31 +235,50 @@ def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
     Raises:
         WaferUsageError: The table has no usable header.
     """
-    lines = text.lstrip("\ufeff").splitlines()
-    kept = [
-        (n, line)
-        for n, line in enumerate(lines, 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    if not kept:
+    body = text.lstrip("\ufeff")
+    first = next((line for line in body.splitlines() if _holds_data([line])), "")
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(body), delimiter=delimiter)
+    header: list[str] = []
+    rows: list[Row] = []
+    problems: list[RowProblem] = []
+    try:
+        for cells in reader:
+            if not _holds_data(cells):
+                continue
+            if not header:
+                header = _header(cells)
+                continue
+            record = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+            try:
+                rows.append(_row(reader.line_num, record))
+            except WaferUsageError as error:
+                problems.append(RowProblem(reader.line_num, str(error)))
+    except csv.Error as error:
+        problems.append(RowProblem(reader.line_num, f"The rest of the table is not CSV: {error}."))
+    if not header:
         raise WaferUsageError("The table is empty; its first line must name the columns.")
-    delimiter = max(",;\t", key=kept[0][1].count)
-    header = [_column(name) for name in next(csv.reader([kept[0][1]], delimiter=delimiter))]
+    return rows, problems
+
+
+def _holds_data(cells: list[str]) -> bool:
+    """Whether a line is neither blank nor a comment."""
+    return any(cell.strip() for cell in cells) and not cells[0].lstrip().startswith("#")
+
+
+def _header(cells: list[str]) -> list[str]:
+    """Normalised column names.
+
+    Raises:
+        WaferUsageError: A required column is missing.
+    """
+    header = [_column(name) for name in cells]
     missing = [name for name in _REQUIRED if name not in header]
     if missing:
         raise WaferUsageError(
             f"The table lacks the column {' and '.join(missing)}; columns are {', '.join(COLUMNS)}."
         )
-    rows: list[Row] = []
-    problems: list[RowProblem] = []
-    body = csv.reader(io.StringIO("\n".join(line for _, line in kept[1:])), delimiter=delimiter)
-    for (number, _), cells in zip(kept[1:], body, strict=False):
-        record = dict(zip(header, (cell.strip() for cell in cells), strict=False))
-        try:
-            rows.append(_row(number, record))
-        except WaferUsageError as error:
-            problems.append(RowProblem(number, str(error)))
-    return rows, problems
+    return header
 
 
 def _column(name: str) -> str:

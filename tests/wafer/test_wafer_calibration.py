@@ -1,0 +1,137 @@
+"""The fit is reproducible, uses only its rows, and the frozen parameters hold the gates of the design."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from midstream.wafer import fit, validation
+from midstream.wafer.cost import Rectangle
+from midstream.wafer.estimate import benchmark_step
+from midstream.wafer.kernels import GENERATIONS
+from midstream.wafer.machines import wafer
+from midstream.wafer.parameters import frozen, frozen_document
+from midstream.wafer.predict import predict
+from midstream.wafer.presets import preset
+from midstream.wafer.quantity import Quantity
+from midstream.wafer.rows import read_rows
+from midstream.wafer.speculation import plausible_gain
+
+HEADER = (
+    "hardware,kernels,model,phase,grid,wafers,context,batch,prompt,output,"
+    "speculation,published,unit,source\n"
+)
+
+
+def one(line: str):
+    rows, problems = read_rows(HEADER + line)
+    assert not problems
+    return predict(rows[0])
+
+
+def test_the_frozen_file_is_what_the_script_writes() -> None:
+    parameters, residuals = fit.fit(validation.calibration_rows())
+    written = json.loads(json.dumps(fit.document(parameters, residuals)))
+    assert written["residuals"] == frozen_document()["residuals"]
+    for name, entry in written["parameters"].items():
+        assert entry["value"] == pytest.approx(frozen_document()["parameters"][name]["value"])
+
+
+def test_calibration_uses_the_thirteen_fixed_rows() -> None:
+    rows = validation.calibration_rows()
+    assert len(rows) == len(frozen_document()["residuals"]) == 13
+    assert sum(row.kernels == "waferllm-wse2" for row in rows) == 5
+    shipped = read_rows(validation.shipped_text("validation.csv"))[0]
+    assert not {row.identity for row in rows} & {row.identity for row in shipped}
+    assert all(row.source for row in [*rows, *shipped])
+
+
+def test_residuals_of_the_fit() -> None:
+    for entry in frozen_document()["residuals"]:
+        limit = 0.25 if entry["stage"] == "2025 stack" else 0.06
+        assert abs(entry["error"]) <= limit, entry
+
+
+def test_gates_hold_on_every_shipped_row() -> None:
+    result = validation.validate()
+    assert result.passed
+    assert not result.problems
+    assert all(item.covered for item in result.checked)
+
+
+def test_70b_is_predicted_from_8b() -> None:
+    prediction = one("wse3,cerebras-2024-08,llama3.1-70b,decode,,4,1024,1,,,none,450,tok/s,launch")
+    assert prediction.point == pytest.approx(450, rel=0.15)
+    assert prediction.band.contains(450)
+
+
+def test_data_identify_two_macs_per_cycle() -> None:
+    """Refitting with another A leaves larger residuals, as long as issuing an instruction takes a cycle."""
+    rows = [row for row in validation.calibration_rows() if row.kernels == "waferllm-wse2"]
+    errors: dict[float, float] = {}
+    wse2, kernels = wafer("wse2"), GENERATIONS["waferllm-wse2"]
+    for reads in (8.0, 4.0, 2.0, 1.0):
+        number = Quantity(reads, "reads", "D", "test")
+        hw = replace(wse2, name=f"wse2-{reads}", numbers={**wse2.numbers, "sram_read_words": number})
+
+        def objective(values, hw=hw):
+            if min(values) <= 0 or values[0] < 1.0:
+                return 1e6
+            trial = replace(
+                frozen(), issue_cycles=values[0], shift_cycles=values[1], collective_cycles=values[2]
+            )
+            total = 0.0
+            for row in rows:
+                prompt = 4096 if row.phase == "prefill" else 0
+                grid = row.grids[0] if row.grids else Rectangle(1, 1)
+                step = benchmark_step(
+                    preset(row.model), hw, kernels, grid, context=4096, prompt=prompt, parameters=trial
+                )
+                total += math.log((prompt or 1) / step.seconds / row.published) ** 2
+            return total
+
+        errors[reads] = objective(fit.minimise(objective, (4.0, 360.0, 560.0), 120))
+    assert min(errors, key=errors.__getitem__) == 2.0
+
+
+def test_software_is_about_half_of_waferllm_decode() -> None:
+    step = benchmark_step(
+        preset("llama3-8b"), wafer("wse2"), GENERATIONS["waferllm-wse2"], Rectangle(420, 420), context=4096
+    )
+    assert 0.35 < step.breakdown["software"] / step.cycles < 0.6
+    limit = benchmark_step(
+        preset("llama3-8b"), wafer("wse2"), GENERATIONS["spec-limit"], Rectangle(420, 420), context=4096
+    )
+    assert 1.6 < step.cycles / limit.cycles < 3.5
+
+
+def test_bands_of_undisclosed_rows_are_no_wider_than_twofold() -> None:
+    for model in ("llama3.3-70b", "qwen3-32b", "gpt-oss-120b", "kimi-k2.6", "glm-4.7"):
+        for speculation in ("", "undisclosed", "yes", "none", "draft=4,alpha=0.8"):
+            spec = f'"{speculation}"'
+            p = one(f"wse3,cerebras-2025,{model},decode,,,1024,1,,,{spec},1000,tok/s,x")
+            assert p.band.width <= 2.0 + 1e-9
+            assert p.band.mark == "assumed"
+
+
+def test_undisclosed_speculation_moves_dense_rows_only() -> None:
+    line = "wse3,cerebras-2025,{},decode,,,1024,1,,,{},1000,tok/s,x"
+    dense = [one(line.format("llama3.3-70b", text)).point for text in ("none", "", "yes")]
+    assert dense[1] / dense[0] == pytest.approx(math.sqrt(plausible_gain(80)))
+    assert dense[2] / dense[0] == pytest.approx(plausible_gain(80))
+    mixture = [one(line.format("gpt-oss-120b", text)).point for text in ("none", "")]
+    assert mixture[0] == mixture[1]
+    early = "wse3,cerebras-2024-08,llama3.1-8b,decode,,1,1024,1,,,{},1800,tok/s,x"
+    assert one(early.format("")).point == one(early.format("none")).point
+
+
+def test_the_wrong_shortcuts_are_not_taken() -> None:
+    """Neither bytes over 21 PB/s (1.3 M tok/s) nor weights over 150 GB/s (9 tok/s) is anywhere near."""
+    rate = one("wse3,cerebras-2024-08,llama3.1-8b,decode,,1,1024,1,,,none,1800,tok/s,x").point
+    bytes_per_token = preset("llama3.1-8b").weights() * 2
+    assert rate < 0.01 * 21e15 / bytes_per_token
+    assert rate > 100 * 150e9 / bytes_per_token
+    assert wafer("wse3").number("dense_pflops") < 16

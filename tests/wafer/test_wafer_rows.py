@@ -1,0 +1,231 @@
+"""Tables of strangers: forgiving about order, names, units and gaps; precise about what was left out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.wafer import validation
+from midstream.wafer.cost import Rectangle
+from midstream.wafer.errors import ModelUnavailableError, WaferUsageError
+from midstream.wafer.predict import predict
+from midstream.wafer.presets import preset, preset_names
+from midstream.wafer.rows import COLUMNS, parse_grid, read_rows
+
+HEADER = ",".join(COLUMNS)
+
+
+def only(text: str):
+    rows, problems = read_rows(text)
+    assert not problems, problems
+    assert len(rows) == 1
+    return rows[0]
+
+
+def point(text: str) -> float:
+    return predict(only(text)).point
+
+
+def test_column_order_case_delimiter_and_gaps_do_not_matter() -> None:
+    plain = f"{HEADER}\nwse2,waferllm-wse2,llama3-8b,decode,420,1,4096,1,,,,2699.9,tok/s,paper"
+    shuffled = "Published;MODEL; Grid ;extra;Hardware\n2699.9;Llama-3-8B;420;hello;WSE-2\n"
+    assert point(plain) == point(shuffled)
+    tabs = "\ufeff# a comment\n\nhw\tmodel\tstage\tmesh\tctx\tmeasured\ncs-2\tllama3_8b\tDecoding\t420x420\t4k\t~2,700 tok/s\n"
+    assert only(tabs).published == 2700
+    assert point(tabs) == point(plain)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    ["660/360", "660;360", "660 / 360", "660^2/360^2", "660x660 / 360x360", "prefill=660 decode=360",
+     "decode: 360, prefill: 660", "660² | 360²", "prefill 660x660; decode 360x360", "660 -> 360"],
+)  # fmt: skip
+def test_grids_per_phase(grid: str) -> None:
+    row = only(f'{HEADER}\nwse2,waferllm,llama3-8b,e2e,"{grid}",,4096,1,2048,128,,700,tok/s,x')
+    assert row.grids == (Rectangle(660, 660), Rectangle(360, 360))
+    assert row.phase == "end-to-end"
+
+
+def test_grids_in_two_columns() -> None:
+    text = "hardware,model,prefill_grid,decode_grid,prompt,output,published\n"
+    row = only(text + "wse2,llama2-13b,750,375,2048,2048,1500")
+    assert row.grids == (Rectangle(750, 750), Rectangle(375, 375))
+    assert row.phase == "end-to-end"
+    assert parse_grid("480×360") == Rectangle(480, 360)
+
+
+def test_units_describe_the_same_time() -> None:
+    base = f"{HEADER}\nwse2,waferllm,llama3-8b,decode,420,,4096,1,,,,1,{{}},x"
+    rate = point(base.format("tok/s"))
+    assert point(base.format("us")) == pytest.approx(1e6 / rate)
+    assert point(base.format("ms/token")) == pytest.approx(1e3 / rate)
+    assert point(base.format("s")) == pytest.approx(1 / rate)
+    assert point(base.format("cycles")) == pytest.approx(1.1e9 / rate)
+    assert point(base.format("Tokens per second")) == pytest.approx(rate)
+    assert point(base.format("")) == pytest.approx(rate)
+
+
+def test_end_to_end_is_prefill_then_decode() -> None:
+    row = "wse2,waferllm,llama3-8b,{},{},,4096,1,{},{},,1,{},x"
+    prefill = point(f"{HEADER}\n" + row.format("prefill", 660, 2048, "", "s"))
+    step = point(f"{HEADER}\n" + row.format("decode", 360, "", "", "s"))
+    rate = point(f"{HEADER}\n" + row.format("end-to-end", "660/360", 2048, 128, "tok/s"))
+    assert rate == pytest.approx(128 / (prefill + 128 * step))
+
+
+def test_gemv_rows() -> None:
+    for name in ("gemv-16384", "GEMV-16k", "gemv-16384x16384", "gemv 16384"):
+        row = only(f"{HEADER}\nwse2,waferllm-wse2,{name},,750,,,,,,,1.7,us,x")
+        assert (row.matrix, row.phase) == ((16384, 16384), "gemv")
+    wafer = predict(row)
+    assert wafer.group == "WaferLLM GEMV"
+    assert 1.0 < wafer.point < 3.0
+    for count in (1, 8):
+        text = f"{HEADER}\na100x{count},sglang,gemv-16384,gemv,,,,,,,,0.3,ms,x"
+        assert 0.04 < point(text) < 0.6
+    assert point(f"{HEADER}\nwse2,waferllm,gemm-4096,,480,,,,,,,1,ms,x") > 0
+
+
+def test_left_out_rows_have_a_line_and_a_reason(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text(
+        f"{HEADER}\n"
+        "wse2,waferllm,llama3-8b,decode,420,,4096,,,,,2699.9,tok/s,good\n"
+        "wse2,t10,llama3-8b,decode,420,,4096,,,,,100,tok/s,bad mapping\n"
+        "wse9,waferllm,llama3-8b,decode,420,,4096,,,,,100,tok/s,no such wafer\n"
+        "wse3,cerebras-2025,gpt-5.6-sol,decode,,,1024,,,,,750,tok/s,shape unknown\n"
+        "wse2,waferllm,llama3-8b,decode,420,,4096,,,,,fast,tok/s,no number\n"
+        "wse2,waferllm,llama3-8b,decode,420,,4096,,,,,37.5,x,ratio\n"
+        "wse2,waferllm,llama3-8b,training,420,,4096,,,,,37.5,tok/s,phase\n"
+    )
+    result = validation.validate(table)
+    assert [item.row.line for item in result.checked] == [2]
+    assert [p.line for p in sorted(result.problems, key=lambda p: p.line)] == [3, 4, 5, 6, 7, 8]
+    assert all(len(p.reason) > 20 for p in result.problems)
+
+
+def test_files_that_are_no_tables(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailableError):
+        validation.validate(tmp_path / "missing.csv")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    with pytest.raises(WaferUsageError, match="empty"):
+        validation.validate(empty)
+    empty.write_text("a,b\n1,2\n")
+    with pytest.raises(WaferUsageError, match="lacks the column"):
+        validation.validate(empty)
+
+
+def test_calibration_rows_are_not_judged(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text(validation.shipped_text("calibration.csv"))
+    result = validation.validate(table)
+    assert all(item.calibration for item in result.checked)
+    assert all(group.rows == 0 for group in result.groups)
+    doubled = tmp_path / "doubled.csv"
+    doubled.write_text(
+        f"{HEADER}\nwse2,waferllm-wse2,llama3-8b,decode,420,1,4096,1,,,,1349.9,tok/s,wrong\n"
+    )
+    assert not validation.validate(doubled).passed
+
+
+def test_every_preset_answers_on_every_machine() -> None:
+    for model in preset_names():
+        for hardware, kernels in (
+            ("wse3", "cerebras-2025"),
+            ("wse3", "cerebras-2024-08"),
+            ("wse2", "waferllm-wse2"),
+            ("wse3", "spec-limit"),
+            ("h100x8", "sglang"),
+            ("b200", ""),
+        ):
+            for phase, extra in (("decode", ",,"), ("prefill", ",2000,"), ("end-to-end", ",2000,300")):
+                line = f"{hardware},{kernels},{model},{phase},,,2048,1{extra},,100,tok/s,x"
+                prediction = predict(only(f"{HEADER}\n{line}"))
+                assert 0 < prediction.point < 1e8
+                assert prediction.band.low <= prediction.point <= prediction.band.high
+
+
+def test_longer_contexts_and_larger_models_are_slower() -> None:
+    line = f"{HEADER}\nwse3,cerebras-2024-08,{{}},decode,,,{{}},1,,,none,1,tok/s,x"
+    rates = [point(line.format("llama3.1-8b", context)) for context in (512, 4096, 32768, 131072)]
+    assert rates == sorted(rates, reverse=True)
+    sizes = [point(line.format(m, 1024)) for m in ("llama3.2-1b", "llama3.1-8b", "llama3.1-70b")]
+    assert sizes == sorted(sizes, reverse=True)
+    grids = f"{HEADER}\nwse2,waferllm,llama3-8b,prefill,{{}},,4096,1,4096,,,1,tok/s,x"
+    assert point(grids.format(480)) < point(grids.format(600)) < point(grids.format(720))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    cells=st.lists(
+        st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=12),
+        min_size=14,
+        max_size=14,
+    )
+)
+def test_any_cells_give_rows_or_reasons(cells: list[str]) -> None:
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    csv.writer(buffer).writerow(cells)
+    rows, problems = read_rows(f"{HEADER}\n{buffer.getvalue()}")
+    assert len(rows) + len(problems) <= 1
+    for row in rows:
+        assert row.published > 0
+        assert math.isfinite(row.scale)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    hardware=st.sampled_from(["wse2", "wse3", "a100x8", "h200", "b200x4"]),
+    model=st.sampled_from([*preset_names(), "gemv-4096", "gemv-1000x70000"]),
+    phase=st.sampled_from(["prefill", "decode", "end-to-end", ""]),
+    grid=st.sampled_from(["", "7", "97", "375", "300x500", "720/360"]),
+    context=st.sampled_from(["", "1", "129", "8191", "131072"]),
+    prompt=st.sampled_from(["", "1", "2047"]),
+    output=st.sampled_from(["", "1", "333"]),
+    wafers=st.sampled_from(["", "1", "9"]),
+    speculation=st.sampled_from(["", "none", "undisclosed", "yes", "3x0.6"]),
+)
+def test_any_sensible_row_is_predicted(
+    hardware: str, model: str, phase: str, grid: str, context: str, prompt: str, output: str,
+    wafers: str, speculation: str,
+) -> None:  # fmt: skip
+    line = (
+        f"{hardware},,{model},{phase},{grid},{wafers},{context},1,{prompt},{output},{speculation},"
+        "100,,x"
+    )
+    prediction = predict(only(f"{HEADER}\n{line}"))
+    assert math.isfinite(prediction.point)
+    assert prediction.point > 0
+    assert prediction.band.low <= prediction.point <= prediction.band.high
+
+
+def test_presets_cover_the_issue() -> None:
+    for name in (
+        "llama2-13b llama3-8b llama3.1-8b llama3.1-70b llama3.1-405b llama3.3-70b llama4-scout "
+        "llama4-maverick codellama-34b qwen2-72b qwen3-32b qwen3-235b-a22b qwen3-coder-480b "
+        "gpt-oss-120b glm-4.7 kimi-k2.6 gemma-4-31b spark-like"
+    ).split():
+        assert preset(name).name == name
+        assert preset(name).source
+    assert preset("spark-like").trust == "assumed"
+    for spelling, name in (
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3.1-8b"),
+        ("LLaMA3-8B", "llama3-8b"),
+        ("LLaMA2-13B", "llama2-13b"),
+        ("CodeLLaMA-34B", "codellama-34b"),
+        ("Qwen2-72B", "qwen2-72b"),
+        ("Llama 3.3 70B", "llama3.3-70b"),
+        ("deepseek-r1-distill-llama-70b", "llama3.3-70b"),
+        ("qwen-3-235b-a22b-thinking-2507", "qwen3-235b-a22b"),
+        ("Qwen3-Coder-480B-A35B-Instruct", "qwen3-coder-480b"),
+        ("zai-org/GLM-4.7", "glm-4.7"),
+    ):
+        assert preset(spelling).name == name
