@@ -98,6 +98,7 @@ ACTIONS: Final = (
     Action("follow", "f", "follow", "follow", "Follow the writing, or stop following", _V),
     Action("select", "v", "select", "mark lines", "Mark lines from here; the next instruction gets exactly these", _V),
     Action("fold", "z", "fold", "fold", "Show only the changes and some lines around, or everything", _V),
+    Action("layout", "t", "layout", "layout", "Layout: automatic, unified, or old and new side by side", _V),
     Action("search", "slash", "search", "search", "Search in this file", _V),
     Action("search.next", "n", "search_next", "next match", "Next match", _V),
     Action("search.previous", "N", "search_previous", "match above", "Match above", _V),

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from midstream.edits.rows import Row, RowKind
+
 Range = tuple[int, int]
 """Start and end column, end exclusive."""
 
@@ -80,3 +82,13 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
             pairs.append((old_index, best))
             floor = best + 1
     return pairs
+
+
+def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
+    """The changed words of a hunk's rows, by their position among them."""
+    gone = [(at, row.text) for at, row in enumerate(rows) if row.kind is RowKind.DELETED]
+    come = [(at, row.text) for at, row in enumerate(rows) if row.kind is not RowKind.DELETED]
+    ranges: dict[int, tuple[Range, ...]] = {}
+    for old, new in pair_lines([text for _, text in gone], [text for _, text in come]):
+        ranges[gone[old][0]], ranges[come[new][0]] = changed_words(gone[old][1], come[new][1])
+    return ranges

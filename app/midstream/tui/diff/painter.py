@@ -18,7 +18,7 @@ from textual.strip import Strip
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import Span, plain_runs
 from midstream.tui.diff.intraline import Range
-from midstream.tui.diff.view import Look, ViewRow
+from midstream.tui.diff.rows import Look, ViewRow
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible_with_columns
@@ -120,12 +120,15 @@ class RowPainter:
         return Strip.blank(self.width, self.palette.ground("background"))
 
     def _fit(self, segments: list[Segment], ground: Style) -> Strip:
+        return self._fit_to(segments, ground, self.width)
+
+    def _fit_to(self, segments: list[Segment], ground: Style, width: int) -> Strip:
         strip = Strip(segments)
-        if strip.cell_length > self.width:
-            cut = strip.crop(0, self.width - 1)
+        if strip.cell_length > width:
+            cut = strip.crop(0, width - 1)
             mark = Segment(self.glyphs.ellipsis, self.palette.style("muted") + ground)
-            return Strip([*cut, mark], self.width)
-        return strip.adjust_cell_length(self.width, ground)
+            return Strip([*cut, mark], width)
+        return strip.adjust_cell_length(width, ground)
 
     def _gutter_segments(self, row: ViewRow, marks: Marks, ground: Style) -> list[Segment]:
         palette, glyphs = self.palette, self.glyphs
@@ -140,19 +143,22 @@ class RowPainter:
             edge = glyphs.scope
         edge_style = palette.style("accent", bold=marks.selected) + ground
         segments = [Segment(edge, edge_style), Segment(self._numbers(row), numbers)]
-        bar, bar_role = " ", "muted"
-        hunk = row.hunk
-        if hunk is not None:
-            bar_role = _STATE_ROLES[hunk.state]
-            first = row.offset == 0
-            settled = hunk.state is not HunkState.STREAMING
-            bar = glyphs.states[hunk.state] if first and settled else glyphs.bar
-        elif row.look in (Look.PENDING, Look.WRITING):
-            bar = glyphs.bar
-        segments.append(Segment(bar, palette.style(bar_role, bold=True) + ground))
+        segments.append(Segment(*self._bar_of(row, ground)))
         sign = self._sign(row)
         segments.append(Segment(f" {sign[0]} ", palette.style(sign[1]) + ground))
         return segments
+
+    def _bar_of(self, row: ViewRow, ground: Style) -> tuple[str, Style]:
+        """The hunk bar: its glyph, and its colour by the hunk's state."""
+        glyphs, hunk = self.glyphs, row.hunk
+        bar, role = " ", "muted"
+        if hunk is not None:
+            role = _STATE_ROLES[hunk.state]
+            settled = hunk.state is not HunkState.STREAMING
+            bar = glyphs.states[hunk.state] if row.first and settled else glyphs.bar
+        elif row.look in (Look.PENDING, Look.WRITING):
+            bar = glyphs.bar
+        return bar, self.palette.style(role, bold=True) + ground
 
     def _numbers(self, row: ViewRow) -> str:
         def number(line: int | None) -> str:

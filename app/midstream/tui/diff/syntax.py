@@ -7,7 +7,9 @@ from typing import Final
 
 from midstream.edits.lexing import LineLexer, Span
 from midstream.edits.rows import RowKind
-from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
+from midstream.tui.diff.blocks import SegmentRuns
+from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.view import FileView
 
 PAINT_BUDGET_S: Final = 0.006
 """How long one paint may lex ahead to colour the rows it shows."""

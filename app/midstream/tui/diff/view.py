@@ -1,143 +1,23 @@
 """Which rows the code pane has: the whole file, with what is being rewritten in place.
 
-A :class:`FileView` turns a proposal into blocks (unchanged stretches of the base text, slices of
-settled rows, folded hunks, the tail that is still being decided), so that a file of 100,000 lines
-costs its changes and not its length. It is rebuilt from a snapshot whenever the proposal's version
-has grown; it decides nothing and paints nothing.
+A :class:`FileView` turns a proposal into blocks, so that a file of 100,000 lines costs its changes
+and not its length.  It is rebuilt from a snapshot whenever the proposal's version has grown; it
+decides nothing and paints nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.rows import Row, RowKind
+from midstream.tui.diff.blocks import Block, SegmentRuns, fold_context
+from midstream.tui.diff.rows import LOOKS, Look, ViewRow
 
 if TYPE_CHECKING:
-    from midstream.edits.proposal import FileProposal, Segment
-
-CONTEXT_LINES: Final = 3
-"""Unchanged rows shown around a change when the rest is folded."""
-
-
-class Look(StrEnum):
-    """How a row is to be shown."""
-
-    CONTEXT = "context"
-    ADDED = "added"
-    DELETED = "deleted"
-    PENDING = "pending"
-    WRITING = "writing"
-    UNREAD = "unread"
-    FOLDED_HUNK = "folded_hunk"
-    FOLDED_CONTEXT = "folded_context"
-
-
-_LOOKS: Final = {
-    RowKind.CONTEXT: Look.CONTEXT,
-    RowKind.ADDED: Look.ADDED,
-    RowKind.DELETED: Look.DELETED,
-    RowKind.PENDING: Look.PENDING,
-    RowKind.WRITING: Look.WRITING,
-    RowKind.UNREAD: Look.UNREAD,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ViewRow:
-    """One row of the pane.
-
-    Attributes:
-        look: How it is shown.
-        old: Its line in the base text, or the next one there, 0-based; ``None`` when added.
-        new: Its line in the proposed text, 0-based; ``None`` when deleted.
-        text: The line, or the words of a fold.
-        hunk: The hunk it belongs to.
-        offset: Its position among the rows of that hunk.
-        source: Where its tokens come from: ``-1`` for the base text, else the number of the
-            segment.
-        line: The line there.
-    """
-
-    look: Look
-    old: int | None
-    new: int | None
-    text: str
-    hunk: Hunk | None = None
-    offset: int = 0
-    source: int = -1
-    line: int = 0
-
-    def same_line(self, other: ViewRow) -> bool:
-        """Whether two rows, of before and after a change, show the same line."""
-        if self.text != other.text:
-            return False
-        if self.hunk is not None and other.hunk is not None:
-            return self.hunk.id == other.hunk.id and self.offset == other.offset
-        return (self.old is not None and self.old == other.old) or (
-            self.new is not None and self.new == other.new
-        )
-
-
-@dataclass(slots=True)
-class _Block:
-    """Rows ``[first, first + size)`` of the view that come from one place."""
-
-    first: int
-    size: int
-    look: Look
-    base: int = 0
-    shift: int = 0
-    segment: int = -1
-    offset: int = 0
-    rows: Sequence[Row] = ()
-    hunk: Hunk | None = None
-    text: str = ""
-
-
-@dataclass(slots=True)
-class _Run:
-    """Consecutive settled rows of one hunk, or of none."""
-
-    start: int
-    stop: int
-    hunk: int | None
-
-
-class SegmentRuns:
-    """The runs of one segment's settled rows, kept up to date as rows are appended."""
-
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
-        self.runs: list[_Run] = []
-        self.new_lines: list[str] = []
-        """The rewritten text as far as it has settled."""
-        self._rows = segment.settled
-        self._read = 0
-
-    @property
-    def current(self) -> bool:
-        """Whether rows were only appended; a segment that was rebuilt needs new runs."""
-        return self._rows is self.segment.settled
-
-    def update(self) -> None:
-        """Read the rows that have settled since the last time."""
-        rows = self._rows
-        runs = self.runs
-        for index in range(self._read, len(rows)):
-            if rows[index].kind is not RowKind.DELETED:
-                self.new_lines.append(rows[index].text)
-        self._read = len(rows)
-        for index in range(runs[-1].stop if runs else 0, len(rows)):
-            hunk = rows[index].hunk
-            if runs and runs[-1].hunk == hunk:
-                runs[-1].stop = index + 1
-            else:
-                runs.append(_Run(index, index + 1, hunk))
+    from midstream.edits.proposal import FileProposal
 
 
 class FileView:
@@ -152,6 +32,9 @@ class FileView:
         self.proposal = proposal
         self.hunks = hunks
         self.folded = False
+        """Whether only the changes and some lines around them are shown."""
+        self.split = False
+        """Whether what is deleted and what replaces it share a row."""
         self.opened: set[int] = set()
         """Rejected hunks that are shown in full all the same."""
         self.size = 0
@@ -160,15 +43,21 @@ class FileView:
         """Grows when rows that were there already may have changed."""
         self.writing: int | None = None
         """The last row of what the model has written, while it writes."""
-        self._blocks: list[_Block] = []
-        self._pending: list[_Block] = []
+        self._blocks: list[Block] = []
+        self._pending: list[Block] = []
         self._firsts: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
-        self._seen: tuple[int, int, bool, int] | None = None
+        self._seen: tuple[int, int, bool, bool, int] | None = None
 
     def refresh(self) -> bool:
         """Rebuild the rows if anything changed; says whether it did."""
-        seen = (self.proposal.version, self.hunks.version, self.folded, len(self.opened))
+        seen = (
+            self.proposal.version,
+            self.hunks.version,
+            self.folded,
+            self.split,
+            len(self.opened),
+        )
         if seen == self._seen:
             return False
         self._seen = seen
@@ -192,16 +81,16 @@ class FileView:
         for number, runs in enumerate(self.segments):
             segment = runs.segment
             self._add(
-                _Block(0, segment.start - base_line, Look.CONTEXT, base=base_line, shift=shift)
+                Block(0, segment.start - base_line, Look.CONTEXT, base=base_line, shift=shift)
             )
             shift = self._add_segment(number, runs, shift)
             base_line = segment.stop
-        self._add(_Block(0, len(base) - base_line, Look.CONTEXT, base=base_line, shift=shift))
+        self._add(Block(0, len(base) - base_line, Look.CONTEXT, base=base_line, shift=shift))
         if self.folded and self.segments:
-            self._pending = _folded_blocks(self._pending)
+            self._pending = fold_context(self._pending)
         self._lay_out()
 
-    def _add(self, block: _Block) -> None:
+    def _add(self, block: Block) -> None:
         if block.size > 0:
             self._pending.append(block)
 
@@ -227,7 +116,7 @@ class FileView:
             hunk = None if run.hunk is None else self.hunks.get(run.hunk)
             if hunk is not None and hunk.state is HunkState.REJECTED and hunk.id not in self.opened:
                 self._add(
-                    _Block(
+                    Block(
                         0,
                         1,
                         Look.FOLDED_HUNK,
@@ -238,20 +127,23 @@ class FileView:
                     )
                 )
             else:
-                block = _Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
+                block = Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
                 block.rows, block.offset, block.hunk = settled, run.start, hunk
+                if self.split and hunk is not None:
+                    block.pairs = runs.pairs(run)
+                    block.size = len(block.pairs)
                 self._add(block)
         written = len(runs.new_lines)
         tail = segment.tail()
         if tail:
-            block = _Block(0, len(tail), Look.PENDING, shift=shift, segment=number, base=written)
+            block = Block(0, len(tail), Look.PENDING, shift=shift, segment=number, base=written)
             block.rows = tail
             self._add(block)
             written += sum(1 for row in tail if row.kind is RowKind.PENDING)
         unread = segment.unread
         if len(unread):
             moved = shift + written - (unread.start - segment.start)
-            self._add(_Block(0, len(unread), Look.UNREAD, base=unread.start, shift=moved))
+            self._add(Block(0, len(unread), Look.UNREAD, base=unread.start, shift=moved))
         return shift + written - (unread.start - segment.start)
 
     def row(self, y: int) -> ViewRow | None:
@@ -260,25 +152,41 @@ class FileView:
             return None
         block = self._blocks[bisect_right(self._firsts, y) - 1]
         index = y - block.first
+        if block.pairs:
+            gone, come = block.pairs[index]
+            if come is None:
+                return self._settled(block, gone or 0, first=index == 0)
+            beside = None if gone is None else self._settled(block, gone)
+            return self._settled(block, come, first=index == 0, beside=beside)
         if block.rows:
-            return self._from_rows(block, block.offset + index, index)
+            return self._settled(block, index, first=index == 0)
         if block.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
-            return ViewRow(block.look, block.base, block.base + block.shift, block.text, block.hunk)
+            new = block.base + block.shift
+            return ViewRow(block.look, block.base, new, block.text, block.hunk, first=True)
         old = block.base + index
         lines = self.proposal.base.lines
         text = lines[old] if old < len(lines) else ""
         return ViewRow(block.look, old, old + block.shift, text, source=-1, line=old)
 
-    def _from_rows(self, block: _Block, at: int, index: int) -> ViewRow:
-        row = block.rows[at]
-        look = _LOOKS[row.kind]
-        if look is Look.DELETED and row.old is not None:
-            return ViewRow(look, row.old, None, row.text, block.hunk, index, -1, row.old)
+    def _settled(
+        self, block: Block, index: int, *, first: bool = False, beside: ViewRow | None = None
+    ) -> ViewRow:
+        row = block.rows[block.offset + index]
+        look, hunk = LOOKS[row.kind], block.hunk
         new = None if row.new is None else row.new + block.shift
-        if look is Look.CONTEXT and row.old is not None:
-            return ViewRow(look, row.old, new, row.text, block.hunk, index, -1, row.old)
+        if row.old is not None and look in (Look.DELETED, Look.CONTEXT):
+            return ViewRow(look, row.old, new, row.text, hunk, index, -1, row.old, first)
         line = 0 if row.new is None else row.new - self.segments[block.segment].segment.start
-        return ViewRow(look, row.old, new, row.text, block.hunk, index, block.segment, line)
+        source = block.segment
+        return ViewRow(look, row.old, new, row.text, hunk, index, source, line, first, beside)
+
+    def hunk_rows(self, hunk_id: int) -> list[Row]:
+        """The settled rows of a hunk, whatever the layout."""
+        for runs in self.segments:
+            for run in runs.runs:
+                if run.hunk == hunk_id:
+                    return runs.segment.settled[run.start : run.stop]
+        return []
 
     def rows_of(self, hunk_id: int) -> tuple[int, int] | None:
         """The rows ``[first, stop)`` of a hunk."""
@@ -394,57 +302,6 @@ class FileView:
             if row is not None and row.new is not None:
                 return row.new
         return max(self._line_at(y), 0)
-
-
-def _folded_blocks(blocks: list[_Block]) -> list[_Block]:
-    """Blocks with long unchanged stretches cut down to some lines next to what changed."""
-    result: list[_Block] = []
-    index = 0
-    while index < len(blocks):
-        stop = index
-        while (
-            stop < len(blocks) and blocks[stop].look is Look.CONTEXT and blocks[stop].hunk is None
-        ):
-            stop += 1
-        if stop == index:
-            result.append(blocks[index])
-            index += 1
-            continue
-        stretch = blocks[index:stop]
-        head = CONTEXT_LINES if index else 0
-        tail = CONTEXT_LINES if stop < len(blocks) else 0
-        size = sum(block.size for block in stretch)
-        if size <= head + tail + 1:
-            result += stretch
-        else:
-            result += _cut(stretch, 0, head)
-            hidden = _cut(stretch, head, size - tail)[0]
-            hidden.rows, hidden.size, hidden.look = (), 1, Look.FOLDED_CONTEXT
-            hidden.text = f"{size - head - tail} unchanged lines"
-            result.append(hidden)
-            result += _cut(stretch, size - tail, size)
-        index = stop
-    return result
-
-
-def _cut(blocks: list[_Block], start: int, stop: int) -> list[_Block]:
-    """The rows ``[start, stop)`` of some context blocks, as blocks."""
-    parts: list[_Block] = []
-    at = 0
-    for block in blocks:
-        low, high = max(start - at, 0), min(stop - at, block.size)
-        at += block.size
-        if low >= high:
-            continue
-        part = replace(block, size=high - low)
-        if block.rows:
-            part.offset += low
-            row = block.rows[part.offset]
-            part.base = row.old or 0
-        else:
-            part.base += low
-        parts.append(part)
-    return parts
 
 
 def _folded(hunk: Hunk) -> str:

@@ -111,6 +111,7 @@ class ReviewScreen(ViewActions):
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._lexer = self.set_interval(FRAME_S * 2, self._lex, pause=True)
         self.query_one("#code").display = False
+        self.pane.set_layout(self.program.settings.layout)
         self.set_focus(self.composer.field)
         self.refresh_facts()
 

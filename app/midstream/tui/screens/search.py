@@ -12,7 +12,8 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from midstream.tui.diff.intraline import Range
-from midstream.tui.diff.view import FileView, Look
+from midstream.tui.diff.rows import Look
+from midstream.tui.diff.view import FileView
 
 
 class MatchFinder:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.widget import Widget
 
 from midstream.edits.hunks import HunkState
-from midstream.tui.diff.view import Look
+from midstream.tui.diff.rows import Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
 from midstream.tui.screens.help import HelpScreen
 from midstream.tui.screens.picker import PickerScreen
@@ -56,6 +56,18 @@ class ViewActions(SteerActions):
         elif row is None or row.look is not Look.FOLDED_CONTEXT:
             pane.go_to(view.row_of_line(line), centre=True, detach=False)
         pane.refresh()
+
+    def action_layout(self) -> None:
+        """Next layout."""
+        order = ("auto", "unified", "split")
+        pane = self.pane
+        pane.set_layout(order[(order.index(pane.layout_choice) + 1) % len(order)])
+        words = {
+            "auto": "automatic (side by side where there is room)",
+            "unified": "unified",
+            "split": "side by side",
+        }
+        self.say("info", f"Layout: {words[pane.layout_choice]}.")
 
     def action_copy(self) -> None:
         """Copy the marked lines, or the hunk, or the line, without the gutter."""

@@ -10,7 +10,7 @@ the screen out on every frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from textual import events
@@ -21,10 +21,12 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk
-from midstream.tui.diff.intraline import Range, changed_words, pair_lines
+from midstream.tui.diff.intraline import Range, compare_rows
 from midstream.tui.diff.painter import Marks, RowPainter
+from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.split_painter import SplitPainter
 from midstream.tui.diff.syntax import AHEAD, FileSyntax
-from midstream.tui.diff.view import FileView, Look, ViewRow
+from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.line_api import filtered, set_silently
@@ -32,8 +34,11 @@ from midstream.tui.widgets.line_api import filtered, set_silently
 KEPT_STRIPS: Final = 6_000
 MARGIN: Final = 3
 """Rows kept visible above and below the cursor."""
+SPLIT_FROM: Final = 150
+"""Cells from which on the automatic layout shows both sides."""
 TWO_NUMBERS_FROM: Final = 72
 """Cells from which on both line numbers are shown."""
+_CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
 LARGEST_COMPARED: Final = 200
 """Hunks with more rows get no intra-line marks."""
 
@@ -67,6 +72,7 @@ class DiffPane(ScrollView, can_focus=True):
         self.found: dict[int, tuple[Range, ...]] = {}
         """Search matches by row."""
         self.left = 0
+        self.layout_choice = "auto"
         self._palette = palette
         self._glyphs = glyphs
         self._syntax: FileSyntax | None = None
@@ -88,6 +94,7 @@ class DiffPane(ScrollView, can_focus=True):
         self._strips.clear()
         self._painter = None
         view.refresh()
+        self._apply_layout()
         syntax.sync()
         self._fit_size()
         self.cursor = max(0, min(cursor, view.size - 1))
@@ -113,6 +120,7 @@ class DiffPane(ScrollView, can_focus=True):
             return
         cursor_row, top_row, top = view.row(self.cursor), view.row(self.top), self.top
         if view.refresh():
+            self._apply_layout()
             syntax.sync()
             self._fit_size()
             before = self.cursor
@@ -307,7 +315,7 @@ class DiffPane(ScrollView, can_focus=True):
             row.old,
             row.new,
             row.text,
-            None if hunk is None else (hunk.id, hunk.state, row.offset),
+            None if hunk is None else (hunk.id, hunk.state, row.offset, row.first),
             (cursor, selected, scoped, found, self.left),
             syntax.is_ready(row),
         )
@@ -315,51 +323,72 @@ class DiffPane(ScrollView, can_focus=True):
         if strip is None:
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.clear()
-            marks = Marks(cursor, selected, scoped, self._changed_words(row, y), found)
-            strip = painter.paint(row, syntax.spans(row), marks, left=self.left)
+            marks = Marks(cursor, selected, scoped, self._changed_words(row), found)
+            spans = syntax.spans(row)
+            if isinstance(painter, SplitPainter):
+                beside = row.beside
+                beside_spans = () if beside is None else syntax.spans(beside)
+                beside_changed = () if beside is None else self._changed_words(beside)
+                other = replace(marks, changed=beside_changed, found=())
+                strip = painter.paint_both(row, spans, marks, beside_spans, other, left=self.left)
+            else:
+                strip = painter.paint(row, spans, marks, left=self.left)
             if syntax.is_ready(row) or not key[-1]:
                 self._strips[(*key[:-1], syntax.is_ready(row))] = strip
         return strip
 
-    def _changed_words(self, row: ViewRow, y: int) -> tuple[Range, ...]:
+    def _changed_words(self, row: ViewRow) -> tuple[Range, ...]:
         hunk, view = row.hunk, self.view
         if hunk is None or view is None or not hunk.decidable:
             return ()
-        if (
-            row.look not in (Look.ADDED, Look.DELETED)
-            or hunk.deleted + hunk.added > LARGEST_COMPARED
-        ):
+        if row.look not in _CHANGED or hunk.deleted + hunk.added > LARGEST_COMPARED:
             return ()
         key = (hunk.id, view.structure)
         ranges = self._changed.get(key)
         if ranges is None:
-            ranges = self._changed[key] = self._compare(view, hunk, y - row.offset)
+            ranges = self._changed[key] = compare_rows(view.hunk_rows(hunk.id))
         return ranges.get(row.offset, ())
-
-    def _compare(self, view: FileView, hunk: Hunk, first: int) -> dict[int, tuple[Range, ...]]:
-        """Changed words by row of the hunk."""
-        gone: list[tuple[int, str]] = []
-        come: list[tuple[int, str]] = []
-        y = first
-        while (row := view.row(y)) is not None and row.hunk is not None and row.hunk.id == hunk.id:
-            (gone if row.look is Look.DELETED else come).append((row.offset, row.text))
-            y += 1
-        ranges: dict[int, tuple[Range, ...]] = {}
-        for old, new in pair_lines([text for _, text in gone], [text for _, text in come]):
-            ranges[gone[old][0]], ranges[come[new][0]] = changed_words(gone[old][1], come[new][1])
-        return ranges
 
     def _make_painter(self) -> RowPainter:
         lines = 0 if self.view is None else len(self.view.proposal.base.lines)
-        self._painter = RowPainter(
+        split = self.view is not None and self.view.split
+        kind = SplitPainter if split else RowPainter
+        self._painter = kind(
             self._palette,
             self._glyphs,
             self.size.width,
             max(3, len(str(lines + 99))),
-            two_numbers=self.size.width >= TWO_NUMBERS_FROM,
+            two_numbers=not split and self.size.width >= TWO_NUMBERS_FROM,
             focused=self.has_focus,
         )
         return self._painter
+
+    def set_layout(self, layout: str) -> None:
+        """``unified``, ``split``, or ``auto``: split where there are changes and room for both."""
+        self.layout_choice = layout
+        self._apply_layout()
+
+    def _apply_layout(self) -> None:
+        view = self.view
+        if view is None:
+            return
+        wide = self.size.width >= SPLIT_FROM and bool(view.segments)
+        split = self.layout_choice == "split" or (self.layout_choice == "auto" and wide)
+        if split == view.split:
+            return
+        here = view.row(self.cursor)
+        old, new = (None, None) if here is None else (here.old, here.new)
+        offset = self.cursor - self.top
+        view.split = split
+        view.refresh()
+        self._fit_size()
+        self._forget_paint()
+        if new is not None:
+            self.cursor = view.row_of_line(new)
+        elif old is not None:
+            self.cursor = view.row_of_base(old)
+        self.cursor = max(0, min(self.cursor, view.size - 1))
+        self.scroll_to_row(self.cursor - offset)
 
     def _forget_paint(self) -> None:
         self._painter = None
@@ -371,6 +400,7 @@ class DiffPane(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """The width decides how every row is painted."""
         self._fit_size()
+        self._apply_layout()
         self._forget_paint()
         if self.view is not None:
             self.scroll_to_row(self.top)
