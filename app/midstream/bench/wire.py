@@ -1,9 +1,9 @@
-"""`midstream bench wire`: what the wire costs, without a model's time in it.
+"""`midstream bench wire`: what the wire costs, and how fast a redirect comes back from a model.
 
-The server runs in a process of its own and replays text, so every figure is transport, scheduling
-and Python. A simulated network is a TCP proxy that holds every byte back for half the round-trip
-time, and a new connection for a whole one (the TCP handshake); there is no loss and no bandwidth
-limit. Times are medians.
+The server runs in a process of its own and replays text, so every figure but the last line is
+transport, scheduling and Python. A simulated network is a TCP proxy that holds every byte back for
+half the round-trip time, and a new connection for a whole one (the TCP handshake); there is no
+loss and no bandwidth limit. Times are medians.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from statistics import median, quantiles
 
+from midstream.bench.reference_edits import REFERENCE_EDITS
+from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
+from midstream.resources import model_folders
 from midstream.responses.client import Client
 from midstream.responses.endpoint import Endpoint, EndpointKind
 from midstream.responses.events import Delta, Failed, Finished
 from midstream.responses.stream import Stream
+from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 
@@ -52,6 +56,27 @@ class TurnFigures:
 
     first_text_ms: float
     whole_ms: float
+
+
+@dataclass(slots=True)
+class RedirectFigures:
+    """Edits of the reference functions by the installed model, stopped after a line and redirected.
+
+    Attributes:
+        model: Its name.
+        cold_ms: From asking to the first text, with nothing of the prompt in the cache.
+        warm_ms: From the stop to the first text of the redirected response.
+        stop_ms: From the stop to the terminal event.
+        cached_share: Share of the redirected prompts that was in the cache.
+        redirects: How many edits wrote a line to be stopped after.
+    """
+
+    model: str
+    cold_ms: float
+    warm_ms: float
+    stop_ms: float
+    cached_share: float
+    redirects: int
 
 
 @dataclass(slots=True)
@@ -88,6 +113,7 @@ class Report:
     queue_p50_ms: float = 0.0
     queue_p99_ms: float = 0.0
     served_spread: float = 0.0
+    model: RedirectFigures | None = None
 
 
 def _answer(request: GenerateRequest) -> str:
@@ -327,6 +353,53 @@ async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
     report.served_spread = max(served) / max(1, min(served))
 
 
+async def _measure_model(report: Report) -> None:
+    cold: list[float] = []
+    warm: list[float] = []
+    stops: list[float] = []
+    shares: list[float] = []
+    regions = {region: instruction for instruction, region in reversed(REFERENCE_EDITS)}
+    server = EmbeddedServer()
+    endpoint = await server.start()
+    client = Client(endpoint)
+    try:
+        for region, instruction in regions.items():
+            request = render_request(RegionRequest(instruction=instruction, region=region))
+            began = time.perf_counter()
+            stream = await client.create(messages=[("user", request)])
+            kept = ""
+            async for event in stream:
+                if isinstance(event, Delta):
+                    if not kept:
+                        cold.append((time.perf_counter() - began) * 1000)
+                    kept += event.text
+                    if "\n" in kept:
+                        break
+            kept = kept[: kept.rfind("\n") + 1]
+            if not kept:
+                continue
+            began = time.perf_counter()
+            await stream.interrupt()
+            follow_up = render_follow_up("add the decorator `@traced`")
+            redirected = await client.create(
+                messages=[("user", request), ("assistant", kept), ("user", follow_up)]
+            )
+            await _finish(stream)
+            stops.append((time.perf_counter() - began) * 1000)
+            await _until_text(redirected)
+            warm.append((time.perf_counter() - began) * 1000)
+            async for event in redirected:
+                if isinstance(event, Finished):
+                    shares.append(event.usage.cached_tokens / max(1, event.usage.input_tokens))
+    finally:
+        await client.close()
+        await server.close()
+    if warm:
+        report.model = RedirectFigures(
+            endpoint.model, median(cold), median(warm), median(stops), median(shares), len(warm)
+        )
+
+
 def _print(report: Report) -> None:
     print("Turns of 20 words, ms                first text      whole")
     for rtt, kinds in report.turns.items():
@@ -355,6 +428,15 @@ def _print(report: Report) -> None:
         f"{report.clients} clients on one engine: wait p50 {report.queue_p50_ms:.0f} ms, "
         f"p99 {report.queue_p99_ms:.0f} ms; best served / worst served {report.served_spread:.2f}"
     )
+    if report.model is None:
+        print("Redirects of a real model: none is installed, or it wrote nothing.")
+        return
+    model = report.model
+    print(
+        f"{model.model}, {model.redirects} edits: first text {model.cold_ms:.1f} ms cold; stop to "
+        f"terminal {model.stop_ms:.1f} ms; stop to redirected text {model.warm_ms:.1f} ms with "
+        f"{model.cached_share:.0%} of the prompt cached"
+    )
 
 
 def run(argv: Sequence[str]) -> int:
@@ -366,6 +448,7 @@ def run(argv: Sequence[str]) -> int:
         "--rtt", type=float, default=40.0, help="simulated round trip in ms (default 40)"
     )
     parser.add_argument("--quick", action="store_true", help="a few rounds only")
+    parser.add_argument("--no-model", action="store_true", help="leave out the installed model")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     rounds = 8 if options.quick else max(4, options.rounds)
@@ -383,6 +466,8 @@ def run(argv: Sequence[str]) -> int:
         ]
         for step in steps:
             await step
+        if not options.no_model and model_folders():
+            await _measure_model(report)
 
     asyncio.run(measure())
     if options.json:
