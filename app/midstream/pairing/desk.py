@@ -131,12 +131,6 @@ class Desk:
 
     def _rebase(self, proposal: FileProposal, text: SourceText, data: bytes, digest: str) -> None:
         before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
-        composed = proposal.composed()
-        if composed not in (proposal.base, text):
-            # What somebody changed is what we had written, not the text before it: a hunk that was
-            # accepted and is gone from the file must not come back with the next write.
-            proposal.advance(composed)
-            self._recorder.mark("fold", proposal.path)
         proposal.advance(text)
         self.digests[proposal.path] = digest
         self._recorder.base(proposal.path, data, digest)

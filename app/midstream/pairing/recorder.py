@@ -80,7 +80,7 @@ class Recorder:
         self._append("text", path=path, text=text)
 
     def mark(self, kind: str, path: str) -> None:
-        """A segment was frozen, resumed, finished or abandoned, or accepts were folded in."""
+        """A segment was frozen, resumed, finished or abandoned."""
         self._append(kind, path=path)
 
     def end(self, turn: Turn) -> None:

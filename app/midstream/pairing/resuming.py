@@ -88,9 +88,6 @@ class Replay:
             self.files[data["path"]].feed(data["text"])
         elif kind in ("freeze", "resume", "finish", "abandon"):
             getattr(self.files[data["path"]], kind)()
-        elif kind == "fold":
-            proposal = self.files[data["path"]]
-            proposal.advance(proposal.composed())
         elif kind == "decide":
             self.hunks.decide(data["ids"], HunkState(data["state"]), data["note"])
             self._step(kind)
