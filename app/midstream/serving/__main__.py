@@ -70,7 +70,12 @@ def _load(options: argparse.Namespace) -> TextModel:
         return ReplayModel(ReplayScript.load(options.replay))
     from midstream.engine.model import load_model
 
-    return load_model(options.model, provider=options.provider, threads=options.threads)
+    model = load_model(options.model, provider=options.provider, threads=options.threads)
+    if options.pace is None:
+        return model
+    from midstream.serving.pace import PacedModel
+
+    return PacedModel(model, options.pace)
 
 
 Say = Callable[[dict[str, Any]], None]
@@ -115,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--replay", type=Path)
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--pace", type=float)
     parser.add_argument("--nice", type=int, default=0)
     options = parser.parse_args(argv)
     logging.basicConfig(

@@ -39,6 +39,7 @@ class EmbeddedServer:
         replay: Replay script to serve instead of a model.
         threads: Threads of the engine; None lets it choose.
         provider: Execution provider of the engine.
+        pace: Tokens per second at most; None for as fast as the model is.
         state_dir: Where the log file goes; None for the user's state folder.
         niceness: How much the child yields to the screen and to other programs.
         start_seconds: How long loading may take.
@@ -51,6 +52,7 @@ class EmbeddedServer:
         threads: int | None = None,
         provider: str = "cpu",
         *,
+        pace: float | None = None,
         state_dir: Path | None = None,
         niceness: int = 2,
         start_seconds: float = 60.0,
@@ -59,6 +61,7 @@ class EmbeddedServer:
         self._replay = replay
         self._threads = threads
         self._provider = provider
+        self._pace = pace
         self._state_dir = state_dir
         self._niceness = niceness
         self._start_seconds = start_seconds
@@ -136,6 +139,8 @@ class EmbeddedServer:
         arguments = ["--provider", self._provider, "--nice", str(self._niceness)]
         if self._threads is not None:
             arguments += ["--threads", str(self._threads)]
+        if self._pace is not None:
+            arguments += ["--pace", str(self._pace)]
         if self._replay is not None:
             return [*arguments, "--replay", str(self._replay.resolve())]
         folder = self._model
