@@ -75,20 +75,31 @@ def test_data_identify_two_macs_per_cycle() -> None:
     wse2, kernels = wafer("wse2"), GENERATIONS["waferllm-wse2"]
     for reads in (8.0, 4.0, 2.0, 1.0):
         number = Quantity(reads, "reads", "D", "test")
-        hw = replace(wse2, name=f"wse2-{reads}", numbers={**wse2.numbers, "sram_read_words": number})
+        hw = replace(
+            wse2, name=f"wse2-{reads}", numbers={**wse2.numbers, "sram_read_words": number}
+        )
 
         def objective(values, hw=hw):
             if min(values) <= 0 or values[0] < 1.0:
                 return 1e6
             trial = replace(
-                frozen(), issue_cycles=values[0], shift_cycles=values[1], collective_cycles=values[2]
+                frozen(),
+                issue_cycles=values[0],
+                shift_cycles=values[1],
+                collective_cycles=values[2],
             )
             total = 0.0
             for row in rows:
                 prompt = 4096 if row.phase == "prefill" else 0
                 grid = row.grids[0] if row.grids else Rectangle(1, 1)
                 step = benchmark_step(
-                    preset(row.model), hw, kernels, grid, context=4096, prompt=prompt, parameters=trial
+                    preset(row.model),
+                    hw,
+                    kernels,
+                    grid,
+                    context=4096,
+                    prompt=prompt,
+                    parameters=trial,
                 )
                 total += math.log((prompt or 1) / step.seconds / row.published) ** 2
             return total
@@ -99,11 +110,19 @@ def test_data_identify_two_macs_per_cycle() -> None:
 
 def test_software_is_about_half_of_waferllm_decode() -> None:
     step = benchmark_step(
-        preset("llama3-8b"), wafer("wse2"), GENERATIONS["waferllm-wse2"], Rectangle(420, 420), context=4096
+        preset("llama3-8b"),
+        wafer("wse2"),
+        GENERATIONS["waferllm-wse2"],
+        Rectangle(420, 420),
+        context=4096,
     )
     assert 0.35 < step.breakdown["software"] / step.cycles < 0.6
     limit = benchmark_step(
-        preset("llama3-8b"), wafer("wse2"), GENERATIONS["spec-limit"], Rectangle(420, 420), context=4096
+        preset("llama3-8b"),
+        wafer("wse2"),
+        GENERATIONS["spec-limit"],
+        Rectangle(420, 420),
+        context=4096,
     )
     assert 1.6 < step.cycles / limit.cycles < 3.5
 

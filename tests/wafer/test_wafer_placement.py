@@ -178,7 +178,9 @@ def test_treemap_tiles_the_wafer(weights: list[float], width: int, height: int) 
     sizes=st.lists(st.floats(0.1, 9.0), min_size=1, max_size=40).map(tuple),
     parts=st.integers(1, 12),
 )
-def test_partition_is_contiguous_and_no_worse_than_even(sizes: tuple[float, ...], parts: int) -> None:
+def test_partition_is_contiguous_and_no_worse_than_even(
+    sizes: tuple[float, ...], parts: int
+) -> None:
     cut = partition(sizes, parts)
     assert [i for part in cut for i in part] == list(range(len(sizes)))
     assert len(cut) <= parts
@@ -204,6 +206,12 @@ def test_drawings() -> None:
 
 def test_wrong_values_are_refused() -> None:
     shape = wafer.preset("llama3.2-1b")
-    for wrong in ({"wafers": 0}, {"weight_bits": 3}, {"kv_bits": 4}, {"context": 0}, {"mode": "pile"}):
+    for wrong in (
+        {"wafers": 0},
+        {"weight_bits": 3},
+        {"kv_bits": 4},
+        {"context": 0},
+        {"mode": "pile"},
+    ):
         with pytest.raises(wafer.WaferUsageError):
             wafer.place(shape, WSE3, LAUNCH, **wrong)

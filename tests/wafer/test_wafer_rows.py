@@ -143,7 +143,11 @@ def test_every_preset_answers_on_every_machine() -> None:
             ("h100x8", "sglang"),
             ("b200", ""),
         ):
-            for phase, extra in (("decode", ",,"), ("prefill", ",2000,"), ("end-to-end", ",2000,300")):
+            for phase, extra in (
+                ("decode", ",,"),
+                ("prefill", ",2000,"),
+                ("end-to-end", ",2000,300"),
+            ):
                 line = f"{hardware},{kernels},{model},{phase},,,2048,1{extra},,100,tok/s,x"
                 prediction = predict(only(f"{HEADER}\n{line}"))
                 assert 0 < prediction.point < 1e8

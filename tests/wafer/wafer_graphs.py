@@ -47,12 +47,16 @@ class Builder:
     def random(self, name: str, *shape: int) -> str:
         return self.tensor(name, (self.rng.standard_normal(shape) * 0.05).astype(np.float32))
 
-    def op(self, kind: str, inputs: list[str], output: str | list[str], name: str, **attrs: Any) -> str:
+    def op(
+        self, kind: str, inputs: list[str], output: str | list[str], name: str, **attrs: Any
+    ) -> str:
         outputs = [output] if isinstance(output, str) else output
         self.nodes.append(helper.make_node(kind, inputs, outputs, name=name, **attrs))
         return outputs[0]
 
-    def contrib(self, kind: str, inputs: list[str], output: str | list[str], name: str, **attrs: Any) -> str:
+    def contrib(
+        self, kind: str, inputs: list[str], output: str | list[str], name: str, **attrs: Any
+    ) -> str:
         return self.op(kind, inputs, output, name, domain="com.microsoft", **attrs)
 
     def save(self, path: Path) -> Path:
@@ -94,7 +98,9 @@ def fused_decoder(path: Path, sizes: Sizes | None = None) -> Path:
             b.op("SimplifiedLayerNormalization", [x, one], f"a{i}", p + "/input_norm", epsilon=1e-6)
         else:
             outs = [f"a{i}", "", "", f"r{i}"]
-            b.contrib("SkipSimplifiedLayerNormalization", [residual, x, one], outs, p + "/input_norm")
+            b.contrib(
+                "SkipSimplifiedLayerNormalization", [residual, x, one], outs, p + "/input_norm"
+            )
             residual = f"r{i}"
         project(f"a{i}", f"qkv{i}", d, d + 2 * kv * hd, p + "/attn/qkv_proj/MatMul_Q4")
         cache = [f"past_key_values.{i}.key", f"past_key_values.{i}.value"]
@@ -116,7 +122,9 @@ def fused_decoder(path: Path, sizes: Sizes | None = None) -> Path:
         )
         project(f"att{i}", f"o{i}", d, d, p + "/attn/o_proj/MatMul_Q4")
         outs = [f"b{i}", "", "", f"rr{i}"]
-        b.contrib("SkipSimplifiedLayerNormalization", [residual, f"o{i}", two], outs, p + "/post_norm")
+        b.contrib(
+            "SkipSimplifiedLayerNormalization", [residual, f"o{i}", two], outs, p + "/post_norm"
+        )
         residual = f"rr{i}"
         project(f"b{i}", f"g{i}", d, z.ffn, p + "/mlp/gate_proj/MatMul_Q4")
         project(f"b{i}", f"u{i}", d, z.ffn, p + "/mlp/up_proj/MatMul_Q4")
@@ -198,21 +206,29 @@ def qwen2_like(path: Path, sizes: Sizes | None = None, unknown: str = "") -> Pat
             y = linear(a, f"{part}.{i}", d, count * hd, base, bias=True)
             shape = "q.shape" if part == "q" else "kv.shape"
             y = b.op("Reshape", [y, shape], f"{part}.{i}.4d", base + "/Reshape")
-            heads[part] = b.op("Transpose", [y], f"{part}.{i}.t", base + "/Transpose", perm=[0, 2, 1, 3])
+            heads[part] = b.op(
+                "Transpose", [y], f"{part}.{i}.t", base + "/Transpose", perm=[0, 2, 1, 3]
+            )
         for part in ("q", "k"):
             heads[part] = rotate(heads[part], f"{part}.{i}", f"{p}/self_attn/{part}_rotary")
         for part, long in (("k", "key"), ("v", "value")):
             dims = ["batch", z.kv_heads, "past", hd]
-            info = helper.make_tensor_value_info(f"past_key_values.{i}.{long}", TensorProto.FLOAT, dims)
+            info = helper.make_tensor_value_info(
+                f"past_key_values.{i}.{long}", TensorProto.FLOAT, dims
+            )
             b.inputs.append(info)
             name = f"present.{i}.{long}"
             past = f"past_key_values.{i}.{long}"
             b.op("Concat", [past, heads[part]], name, f"{p}/self_attn/{part}_cache", axis=2)
-            out = helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", z.kv_heads, "t", hd])
+            out = helper.make_tensor_value_info(
+                name, TensorProto.FLOAT, ["batch", z.kv_heads, "t", hd]
+            )
             b.outputs.append(out)
             y = b.op("Unsqueeze", [name, "group.axis"], f"{part}.{i}.u", f"{p}/self_attn/{part}_u")
             y = b.op("Tile", [y, "group.tile"], f"{part}.{i}.tile", f"{p}/self_attn/{part}_tile")
-            heads[part] = b.op("Reshape", [y, "kv.group"], f"{part}.{i}.all", f"{p}/self_attn/{part}_r")
+            heads[part] = b.op(
+                "Reshape", [y, "kv.group"], f"{part}.{i}.all", f"{p}/self_attn/{part}_r"
+            )
         key = b.op("Transpose", [heads["k"]], f"k.{i}.T", p + "/self_attn/kT", perm=[0, 1, 3, 2])
         s = b.op("MatMul", [heads["q"], key], f"s.{i}", p + "/self_attn/scores/MatMul")
         s = b.op("Mul", [s, "scale"], f"s.{i}.scaled", p + "/self_attn/scale/Mul")
@@ -249,7 +265,9 @@ def mixture(path: Path, quantised: bool) -> Path:
     p = "/model/layers.0"
     a = b.op("SimplifiedLayerNormalization", [x, b.random("n1", d)], "a", p + "/norm")
     q = b.op("MatMul", [a, b.random("qkv.w", d, 3 * d)], "qkv", p + "/qkv/MatMul")
-    y = b.contrib("GroupQueryAttention", [q, "", ""], "att", p + "/gqa", num_heads=4, kv_num_heads=4)
+    y = b.contrib(
+        "GroupQueryAttention", [q, "", ""], "att", p + "/gqa", num_heads=4, kv_num_heads=4
+    )
     y = b.op("MatMul", [y, b.random("o.w", d, d)], "o", p + "/o/MatMul")
     outs = ["b", "", "", "r"]
     h = b.contrib("SkipSimplifiedLayerNormalization", [x, y, b.random("n2", d)], outs, p + "/post")
@@ -257,14 +275,24 @@ def mixture(path: Path, quantised: bool) -> Path:
     if quantised:
         up = b.tensor("up", np.zeros((experts, d, inner), np.uint8))  # two 4-bit weights a byte
         down = b.tensor("down", np.zeros((experts, inner, d // 2), np.uint8))
-        inputs = [h, r, up, b.random("us", experts, 2 * inner), "", down, b.random("ds", experts, d)]
+        inputs = [
+            h,
+            r,
+            up,
+            b.random("us", experts, 2 * inner),
+            "",
+            down,
+            b.random("ds", experts, d),
+        ]
         m = b.contrib("QMoE", inputs, "m", p + "/moe", k=2, expert_weight_bits=4)
     else:
         up = b.random("up", experts, 2 * inner, d)
         down = b.random("down", experts, d, inner)
         m = b.contrib("MoE", [h, r, up, "", down, ""], "m", p + "/moe", k=2)
     outs = ["f", "", "", ""]
-    f = b.contrib("SkipSimplifiedLayerNormalization", ["r", m, b.random("nf", d)], outs, "/model/norm")
+    f = b.contrib(
+        "SkipSimplifiedLayerNormalization", ["r", m, b.random("nf", d)], outs, "/model/norm"
+    )
     b.op("MatMul", [f, b.random("head.w", d, 300)], "logits", "/lm_head/MatMul")
     b.outputs.append(helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, "s", 300]))
     return b.save(path)

@@ -21,8 +21,17 @@ from midstream.wafer.placement import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.shape import ModelShape
 
+CHUNK_TOKENS = 32
+"""Prompt tokens that travel together through a layer pipeline with stationary weights (assumed).
+
+Enough to make the software of collectives small, few enough to fill the pipeline quickly.
+"""
+
+PREFILL_BAND = 2.0
+"""Half-width of prefill times in a layer pipeline: no published row constrains them (assumed)."""
+
 CHUNK_ROWS = 2
-"""Prompt tokens per PE row of a prefill chunk in a layer pipeline (assumed)."""
+"""Prompt tokens per PE row of a chunk where prefill runs MeshGEMM (assumed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +192,13 @@ def _step(
 
 
 def chunk_tokens(plan: Plan, prompt: int) -> int:
-    """Prompt tokens that travel together in prefill: :data:`CHUNK_ROWS` per PE row of a layer; all
-    in ``time-mux`` mode.
-    """
+    """Prompt tokens that travel together in prefill; the whole prompt in ``time-mux`` mode."""
     if plan.mode == "time-mux":
         return prompt
-    side = round(plan.layer_items[0].rect.pes ** 0.5)
-    return min(prompt, max(1, CHUNK_ROWS * side))
+    chunk = CHUNK_TOKENS
+    if plan.kernels.benchmark_shape:
+        chunk = max(1, CHUNK_ROWS * round(plan.layer_items[0].rect.pes ** 0.5))
+    return min(prompt, chunk)
 
 
 def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = None) -> float:

@@ -26,6 +26,9 @@ divide).
 class KernelCosts:
     """Cost constants in cycles; ``scale`` multiplies every on-wafer cycle, ``fixed_us`` is added
     per step.
+
+    Where a small scale would make arithmetic faster than the SIMD width allows, ``cycles_per_mac``
+    is raised so that the product stays at that limit.
     """
 
     cycles_per_mac: float
@@ -160,7 +163,7 @@ def _costs(name: str, streaming_mac: float, simd_mac: float, p: Parameters) -> K
         "cerebras-2025": (p.scale_2025, p.fixed_us_2025),
     }.get(name, (1.0, 0.0))
     return KernelCosts(
-        streaming_mac,
+        max(streaming_mac, simd_mac / scale),
         p.issue_cycles,
         p.shift_cycles,
         p.collective_cycles,

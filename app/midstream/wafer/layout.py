@@ -27,6 +27,7 @@ def treemap(weights: Sequence[float], width: int, height: int) -> list[Rectangle
     """
     if not weights:
         return []
+    weights = [max(weight, 1.0) for weight in weights]  # every item gets at least a PE's worth
     groups = _best_rows(weights, width, height)
     total = sum(weights)
     cut: list[Rectangle] = []

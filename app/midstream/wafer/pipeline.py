@@ -279,14 +279,17 @@ def simulate(
         draft_ready=[False] * batch,
     )
     chunk = chunk_tokens(plan, prompt)
+    first, last = (
+        prefill_pass(plan, tokens=chunk, context=seen).cycles / step.cycles
+        for seen in (chunk, max(chunk, prompt))
+    )
     for number in range(batch):
         if prompt <= 1:
             simulation.start_decode(0.0, number)
             continue
         for start in range(0, prompt, chunk):
             seen = min(start + chunk, prompt)
-            cost = prefill_pass(plan, tokens=chunk, context=seen)
-            weight = cost.cycles / step.cycles
+            weight = first + (last - first) * seen / prompt  # attention grows with the prompt
             simulation.push(0.0, 0, _Pass(number, 1, weight, prefill=True, emits=seen == prompt))
     simulation.run()
     bursts = sorted(simulation.bursts, key=lambda burst: burst.seconds)

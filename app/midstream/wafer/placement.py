@@ -228,7 +228,7 @@ def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight
         if op.kind in ("linear", "head", "lookup"):
             columns = ceil_div(op.stored * op.n, rect.across(op.axis))
             tile = ceil_div(op.k, rect.along(op.axis)) * columns
-            total += tile * (op.weight_bits or weight_bits) // 8
+            total += ceil_div(tile * (op.weight_bits or weight_bits), 8)
         elif op.kind == "norm":
             total += 2 * ceil_div(op.k, rect.height)
     return total

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.estimate import benchmark_step, decode_step, machine, prefill_seconds
+from midstream.wafer.estimate import (
+    PREFILL_BAND,
+    benchmark_step,
+    decode_step,
+    machine,
+    prefill_seconds,
+)
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.models import resolve
@@ -32,7 +38,6 @@ DEFAULT_GRID = {"prefill": 720, "decode": 420, "gemv": 750, "gemm": 720}
 
 _UNDISCLOSED = ("", "undisclosed", "unknown", "?", "n/a", "na", "-")
 _CONFIRMED = ("yes", "confirmed", "on", "true", "1", "speculative", "draft", "implied", "likely")
-_BAND_PREFILL_PRODUCTION = 2.0**0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +191,9 @@ def _production(
     else:
         length = row.prompt or context
         first = prefill_seconds(plan, length, parameters)
-        factor = max(factor, _BAND_PREFILL_PRODUCTION)
         marks.append("assumed")
         if row.phase == "prefill":
+            factor = max(factor, PREFILL_BAND)
             seconds, tokens = first, float(length)
         else:
             seconds, tokens = first + output * decode, float(output)

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midstream.wafer.estimate import Step, band_of, decode_step, machine, prefill_seconds
+from midstream.wafer.estimate import (
+    PREFILL_BAND,
+    Step,
+    band_of,
+    decode_step,
+    machine,
+    prefill_seconds,
+)
 from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.pipeline import stages_of
@@ -18,9 +25,6 @@ from midstream.wafer.quantity import Band, Mark, weakest
 
 DRAFT_MODEL = "llama3.2-1b"
 """Size of draft whose weights are weighed against the SRAM that is left."""
-
-PREFILL_BAND = 2.0**0.5
-"""Half-width of prefill times in a layer pipeline: no published row constrains it (assumed)."""
 
 
 @dataclass(frozen=True, slots=True)

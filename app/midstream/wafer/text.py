@@ -5,6 +5,7 @@ simulated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from midstream.wafer.baselines import Contender
 from midstream.wafer.quantity import compact
@@ -35,7 +36,8 @@ def report_text(report: Report) -> str:
         f"{plan.mode}, context {options.context:,}, batch {options.batch}",
         "all figures simulated; the band is what is not known, the mark what it rests on",
         "",
-        f"decode        {report.headline}",
+        f"decode        simulated {report.rate.text()}",
+        *(f"              {note}" for note in report.notes),
         f"first token   simulated {report.first_token.text()}",
         f"step          {compact(step.cycles)} cycles at {plan.hw.number('clock_ghz'):g} GHz + "
         f"{step_us} simulated",
@@ -61,7 +63,7 @@ def report_text(report: Report) -> str:
         name = line.name if len(line.name) <= 33 else "…" + line.name[-32:]
         cycles = f"{line.host_us:,.0f} us" if line.host_us else f"{line.cycles:,.0f}"
         lines.append(f"  {name:<34}{line.layers:>7}{cycles:>12}{line.share:>8.1%}  {line.bound_by}")
-    lines += ["", f"kernels: {plan.kernels.provenance}"]
+    lines += ["", *wrap(f"kernels: {plan.kernels.provenance}", 100)]
     return "\n".join(lines)
 
 
