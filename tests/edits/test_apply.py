@@ -293,7 +293,8 @@ def test_search_replace_malformed(reply: str, message: str) -> None:
         {"new_str": "c(2)", "old_str": "b(1)", "path": "a.py"},
         {"path": "a.py", "edits": [{"old_text": "x = b(1)\n", "new_text": "x = c(2)\n"}]},
         {"edits": [{"oldText": "b(1", "newText": "c(2"}], "path": "a.py"},
-        {"type": "tool_use", "input": {"path": "a.py", "search": "b(1", "replace": "c(2"}},
+        {"type": "tool_use", "input": {"path": "a.py", "old_str": "b(1", "new_str": "c(2"}},
+        {"function": {"arguments": '{"path": "a.py", "old_str": "b(1", "new_str": "c(2"}'}},
         {"path": "./a.py", "old_str": "x = b(1)\n\n", "new_str": "x = c(2)\n\n"},
     ],
 )  # fmt: skip
@@ -414,6 +415,26 @@ def test_whole_file_named_by_the_caller() -> None:
     assert text_of(result, "src/a.py") == "x = 2\n"
     bare = apply("x = 2\n", {"src/a.py": "x = 1\n"}, file="src/a.py", format="whole")
     assert text_of(bare, "src/a.py") == "x = 2\n"
+
+
+def test_whole_files_mentioned_in_sentences_and_examples() -> None:
+    reply = (
+        "Here is the new `a.py`, which uses `numpy.array`:\n\n```\nnew a\n```\n"
+        "And `b.py` for you to consider:\n\n```python\nnew b\n```\n"
+        "Run it:\n```bash\npython a.py\n```\n"
+    )
+    result = apply(reply.replace(", which uses `numpy.array`", ""), {"a.py": "a\n", "b.py": "b\n"})
+    assert result.changes == {"a.py": b"new a\n", "b.py": b"new b\n"}
+    assert "numpy.array" not in apply(reply, {"a.py": "a\n"}, file="a.py").changes
+    extra = "Now `a.py`:\n\n```\nnew a\n```\nUse it so:\n\n```\nimport a\n```\n"
+    assert apply(extra, {"a.py": "a\n"}, file="a.py").changes == {"a.py": b"new a\n"}
+    prefixed = apply("path/to/a.py\n```\nnew a\n```\n", {"a.py": "a\n"})
+    assert prefixed.changes == {"a.py": b"new a\n"}
+
+
+def test_commands_before_blocks_do_not_hide_the_format() -> None:
+    reply = "First:\n```bash\npip install x\n```\nThen:\n```py\nx = 1\n```\n" + search("a\n", "A\n")
+    assert text_of(apply(reply, {"a.py": "a\n"}), "a.py") == "A\n"
 
 
 def test_cut_whole_file_is_not_applied() -> None:

@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.edits.strategies import chunks, code, mutate
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText, join_lines
@@ -19,7 +20,6 @@ from midstream.edits.hunks import HunkState, HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.outcome import Reason
 from midstream.edits.proposal import FileProposal
-from tests.edits.strategies import chunks, code, mutate
 
 
 class Files:

@@ -13,9 +13,8 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
-from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import Event, FileOp, Problem
-from midstream.edits.formats.sniff import Format, SniffingParser, parser_for
+from midstream.edits.formats.sniff import Format, parser_for, sniff
 from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.lcs import matching_pairs
 from midstream.edits.locate import Located, Locator
@@ -57,18 +56,11 @@ def apply_reply(
     Raises:
         ValueError: The format is none of those.
     """
-    known: Format | None
-    if format == "auto":
-        sniffer = SniffingParser(WholeFileParser, Format.WHOLE)
-        parser: Parser = sniffer
-        known = None
-    else:
-        sniffer = None
-        known = Format(format)
-        parser = parser_for(known)
+    edit_format = sniff(reply) if format == "auto" else Format(format)
+    # A reply without any marker is read as fenced files, but never as the bare text of one.
+    parser = WholeFileParser() if edit_format is None else parser_for(edit_format)
     events = [*parser.feed(reply), *parser.finish()]
-    found = known or (sniffer.format if sniffer is not None else None) or Format.WHOLE
-    return apply_events(events, read, found, file=file, partial=partial)
+    return apply_events(events, read, edit_format or Format.WHOLE, file=file, partial=partial)
 
 
 def apply_events(
@@ -85,8 +77,11 @@ def apply_events(
     """
     files, problems = collect(events)
     run = _Run(read, file, edit_format)
+    named = [section for section in files if section.path and not section.mentioned]
     for section in files:
-        run.section(section)
+        # Beside files that are named, a block without a name is an example.
+        if section.op is not FileOp.WRITE or section in named or run.is_meant(section, bool(named)):
+            run.section(section)
     return run.result(tuple(problems), partial=partial)
 
 
@@ -99,6 +94,7 @@ class _Run:
         self._format = edit_format
         self._before: dict[str, bytes | None] = {}
         self._now: dict[str, bytes | None] = {}
+        self._done_paths: set[str] = set()
         self._hunks: list[HunkOutcome] = []
         self._files: list[FileOutcome] = []
 
@@ -109,6 +105,13 @@ class _Run:
         changes = {p: now for p, now in self._now.items() if now != self._before[p]} if keep else {}
         hunks = tuple(hunk if keep else _dropped(hunk) for hunk in self._hunks)
         return ApplyResult(ok, str(self._format), changes, hunks, tuple(self._files), problems)
+
+    def is_meant(self, section: ReplyFile, others_named: bool) -> bool:
+        """Whether a block without a name of its own is meant to be saved."""
+        if section.mentioned and self._bytes(section.path) is None:
+            section.path = ""
+        path = section.path or self._file
+        return path not in self._done_paths and not (others_named and not section.path)
 
     def section(self, section: ReplyFile) -> None:
         """Do what one section of the reply says."""
@@ -223,6 +226,9 @@ class _Run:
     def _resolve(self, section: ReplyFile) -> str | None:
         """The file that a section means."""
         path = section.path.removeprefix("./")
+        bogus = path.removeprefix("path/to/")  # as in many prompts' examples
+        if bogus != path and self._bytes(path) is None:
+            path = bogus
         if not path or section.op is FileOp.REGION:
             return self._file or path or None
         if self._bytes(path) is not None or section.op in (FileOp.ADD, FileOp.WRITE):
@@ -253,6 +259,7 @@ class _Run:
         before = self._before.get(path)
         digest = "" if before is None else sha256(before).hexdigest()[:12]
         self._files.append(FileOutcome(path, str(section.op), section.new_path, digest))
+        self._done_paths.add(path)
         if section.new_path and section.new_path != path:
             self._bytes(section.new_path)
             self._now[section.new_path] = data

@@ -113,8 +113,8 @@ class LiveReply:
 
     def _take(self, event: Event) -> None:
         match event:
-            case FileOpened(op, path):
-                self._open_file(op, path)
+            case FileOpened(op, path, mentioned):
+                self._open_file(op, path, mentioned=mentioned)
             case HunkOpened():
                 self._forget()
                 self._opened = event
@@ -144,13 +144,15 @@ class LiveReply:
             case Prose(text):
                 self.prose.append(text)
 
-    def _open_file(self, op: FileOp, path: str) -> None:
+    def _open_file(self, op: FileOp, path: str, *, mentioned: bool) -> None:
         self._op, self._path = op, path
         self._locator = None
         if op is FileOp.REGION:
             self._proposal = self._region[0] if self._region is not None else None
         else:
-            self._proposal = None if op is FileOp.DELETE else self._lookup(path, op)
+            # A file that was only mentioned must exist, as one to update must.
+            wanted = FileOp.UPDATE if mentioned else op
+            self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
     def _open_whole(self) -> None:
         """The block is the new text of a region or of a whole file."""

@@ -95,6 +95,7 @@ class ReplyFile:
 
     op: FileOp
     path: str
+    mentioned: bool = False
     new_path: str | None = None
     final_newline: bool | None = None
     hunks: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
@@ -108,8 +109,8 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
     problems: list[Problem] = []
     for event in events:
         match event:
-            case FileOpened(op, path):
-                files.append(ReplyFile(op, path))
+            case FileOpened(op, path, mentioned):
+                files.append(ReplyFile(op, path, mentioned))
             case HunkOpened():
                 hunk = ReplyHunk(
                     event.hunk, event.context, event.line, event.characters, event.create_only

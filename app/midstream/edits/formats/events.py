@@ -26,10 +26,17 @@ class FileOp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileOpened:
-    """The events that follow are about this file; ``path`` is ``""`` where the reply names none."""
+    """The events that follow are about a file.
+
+    Attributes:
+        op: What the reply does to it.
+        path: Its name, ``""`` where the reply gives none.
+        mentioned: The name was only mentioned in a sentence before: it counts if the file exists.
+    """
 
     op: FileOp
     path: str
+    mentioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ class _Object:
 class JsonEditParser:
     """Reads JSON edits; new text is reported as it comes once its old text is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_hunk: int = 0) -> None:
+        """Start a parser whose hunk ids begin at ``first_hunk``."""
         self._events: list[Event] = []
         self._mode = _Mode.PROSE
         self._stack: list[_Object] = []
@@ -74,7 +75,7 @@ class JsonEditParser:
         self._patch: V4AParser | None = None
         self._held: list[_Object] = []  # edits whose file is not named yet
         self._path: str | None = None
-        self._hunks = 0
+        self._hunks = first_hunk
         self._edits = 0
         self._lines = 0
         self._fresh = True  # only spaces so far in a line outside JSON
@@ -260,10 +261,21 @@ class JsonEditParser:
             self._events += patch.feed(text)
             self._end_patch(patch)
             return
-        if self._is_key:
+        if not self._is_key and top.key == "arguments" and text.lstrip().startswith("{"):
+            self._nested(text)
+        elif self._is_key:
             top.key = text
         elif top.key is not None:
             top.strings[top.key] = text
+
+    def _nested(self, text: str) -> None:
+        """JSON in a string: the arguments of a recorded tool call."""
+        inner = JsonEditParser(self._hunks)
+        events = [*inner.feed(text), *inner.finish()]
+        if inner._edits:
+            self._open_file(None)
+            self._events += events
+            self._hunks, self._edits = inner._hunks, self._edits + inner._edits
 
     def _end_patch(self, patch: V4AParser) -> None:
         self._events += patch.finish()

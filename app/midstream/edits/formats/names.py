@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,}|</?(?:source|code|pre|codename|sourcecode)>)(.*)$")
+_FENCE = re.compile(
+    r"\s*(`{3,}|~{3,}|</?(?:source|code|pre|codename|sourcecode|diff|content)>)(.*)$"
+)
+_SHELL = re.compile(
+    r"\s*(?:`{3,}|~{3,})\s*(?:bash|sh|shell|zsh|fish|ksh|csh|cmd|bat|batch|powershell|ps1|console|"
+    r"shell-?session|terminal)\s*$"
+)
+_MENTION = re.compile(r"`([^`\s]+)`")
 _TAG = re.compile(r"<(?:file_?)?path>(.*?)</(?:file_?)?path>")
 _LABEL = re.compile(r"(?:file(?:name|path)?|path)\s*:\s*(?=\S)", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z0-9_+-]{1,12}$")
@@ -20,8 +27,19 @@ _BARE: Final = frozenset(
 
 
 def is_fence(line: str) -> bool:
-    """Whether the line opens or closes a fence: Markdown's, or one of aider's tags."""
+    """Whether the line opens or closes a fence: Markdown's, or a tag that some models use."""
     return _FENCE.match(line) is not None
+
+
+def is_shell(line: str) -> bool:
+    """Whether the line opens a fence of shell commands, which are to run and not to save."""
+    return _SHELL.match(line) is not None
+
+
+def mentioned_file(line: str) -> str | None:
+    """The last file that a sentence mentions as code."""
+    names = [name for name in _MENTION.findall(line) if file_name(name) is not None]
+    return names[-1] if names else None
 
 
 def file_name(line: str) -> str | None:

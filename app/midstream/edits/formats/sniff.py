@@ -9,7 +9,7 @@ from enum import StrEnum
 from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import Event
 from midstream.edits.formats.json_edits import JsonEditParser
-from midstream.edits.formats.names import file_name, is_fence
+from midstream.edits.formats.names import file_name, is_fence, is_shell
 from midstream.edits.formats.region import RegionParser
 from midstream.edits.formats.search_replace import SEARCH, SearchReplaceParser
 from midstream.edits.formats.udiff import UnifiedDiffParser
@@ -42,9 +42,10 @@ _V4A = re.compile(r"\s*\*\*\* (?:Begin Patch\s*$|(?:Add|Delete|Update) File:)")
 _UDIFF = re.compile(r"diff --git |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+\+\+ \S")
 _JSON = re.compile(r"\s*(?:[\[{]\s*$|\[?\s*\{\s*\"|\[\s*[\[\"])")
 _JSON_KEY = re.compile(
-    r"\"(?:(?:old|new)(?:_str|_string|_text|Text)|search|replace|edits|file_text|insert_\w+)\"\s*:"
+    r"\"(?:(?:old|new)(?:_str|_string|_text|Text)|file_text|insert_(?:line|text))\"\s*:"
     r"|\"command\"\s*:\s*\"(?:str_replace|create|insert|view|undo_edit)\""
-    r"|\*\*\* Begin Patch"
+    r"|\"arguments\"\s*:\s*\"\s*\{"
+    r"|\*\*\* (?:Begin Patch|(?:Add|Delete|Update) File:)"
 )
 _REGION = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
 
@@ -52,6 +53,34 @@ _REGION = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
 def parser_for(edit_format: Format) -> Parser:
     """A parser of the given format."""
     return _PARSERS[edit_format]()
+
+
+class _Clues:
+    """Looks for the one line that gives a format away."""
+
+    def __init__(self) -> None:
+        self.json_lines = 0
+
+    def look(self, line: str) -> Format | None:
+        """What a line says about the format; None if it says nothing."""
+        if _V4A.match(line):
+            return Format.V4A
+        if SEARCH.match(line.strip()):
+            return Format.SEARCH_REPLACE
+        if _UDIFF.match(line):
+            return Format.UDIFF
+        if _REGION.match(line):
+            return Format.REGION
+        self.json_lines += _JSON.match(line) is not None
+        return Format.STR_REPLACE if self.json_lines and _JSON_KEY.search(line) else None
+
+
+def sniff(reply: str) -> Format | None:
+    """The format of a complete reply; None if it has none of the markers."""
+    clues = _Clues()
+    folder = NewlineFolder()
+    lines = (folder.feed(reply) + folder.finish()).split("\n")
+    return next((found for line in lines if (found := clues.look(line)) is not None), None)
 
 
 class SniffingParser:
@@ -75,9 +104,9 @@ class SniffingParser:
         self._held: list[str] = []
         self._partial: list[str] = []
         self._newlines = NewlineFolder()
-        self._in_fence = False
+        self._clues = _Clues()
+        self._fence = ""  # the line that opened the fence we are in
         self._fenced_lines = 0
-        self._json_lines = 0
 
     def feed(self, text: str) -> list[Event]:
         """Take the next part of the reply."""
@@ -102,7 +131,7 @@ class SniffingParser:
             return self._parser.finish()
         rest = "".join(self._partial) + self._newlines.finish()
         found = self._look(rest) if rest else None
-        if found is None and self._json_lines and not self._in_fence:
+        if found is None and self._clues.json_lines and not self._fence:
             found = Format.STR_REPLACE
         return self._become(found or self._fallback_format, rest) + self.finish()
 
@@ -115,25 +144,18 @@ class SniffingParser:
         return self._parser.feed(held + rest)
 
     def _look(self, line: str) -> Format | None:
-        """What a line says about the format; None if it says nothing."""
-        if _V4A.match(line):
-            return Format.V4A
-        if SEARCH.match(line.strip()):
-            return Format.SEARCH_REPLACE
-        if _UDIFF.match(line):
-            return Format.UDIFF
-        if _JSON_KEY.search(line) and (self._json_lines or _JSON.match(line)):
-            return Format.STR_REPLACE
-        if _REGION.match(line):
-            return Format.REGION
+        """The format, once a line has given it away or a fence has turned out to be text."""
+        found = self._clues.look(line)
+        if found is not None:
+            return found
         if is_fence(line):
-            self._in_fence = not self._in_fence
+            text = self._clues.json_lines and self._fence  # JSON without the keys of an edit
+            self._fence = "" if self._fence else line
             self._fenced_lines = 0
-            return self._fallback_format if self._json_lines and not self._in_fence else None
-        if _JSON.match(line) or self._json_lines:
-            self._json_lines += 1
+            return self._fallback_format if text else None
+        if not self._fence or is_shell(self._fence) or self._clues.json_lines:
             return None
-        if self._in_fence and line.strip() and not line.startswith("--- "):
+        if line.strip() and not line.startswith("--- "):
             self._fenced_lines += 1
             # The first line in a fence may name a file, or be the only one of a small example.
             if self._fenced_lines > 1 or file_name(line) is None:

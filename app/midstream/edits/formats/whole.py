@@ -15,7 +15,7 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.formats.names import name_before
+from midstream.edits.formats.names import is_shell, mentioned_file, name_before
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 
@@ -37,11 +37,13 @@ class WholeFileParser(LineParser):
         self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
         self._fence = ""
         self._depth = 0
+        self._mentioned: str | None = None
+        self._commands = False  # in a fence of shell commands
         self._path = ""
         self._hunks = 0
 
     def _start(self, start: str) -> str | Wait:
-        if not self._fence:
+        if not self._fence or self._commands:
             return Wait.LINE
         stripped = start.lstrip(" ")
         if len(start) - len(stripped) > 3:
@@ -63,16 +65,17 @@ class WholeFileParser(LineParser):
         elif self._bare and not self._hunks:
             self._held.append(line + "\n")
         else:
+            self._mentioned = mentioned_file(line) or self._mentioned
             self._recent.append(line + "\n")
             if len(self._recent) > 3:
                 self._events.append(Prose(self._recent.pop(0)))
 
     def _end(self) -> None:
-        if self._fence:
+        if self._fence and not self._commands:
             message = "the reply ends inside the fence of a file"
             self._events.append(Problem(message, self._number, self._hunks - 1))
         elif self._bare and not self._hunks and self._held:
-            self._begin("")
+            self._begin("", mentioned=False)
             self._new("".join(self._held))
             self._close()
         elif not self._hunks:
@@ -90,7 +93,10 @@ class WholeFileParser(LineParser):
             elif len(fence[1]) >= len(self._fence):
                 self._close()
                 return
-        self._new(line + "\n")
+        if self._commands:
+            self._events.append(Prose(line + "\n"))
+        else:
+            self._new(line + "\n")
 
     def _open(self, fence: re.Match[str]) -> None:
         recent = [text.rstrip("\n") for text in self._held[-3:] or self._recent]
@@ -99,15 +105,26 @@ class WholeFileParser(LineParser):
         self._recent.clear()
         self._fence = fence[1]
         self._depth = 0
-        self._begin(name_before([*recent, fence[0]]) or "")
+        name = name_before([*recent, fence[0]])
+        self._commands = name is None and is_shell(fence[0])
+        if self._commands:
+            self._events.append(Prose(fence[0] + "\n"))
+        else:
+            self._begin(name or self._mentioned or "", mentioned=name is None)
+        self._mentioned = None
 
-    def _begin(self, path: str) -> None:
+    def _begin(self, path: str, *, mentioned: bool) -> None:
         self._path = path
-        self._events += (FileOpened(FileOp.WRITE, path), HunkOpened(self._hunks))
+        opened = FileOpened(FileOp.WRITE, path, mentioned and bool(path))
+        self._events += (opened, HunkOpened(self._hunks))
         self._hunks += 1
 
     def _close(self) -> None:
         self._fence = ""
+        if self._commands:
+            self._commands = False
+            self._events.append(Prose("```\n"))
+            return
         self._events += (HunkClosed(self._hunks - 1), FileClosed(self._path))
 
     def _new(self, text: str) -> None:
