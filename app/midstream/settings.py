@@ -40,6 +40,8 @@ class Settings:
             the shipped model.
         threads: Threads for the built-in server; ``None`` lets it choose.
         provider: Execution provider of the built-in server, such as ``cpu`` or ``cuda``.
+        pace: Tokens per second that the built-in server writes at most, to read along; ``None``
+            is as fast as it can.
     """
 
     theme: str | None = None
@@ -53,6 +55,7 @@ class Settings:
     model: Path | None = None
     threads: int | None = None
     provider: str = "cpu"
+    pace: float | None = None
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -140,7 +143,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "model": "endpoint_model",
         "token_env": "endpoint_token_env",
     },
-    "model": {"folder": "model", "threads": "threads", "provider": "provider"},
+    "model": {"folder": "model", "threads": "threads", "provider": "provider", "pace": "pace"},
 }
 _TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal")
 
@@ -175,7 +178,7 @@ def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settin
         value: object = text
         if field.name in ("ascii", "journal"):
             value = _BOOLEANS.get(text.strip().lower(), text)
-        elif field.name == "threads" and text.strip().isdigit():
+        elif field.name in ("threads", "pace") and text.strip().isdigit():
             value = int(text)
         changes[field.name] = checked(field.name, value, variable)
     return replace(settings, **changes)
@@ -231,6 +234,12 @@ def _count(value: object, where: str) -> int:
     return value
 
 
+def _rate(value: object, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= 1e6:
+        raise UsageError(f"{where} must be a number of tokens per second from 1, not {value!r}.")
+    return float(value)
+
+
 def _url(value: object, where: str) -> str:
     text = _text(value, where)
     if not text.startswith(("ws://", "wss://", "http://", "https://")):
@@ -261,4 +270,5 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "model": _folder,
     "threads": _count,
     "provider": _text,
+    "pace": _rate,
 }

@@ -24,6 +24,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--provider", metavar="NAME", help="where the built-in server computes: cpu, cuda, ..."
     )
     group.add_argument(
+        "--pace", type=float, metavar="N", help="at most N tokens per second, to read along"
+    )
+    group.add_argument(
         "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
     )
 
@@ -48,6 +51,8 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
         changes[name] = checked(name, options.model, "--model")
     if options.threads is not None:
         changes["threads"] = checked("threads", options.threads, "--threads")
+    if options.pace is not None:
+        changes["pace"] = checked("pace", options.pace, "--pace")
     if options.provider is not None:
         changes["provider"] = checked("provider", options.provider, "--provider")
     return replace(settings, **changes)  # type: ignore[arg-type]

@@ -186,6 +186,7 @@ class Link:
             self._replay,
             self._settings.threads,
             self._settings.provider,
+            pace=self._settings.pace,
             state_dir=self._state,
         )
         self._server = server
