@@ -123,7 +123,7 @@ async def test_interrupt_discards_the_partial_item_and_keeps_the_socket() -> Non
         assert terminal["response"]["output"] == []
         assert 0 < terminal["response"]["usage"]["output_tokens"] < 100
         await client.create("second", previous_response_id=terminal["response"]["id"])
-        await client.until("response.created")
+        await client.until("response.output_text.delta")
         await client.send(type="response.interrupt", response_id=created["response"]["id"])
         late = await client.until("response.interrupt.failed")
         assert late["response_id"] == created["response"]["id"]
@@ -152,7 +152,7 @@ async def test_interrupt_can_keep_exactly_what_was_sent() -> None:
         assert kept["status"] == "incomplete"
         assert kept["content"][0]["text"] == client.text()
         await client.create("second", previous_response_id=terminal["response"]["id"])
-        await client.until("response.created")
+        await client.until("response.output_text.delta")
     assert seen[1].messages[1].text == kept["content"][0]["text"]
 
 

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
-import multiprocessing
-import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection as Pipe
 from statistics import median, quantiles
 
+from midstream.bench.network import TOKEN, network, served, words_answer
 from midstream.bench.reference_edits import REFERENCE_EDITS
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
@@ -31,10 +27,8 @@ from midstream.responses.endpoint import Endpoint, EndpointKind
 from midstream.responses.events import Delta, Failed, Finished
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
-from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 
-_TOKEN = "bench"
 _SHORT, _LONG = "20", "20000"
 """Requests: the number of words of the answer."""
 
@@ -116,77 +110,8 @@ class Report:
     model: RedirectFigures | None = None
 
 
-def _answer(request: GenerateRequest) -> str:
-    return "word " * int(request.messages[-1].text)
-
-
-def _server(pipe: Pipe, rate: float, event_seconds: float) -> None:
-    """The server process; it ends with its parent's end of the pipe."""
-    from midstream.serving.app import create_app
-    from midstream.serving.running import serve
-
-    sys.setswitchinterval(0.0005)
-
-    async def main() -> None:
-        app = create_app(
-            {"replay": ReplayModel(_answer, rate)},
-            token=_TOKEN,
-            limits=Limits(event_seconds=event_seconds),
-        )
-        async with serve(app) as server:
-            pipe.send(server.port)
-            with contextlib.suppress(EOFError):
-                await asyncio.to_thread(pipe.recv)
-
-    asyncio.run(main())
-
-
-@contextmanager
-def _served(*, rate: float, event_seconds: float = 0.005) -> Generator[int]:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_server, args=(theirs, rate, event_seconds), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        yield ours.recv()
-    finally:
-        ours.close()
-        process.join(5)
-
-
-@asynccontextmanager
-async def _network(port: int, rtt: float) -> AsyncGenerator[int]:
-    """A proxy that adds a round-trip time in seconds; yields its port."""
-    if not rtt:
-        yield port
-        return
-    writers: set[asyncio.StreamWriter] = set()
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        loop = asyncio.get_running_loop()
-        while data := await reader.read(65_536):
-            loop.call_later(rtt / 2, writer.write, data)
-        loop.call_later(rtt / 2, writer.close)
-
-    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(rtt)
-        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", port)
-        writers.update((writer, upstream))
-        with contextlib.suppress(ConnectionError):
-            await asyncio.gather(forward(reader, upstream), forward(upstream_reader, writer))
-
-    server = await asyncio.start_server(connection, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for writer in writers:
-            writer.close()
-
-
 def _endpoint(port: int, kind: EndpointKind = "local") -> Endpoint:
-    return Endpoint(f"ws://127.0.0.1:{port}/v1", _TOKEN, "replay", kind)
+    return Endpoint(f"ws://127.0.0.1:{port}/v1", TOKEN, "replay", kind)
 
 
 async def _until_text(stream: Stream) -> None:
@@ -236,10 +161,10 @@ async def _turns(
 
 
 async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> None:
-    with _served(rate=0) as port:
+    with served(rate=0) as port:
         for rtt in rtts:
             count = rounds if not rtt else max(5, rounds // 5)
-            async with _network(port, rtt / 1000) as way:
+            async with network(port, rtt / 1000) as way:
                 report.turns[f"{rtt:g}"] = {
                     "persistent": await _turns(way, count, Client, True),
                     "new WebSocket": await _turns(way, count, Client, False),
@@ -248,7 +173,7 @@ async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> 
 
 
 async def _measure_stops(report: Report, rounds: int) -> None:
-    with _served(rate=1000) as port:
+    with served(rate=1000) as port:
         for kind in ("local", "xai"):
             client = Client(_endpoint(port, kind))
             stops: list[float] = []
@@ -292,15 +217,15 @@ async def _measure_rate(
 ) -> None:
     request = GenerateRequest((Message("user", words),))
     began = time.perf_counter()
-    tokens = sum(piece.tokens for piece in ReplayModel(_answer).start(request))
+    tokens = sum(piece.tokens for piece in ReplayModel(words_answer).start(request))
     alone = time.perf_counter() - began
     # The worker joins what the loop has not fetched yet, so the rate that counts is found by
     # trying.
     for rate in rates:
-        with _served(rate=rate, event_seconds=0) as port:
+        with served(rate=rate, event_seconds=0) as port:
             events = await _count_events(port, words, repetitions)
         report.events_per_second = max(report.events_per_second, events)
-    with _served(rate=0) as port:
+    with served(rate=0) as port:
         taken = await _stream_seconds(port, words, repetitions)
         report.joined_tokens_per_second = tokens / taken
         report.overhead_us_per_token = max(0.0, taken - alone) / tokens * 1e6
@@ -311,7 +236,7 @@ async def _count_events(port: int, words: str, repetitions: int) -> float:
     from websockets.asyncio.client import connect
 
     rates: list[float] = []
-    headers = {"Authorization": f"Bearer {_TOKEN}"}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
     url = _endpoint(port).websocket_url
     async with connect(
         url, additional_headers=headers, compression=None, proxy=None, max_size=None
@@ -329,9 +254,9 @@ async def _count_events(port: int, words: str, repetitions: int) -> float:
 
 
 async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
-    with _served(rate=4000) as port:
+    with served(rate=4000) as port:
         waits: list[float] = []
-        served = [0] * clients
+        turns = [0] * clients
         end = time.perf_counter() + seconds
 
         async def work(index: int) -> None:
@@ -343,14 +268,14 @@ async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
                 await _until_text(stream)
                 waits.append((time.perf_counter() - began) * 1000)
                 await _finish(stream)
-                served[index] += 1
+                turns[index] += 1
             await client.close()
 
         await asyncio.gather(*(work(index) for index in range(clients)))
     report.clients = clients
     report.queue_p50_ms = median(waits)
     report.queue_p99_ms = quantiles(waits, n=100)[98]
-    report.served_spread = max(served) / max(1, min(served))
+    report.served_spread = max(turns) / max(1, min(turns))
 
 
 async def _measure_model(report: Report) -> None:

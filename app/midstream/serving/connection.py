@@ -356,7 +356,7 @@ class Connection:
         if turn.status != "in_progress":
             return "response_already_completed", "The response has already ended."
         if not turn.active:
-            return "response_not_active", "The response is being stopped."
+            return "response_not_active", "The response is ending already."
         if len(turn.steers) >= self._limits.pending_steers:
             return "too_many_pending_steers", "Too many instructions wait for this response."
         return "", ""

@@ -108,6 +108,7 @@ class Turn:
         self._sequence = 0
         self._sending = asyncio.Lock()
         self._interrupt: Interrupt | None = None
+        self._ending = False
         self._record = _Record()
         self._item: OutputItem | None = None
         self._next_event = 0.0
@@ -132,7 +133,7 @@ class Turn:
     @property
     def active(self) -> bool:
         """Whether it can still be stopped or steered."""
-        return self._record.status == "in_progress" and self._interrupt is None
+        return not self._ending and self._interrupt is None
 
     @property
     def interrupted(self) -> bool:
@@ -205,11 +206,13 @@ class Turn:
             if text:
                 await self._write(text, tokens)
                 self._next_event = loop.time() + self._limits.event_seconds
-            if finished:
+            if finished and not self._interrupt:
+                self._ending = True
                 return
             await job.wait()
             if loop.time() < self._next_event and not job.finished:
                 await job.wait_until(self._next_event)
+        self._ending = True
         await self.emit({"type": "response.interrupt.accepted", "response_id": self.id})
         while not job.finished:
             await job.wait()
