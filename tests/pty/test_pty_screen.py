@@ -13,7 +13,10 @@ import pytest
 
 from midstream.bench.terminal import TerminalProgram
 
-CODE = "def count(items):\n    total = 0\n    for item in items:\n        total += item\n    return total\n"
+CODE = (
+    "def count(items):\n    total = 0\n    for item in items:\n"
+    "        total += item\n    return total\n"
+)
 
 
 def eventually(

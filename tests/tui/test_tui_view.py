@@ -121,3 +121,22 @@ def test_lines_and_rows_lead_to_each_other_across_a_large_file() -> None:
         row = view.row(view.row_of_line(line))
         assert row.new == line
     assert time.perf_counter() - before < 1.0
+
+
+def test_split_puts_what_replaces_beside_what_is_replaced() -> None:
+    proposal, hunks, view = view_of(["def f():", "    a = 1", "    b = 2", "    return a"])
+    proposal.begin(0, 4)
+    proposal.feed("def f():\n    x = 1\n    y = 2\n    z = 3\n    return a\n")
+    proposal.finish()
+    unified = len(rows(view))
+    view.split = True
+    shown = rows(view)
+    assert len(shown) == unified - 2
+    pairs = [(r.beside.text if r.beside else None, r.text) for r in shown if r.look is Look.ADDED]
+    assert pairs == [("    a = 1", "    x = 1"), ("    b = 2", "    y = 2"), (None, "    z = 3")]
+    (hunk,) = hunks
+    assert view.rows_of(hunk.id) == (1, 4)
+    assert [view.base_at(y) for y in range(len(shown))] == [0, 1, 2, 2, 3]
+    hunks.accept(hunk.id)
+    rows(view)
+    assert [view.written_at(y) for y in range(len(shown))] == [0, 1, 2, 3, 4]

@@ -248,11 +248,21 @@ class FileView:
         return None
 
     def base_at(self, y: int) -> int:
-        """The line of the base text that a row stands for; an added row stands for the next one."""
+        """The line of the base text that a row stands for; never falls from row to row.
+
+        An added row stands for the last line that it replaces or follows, so that it belongs to
+        the same function.
+        """
         for below in range(y, min(self.size, y + 500)):
             row = self.row(below)
-            if row is not None and row.old is not None:
+            if row is None:
+                break
+            if row.old is not None:
                 return row.old
+            if row.beside is not None and row.beside.old is not None:
+                return row.beside.old
+            if row.hunk is not None:
+                return max(0, row.hunk.start + row.hunk.deleted - 1)
         return max(0, len(self.proposal.base.lines) - 1)
 
     def written_at(self, y: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events, on
@@ -20,8 +19,6 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
-from midstream.edits.hunks import HunkState
-from midstream.edits.lexing import language_of
 from midstream.pairing.events import (
     FileChangedOnDisk,
     FileOpened,
@@ -35,20 +32,19 @@ from midstream.pairing.events import (
 )
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
-from midstream.tui.screens.hints import Moment, hints
+from midstream.tui.screens.facts import Facts
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
-from midstream.tui.screens.viewing import ViewActions
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
-from midstream.tui.widgets.file_bar import FileBar, FileFacts
+from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.notice import NoticeLine
-from midstream.tui.widgets.rail import FileEntry, Rail
+from midstream.tui.widgets.rail import Rail
 from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.ruler import Ruler
-from midstream.tui.widgets.status_row import StatusFacts, StatusRow, rate_of
-from midstream.tui.widgets.suggestions import Example, Suggestions
+from midstream.tui.widgets.status_row import StatusRow
+from midstream.tui.widgets.suggestions import Suggestions
 from midstream.tui.widgets.welcome import Welcome
 
 if TYPE_CHECKING:
@@ -64,7 +60,7 @@ MEDIUM: Final = 80
 TALL: Final = 24
 
 
-class ReviewScreen(ViewActions):
+class ReviewScreen(Facts):
     """The one screen people work in."""
 
     BINDINGS: ClassVar = [
@@ -83,8 +79,6 @@ class ReviewScreen(ViewActions):
         self._frames = 0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
-        self._examples_hidden = False
-        self._tried: set[str] = set()
         self._aim_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -274,157 +268,6 @@ class ReviewScreen(ViewActions):
         if not self.pane.lex_ahead() and self._lexer is not None:
             self._lexer.pause()
 
-    def refresh_facts(self) -> None:
-        """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
-        if not self.is_mounted:
-            return
-        self._show_status()
-        self._show_file()
-        self._show_rail()
-        self._show_examples()
-        self._show_keys()
-        view = self.view
-        self.query_one(Ruler).show(view, self.pane.top, self.pane.height)
-        if view is None:
-            self._show_welcome()
-
-    def _show_status(self) -> None:
-        session, row = self.session, self.query_one(StatusRow)
-        if session is None:
-            row.show(StatusFacts())
-            return
-        meter, repo = session.meter, session.repo
-        row.show(
-            StatusFacts(
-                model=session.model_name,
-                state=session.state,
-                rate=rate_of(meter, session.state),
-                history=tuple(meter.history),
-                ttft_s=meter.ttft_s,
-                tokens=meter.turn_tokens,
-                queued=len(session.queued),
-                branch=""
-                if repo is None
-                else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
-                dirty=0 if repo is None else repo.dirty + repo.untracked,
-                watching=str(getattr(session, "watching", "") or ""),
-            )
-        )
-
-    def _show_file(self) -> None:
-        session, view = self.session, self.view
-        bar = self.query_one(FileBar)
-        if session is None or view is None:
-            bar.show(FileFacts())
-            return
-        states = [hunk.state for hunk in session.hunks.for_path(self.path)]
-        turn, pane = session.turn, self.pane
-        bar.show(
-            FileFacts(
-                path=self.path,
-                language=language_of(self.path),
-                lines=len(view.proposal.base.lines),
-                undecided=states.count(HunkState.SETTLED),
-                accepted=states.count(HunkState.ACCEPTED),
-                rejected=states.count(HunkState.REJECTED),
-                conflicts=states.count(HunkState.CONFLICT),
-                writing=self.running and turn is not None and turn.path == self.path,
-                following=pane.following,
-                new_rows=pane.new_rows,
-                position=self._position(),
-                follow_key=self.program.key_for("follow"),
-            )
-        )
-
-    def _position(self) -> str:
-        if self.finder is not None:
-            place, count = self.finder.place(self.pane.cursor)
-            return f"match {place} of {count}" if count else f'no "{self.finder.text}"'
-        rows = self.pane.selection_rows
-        if rows is not None:
-            count = rows[1] - rows[0]
-            return f"{count} line{'s' * (count != 1)} marked"
-        return ""
-
-    def _show_rail(self) -> None:
-        session = self.session
-        if session is None or not self.rail.display:
-            return
-        turn = session.turn
-        entries: list[FileEntry] = []
-        for path in session.files:
-            hunks = session.hunks.for_path(path)
-            entries.append(
-                FileEntry(
-                    path,
-                    added=sum(h.added for h in hunks if h.state is not HunkState.REJECTED),
-                    deleted=sum(h.deleted for h in hunks if h.state is not HunkState.REJECTED),
-                    undecided=sum(h.state is HunkState.SETTLED for h in hunks),
-                    decided=sum(h.decided for h in hunks),
-                    writing=self.running and turn is not None and turn.path == path,
-                    current=path == self.path,
-                )
-            )
-        self.rail.show_files(entries, self.files)
-
-    def _show_examples(self) -> None:
-        widget = self.query_one(Suggestions)
-        demo = self.demo
-        session = self.session
-        small = self.has_class("-small") or (session is not None and bool(session.turns))
-        busy = self.running or (session is not None and bool(session.hunks.undecided()))
-        if demo is None or self._examples_hidden or self.answers or busy:
-            widget.show((), hint="", compact=small)
-            return
-        examples = [
-            Example(s.title, s.instruction, s.path, s.instruction in self._tried)
-            for s in demo.suggestions
-        ]
-        composing = self.composer.has_focus_within
-        key = self.program.key_for("suggestions")
-        hint = (
-            "click, or press its number in an empty line"
-            if composing
-            else f"press its number; {key} hides this"
-        )
-        widget.show(examples, hint=hint, compact=small)
-
-    def _show_keys(self) -> None:
-        session = self.session
-        hunk = self.hunk
-        moment = Moment(
-            composing=self.composer.has_focus_within,
-            in_rail=self.rail.has_focus,
-            typed=bool(self.composer.text.strip()),
-            running=self.running,
-            following=self.pane.following,
-            file=self.view is not None,
-            hunk=None if hunk is None else hunk.state,
-            undecided=0 if session is None else len(session.hunks.undecided()),
-            decided=session is not None and any(h.decided for h in session.hunks),
-            marked=self.pane.mark is not None,
-            searching=self.finder is not None,
-            recallable=bool(self.composer.history),
-        )
-        self.query_one(KeyBar).show(hints(moment, self.program.keys))
-
-    def _show_welcome(self) -> None:
-        key = self.program.key_for
-        root = self.program.root
-        count = f"{len(self.files):,} files" if self.files else "reading the folder"
-        keys = (
-            (key("composer.leave"), "leave the line below, then these keys work:"),
-            (key("compose"), "say what you want changed"),
-            (key("open"), "open a file by name"),
-            (key("help"), "every key"),
-        )
-        if not self.composer.has_focus_within:
-            keys = keys[1:]
-        note = f"The example project is a throw-away copy in {root}" if self.demo else ""
-        self.query_one(Welcome).show(
-            f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
-        )
-
     # what people do
 
     def action_suggestions(self) -> None:
@@ -437,7 +280,7 @@ class ReviewScreen(ViewActions):
 
     def mark_tried(self, text: str) -> None:
         """An example that was sent is shown dimmed."""
-        self._tried.add(text)
+        self._tried |= {text}
 
     def choose_number(self, number: int) -> bool:
         """Answer a question or take an example; says whether there was one."""
@@ -483,7 +326,7 @@ class ReviewScreen(ViewActions):
         if self._aim_timer is not None:
             self._aim_timer.stop()
         self._aim_timer = self.set_timer(0.12, self.aim)
-        self._show_keys()
+        self.show_keys()
 
     @on(DiffPane.Moved)
     def _moved(self) -> None:
@@ -557,10 +400,3 @@ def named(widget: W, name: str) -> W:
     """The widget, with the id that the stylesheet and the queries know it by."""
     widget.id = name
     return widget
-
-
-def _tilde(path: Path) -> str:
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
-        return str(path)

@@ -1,0 +1,183 @@
+"""What the rows around the code show, read from the session again whenever something changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from midstream.edits.hunks import HunkState
+from midstream.edits.lexing import language_of
+from midstream.tui.screens.hints import Moment, hints
+from midstream.tui.screens.viewing import ViewActions
+from midstream.tui.widgets.file_bar import FileBar, FileFacts
+from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.rail import FileEntry
+from midstream.tui.widgets.ruler import Ruler
+from midstream.tui.widgets.status_row import StatusFacts, StatusRow, rate_of
+from midstream.tui.widgets.suggestions import Example, Suggestions
+from midstream.tui.widgets.welcome import Welcome
+
+
+class Facts(ViewActions):
+    """Shows facts; changes nothing but what is on screen."""
+
+    _examples_hidden = False
+    _tried: frozenset[str] = frozenset()
+
+    def refresh_facts(self) -> None:
+        """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
+        if not self.is_mounted:
+            return
+        self._show_status()
+        self._show_file()
+        self._show_rail()
+        self._show_examples()
+        self.show_keys()
+        view = self.view
+        self.query_one(Ruler).show(view, self.pane.top, self.pane.height)
+        if view is None:
+            self._show_welcome()
+
+    def _show_status(self) -> None:
+        session, row = self.session, self.query_one(StatusRow)
+        if session is None:
+            row.show(StatusFacts())
+            return
+        meter, repo = session.meter, session.repo
+        row.show(
+            StatusFacts(
+                model=session.model_name,
+                state=session.state,
+                rate=rate_of(meter, session.state),
+                history=tuple(meter.history),
+                ttft_s=meter.ttft_s,
+                tokens=meter.turn_tokens,
+                queued=len(session.queued),
+                branch=""
+                if repo is None
+                else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
+                dirty=0 if repo is None else repo.dirty + repo.untracked,
+                watching=str(getattr(session, "watching", "") or ""),
+            )
+        )
+
+    def _show_file(self) -> None:
+        session, view = self.session, self.view
+        bar = self.query_one(FileBar)
+        if session is None or view is None:
+            bar.show(FileFacts())
+            return
+        states = [hunk.state for hunk in session.hunks.for_path(self.path)]
+        turn, pane = session.turn, self.pane
+        bar.show(
+            FileFacts(
+                path=self.path,
+                language=language_of(self.path),
+                lines=len(view.proposal.base.lines),
+                undecided=states.count(HunkState.SETTLED),
+                accepted=states.count(HunkState.ACCEPTED),
+                rejected=states.count(HunkState.REJECTED),
+                conflicts=states.count(HunkState.CONFLICT),
+                writing=self.running and turn is not None and turn.path == self.path,
+                following=pane.following,
+                new_rows=pane.new_rows,
+                position=self._position(),
+                follow_key=self.program.key_for("follow"),
+            )
+        )
+
+    def _position(self) -> str:
+        if self.finder is not None:
+            place, count = self.finder.place(self.pane.cursor)
+            return f"match {place} of {count}" if count else f'no "{self.finder.text}"'
+        rows = self.pane.selection_rows
+        if rows is not None:
+            count = rows[1] - rows[0]
+            return f"{count} line{'s' * (count != 1)} marked"
+        return ""
+
+    def _show_rail(self) -> None:
+        session = self.session
+        if session is None or not self.rail.display:
+            return
+        turn = session.turn
+        entries: list[FileEntry] = []
+        for path in session.files:
+            hunks = session.hunks.for_path(path)
+            entries.append(
+                FileEntry(
+                    path,
+                    added=sum(h.added for h in hunks if h.state is not HunkState.REJECTED),
+                    deleted=sum(h.deleted for h in hunks if h.state is not HunkState.REJECTED),
+                    undecided=sum(h.state is HunkState.SETTLED for h in hunks),
+                    decided=sum(h.decided for h in hunks),
+                    writing=self.running and turn is not None and turn.path == path,
+                    current=path == self.path,
+                )
+            )
+        self.rail.show_files(entries, self.files)
+
+    def _show_examples(self) -> None:
+        widget = self.query_one(Suggestions)
+        demo = self.demo
+        session = self.session
+        small = self.has_class("-small") or (session is not None and bool(session.turns))
+        busy = self.running or (session is not None and bool(session.hunks.undecided()))
+        if demo is None or self._examples_hidden or self.answers or busy:
+            widget.show((), hint="", compact=small)
+            return
+        examples = [
+            Example(s.title, s.instruction, s.path, s.instruction in self._tried)
+            for s in demo.suggestions
+        ]
+        composing = self.composer.has_focus_within
+        key = self.program.key_for("suggestions")
+        hint = (
+            "click, or press its number in an empty line"
+            if composing
+            else f"press its number; {key} hides this"
+        )
+        widget.show(examples, hint=hint, compact=small)
+
+    def show_keys(self) -> None:
+        """Show the keys of the moment."""
+        session = self.session
+        hunk = self.hunk
+        moment = Moment(
+            composing=self.composer.has_focus_within,
+            in_rail=self.rail.has_focus,
+            typed=bool(self.composer.text.strip()),
+            running=self.running,
+            following=self.pane.following,
+            file=self.view is not None,
+            hunk=None if hunk is None else hunk.state,
+            undecided=0 if session is None else len(session.hunks.undecided()),
+            decided=session is not None and any(h.decided for h in session.hunks),
+            marked=self.pane.mark is not None,
+            searching=self.finder is not None,
+            recallable=bool(self.composer.history),
+        )
+        self.query_one(KeyBar).show(hints(moment, self.program.keys))
+
+    def _show_welcome(self) -> None:
+        key = self.program.key_for
+        root = self.program.root
+        count = f"{len(self.files):,} files" if self.files else "reading the folder"
+        keys = (
+            (key("composer.leave"), "leave the line below, then these keys work:"),
+            (key("compose"), "say what you want changed"),
+            (key("open"), "open a file by name"),
+            (key("help"), "every key"),
+        )
+        if not self.composer.has_focus_within:
+            keys = keys[1:]
+        note = f"The example project is a throw-away copy in {root}" if self.demo else ""
+        self.query_one(Welcome).show(
+            f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
+        )
+
+
+def _tilde(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)

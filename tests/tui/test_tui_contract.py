@@ -1,0 +1,103 @@
+"""The semi-internal parts of Textual that the screen relies on, held to the pinned version."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from textual._xterm_parser import XTermParser
+from textual.geometry import Region, Size
+from textual.screen import Screen
+from tui_support import Stage
+
+from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.terminal import teach_alt_enter
+from midstream.tui.widgets.line_api import set_silently
+
+
+def test_alt_enter_without_the_kitty_protocol() -> None:
+    teach_alt_enter()
+    keys = [event.key for event in XTermParser().feed("\x1b\r") if hasattr(event, "key")]
+    assert keys == ["alt+enter"]
+    assert [e.key for e in XTermParser().feed("\r") if hasattr(e, "key")] == ["enter"]
+
+
+async def test_what_the_eager_screen_uses_is_there(stage: Stage) -> None:
+    for name in ("_on_idle", "_on_timer_update", "_invoke_and_clear_callbacks", "_update_timer"):
+        assert hasattr(Screen, name), name
+    for name in ("layout", "scroll", "repaint", "recompose"):
+        assert getattr(stage.screen, f"_{name}_required") in (True, False)
+    assert isinstance(stage.screen._dirty_widgets, set)
+
+
+async def test_a_change_is_painted_without_waiting_for_the_grid(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    screen = stage.screen
+    await stage.pilot.pause(0.1)
+    delays = []
+    for _ in range(20):
+        before = screen._last_paint
+        started = perf_counter()
+        screen.pane.refresh()
+        while screen._last_paint == before:
+            await stage.pilot.pause(0)
+            assert perf_counter() - started < 2
+        delays.append(perf_counter() - started)
+        await stage.pilot.pause(0.011)
+    assert sorted(delays)[len(delays) // 2] < 1 / 60
+
+
+async def test_growing_silently_lays_nothing_out(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    pane, screen = stage.screen.pane, stage.screen
+    await stage.pilot.pause(0.1)
+    set_silently(pane, Size(10, 5_000))
+    assert not screen._layout_required
+    assert not pane._layout_required
+    assert pane.virtual_size == Size(10, 5_000)
+    assert pane.max_scroll_y > 4_000
+
+
+async def test_the_pane_paints_every_row_it_is_asked_for(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    pane = stage.screen.pane
+    width, height = pane.size
+    strips = pane.render_lines(Region(0, 0, width, height))
+    assert [strip.cell_length for strip in strips] == [width] * height
+    part = pane.render_lines(Region(3, 2, 20, 4))
+    assert [strip.text for strip in part] == [strip.text[3:23] for strip in strips[2:6]]
+
+
+async def test_only_rows_that_differ_are_painted_again(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    pane = stage.screen.pane
+    await stage.pilot.pause(0.05)
+    asked: list[Region] = []
+    refresh = pane.refresh
+
+    def note(*regions: Region, **options: bool) -> object:
+        asked.extend(regions)
+        return refresh(*regions, **options)
+
+    pane.refresh = note  # type: ignore[method-assign]
+    await stage.press("j")
+    assert {y for region in asked for y in range(region.y, region.bottom)} == {0, 1}
+
+
+@pytest.mark.parametrize("flag", ["", "1"])
+def test_the_plain_paint_flag_gives_textuals_own_painting(flag: str) -> None:
+    code = "from midstream.tui.screens import eager; print(eager.EAGER)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "MIDSTREAM_PLAIN_PAINT": flag},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path.cwd(),
+    )
+    assert run.stdout.strip() == str(not flag)
+    assert EagerScreen.__mro__[1] is Screen
