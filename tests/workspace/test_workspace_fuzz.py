@@ -91,7 +91,7 @@ class Case:
         self.user = User(root, self.random)
         self.told: set[str] = set()
         self.looker = Looker(self.workspace, None, self.told.update)
-        self.batches: list[tuple[str, State]] = []
+        self.batches: list[tuple[str, State, set[str]]] = []
         self.number = 0
         self.refused = 0
         self.raced = 0
@@ -130,6 +130,11 @@ class Case:
 
         after = self.disk()
         wanted = dict(before if failed else expected) | self.user.saved
+        for name, data in self.user.saved.items():
+            # Deleting a file that is to be created leaves just what the operation believed in.
+            believed_in_none = operation in {"undo", "restore"} or before[name] is None
+            if data is None and believed_in_none and after[name] == expected[name]:
+                wanted[name] = expected[name]
         done = "failed" if failed else "done"
         assert after == wanted, f"{operation} {done} in case {self.root.name}"
         assert not list(self.root.rglob(".midstream-*"))
@@ -138,7 +143,8 @@ class Case:
             # Kept only where the user saved over one of our files while it was being taken back.
             assert not fresh or self.user.saved
         for item in fresh:
-            self.batches.append((item.id, before))
+            deleted = {name for name, data in self.user.saved.items() if data is None}
+            self.batches.append((item.id, before, deleted))
 
     def _operate(self, operation: str, before: State) -> State:
         """Do it, and say what the disk holds if the user does nothing."""
@@ -158,7 +164,7 @@ class Case:
             return before | {change.rel: change.before for change in changes}
         if not self.batches:
             return before
-        checkpoint_id, _ = self.random.choice(self.batches)
+        checkpoint_id, _, _ = self.random.choice(self.batches)
         restored: State = {}
         for item in self.workspace.checkpoints():
             if item.id >= checkpoint_id:
@@ -169,9 +175,10 @@ class Case:
 
     def check_checkpoints(self) -> None:
         """What a batch replaced is in its checkpoint, byte for byte."""
-        for checkpoint_id, before in self.batches:
+        for checkpoint_id, before, deleted in self.batches:
             for change in self.workspace.log.load(checkpoint_id):
-                assert change.before == before[change.rel]
+                user_deleted = change.before is None and change.rel in deleted
+                assert user_deleted or change.before == before[change.rel]
 
     def check_watcher(self) -> None:
         """A look at everything tells exactly what differs from what we last knew."""
@@ -219,8 +226,8 @@ def test_no_interleaving_loses_a_users_save(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_interleaving_of_ten_thousand_loses_a_users_save(tmp_path: Path) -> None:
-    raced, _ = run(tmp_path, range(10_000, 11_600))
-    assert raced > 6000
+    raced, _ = run(tmp_path, range(10_000, 11_000))
+    assert raced > 3500
 
 
 def test_every_refusal_is_a_sentence(tmp_path: Path) -> None:
