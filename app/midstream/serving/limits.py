@@ -36,7 +36,7 @@ class Limits:
     frames_per_second: int = 500
     connection_seconds: float | None = None
     cached_responses: int = 64
-    cached_characters: int = 16_000_000
+    cached_characters: int = 4_000_000
     stored_responses: int = 1024
     stored_characters: int = 64_000_000
     event_seconds: float = 0.005
