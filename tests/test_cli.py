@@ -215,6 +215,29 @@ def test_mistakes_are_one_sentence(
     assert (folder / "sums.py").read_text() == CODE
 
 
+def test_a_read_only_file_is_left_alone(folder: Path, script: Path) -> None:
+    (folder / "sums.py").chmod(0o444)
+    arguments = ["edit", folder / "sums.py:1-5", "-m", "rename", "--replay", script]
+    done = midstream_(*arguments, "--apply")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "midstream: sums.py is read-only; make it writable (chmod u+w) and try again.\n"
+    )
+    assert (folder / "sums.py").read_text() == CODE
+    assert midstream_(*arguments).returncode == 0, "a patch can still be made"
+
+
+def test_what_a_model_said_is_printed_without_control_characters(
+    folder: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "refusal.json"
+    script.write_text(json.dumps([{"text": "I am sorry, \x1b[31m I cannot help with that."}]))
+    done = midstream_("edit", folder / "sums.py:1-5", "-m", "x", "--replay", script)
+    assert done.returncode == 1
+    assert 'but said: "I am sorry, \\x1b[31m I cannot help with that."' in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 def test_mistakes_as_json(folder: Path) -> None:
     done = midstream_("edit", folder / "sums.py", "-m", "docstring for `totl`", "--json")
     assert done.returncode == 2

@@ -97,7 +97,10 @@ def _report(error: UserError, *, as_json: bool) -> None:
             value["candidates"] = list(candidates)
         print(json.dumps({"error": value}, ensure_ascii=False))
     else:
-        print(f"midstream: {error}", file=sys.stderr)
+        from midstream.commands.common import printable
+
+        # The sentence may quote what a model said.
+        print(f"midstream: {printable(str(error))}", file=sys.stderr)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -34,3 +34,13 @@ def model() -> SteppedModel:
 async def endpoint(model: SteppedModel) -> AsyncIterator[Endpoint]:
     async with served(model) as endpoint:
         yield endpoint
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long runs of this room are made on demand: ``pytest -m slow tests/pairing``."""
+    if "slow" in config.option.markexpr:
+        return
+    skip = pytest.mark.skip(reason="slow; run with -m slow")
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("slow"):
+            item.add_marker(skip)

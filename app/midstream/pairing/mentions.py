@@ -102,7 +102,7 @@ def find_mentions(instruction: str) -> Mentions:
         if sureness is Sureness.WORD and (first_word or name.lower() in _NEVER):
             continue  # The first word is the verb: "add", "sort", "rename".
         fresh = bool(_NEW.search(instruction[: match.start()]))
-        if rename is not None and rename.start("new") <= match.start() < rename.end("new"):
+        if rename is not None and match.start() <= rename.start("new") < match.end():
             fresh = True
         if before[-1:] == ["and"] and found:  # "to load and save" names two places
             place = not fresh and list(found.values())[-1].place

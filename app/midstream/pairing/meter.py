@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 
 WINDOW_S = 1.0
 """Seconds over which the rate is taken."""
@@ -25,8 +24,7 @@ class Meter:
         cached_tokens: Prompt tokens that the server found in its cache.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque()
         self._turn_tokens = 0
         self._sent_at: float | None = None
@@ -44,14 +42,14 @@ class Meter:
         """A request goes out now."""
         self._recent.clear()
         self._turn_tokens = 0
-        self._sent_at = self._clock()
+        self._sent_at = time.monotonic()
         self._first_at = self._last_at = None
         self._bucket_start, self._bucket = None, 0
         self.ttft_s = None
 
     def add(self, tokens: int) -> None:
         """``tokens`` have just arrived."""
-        now = self._clock()
+        now = time.monotonic()
         if self._first_at is None:
             self._first_at = self._bucket_start = now
             if self._sent_at is not None:
@@ -66,7 +64,7 @@ class Meter:
     def finish_turn(self) -> None:
         """The turn's text has ended."""
         if self._bucket_start is not None and self._bucket:
-            elapsed = max(self._clock() - self._bucket_start, 1e-3)
+            elapsed = max(time.monotonic() - self._bucket_start, 1e-3)
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))
         self._bucket_start, self._bucket = None, 0
 
@@ -97,7 +95,7 @@ class Meter:
     @property
     def tokens_per_second(self) -> float:
         """Rate over the last second, or since the first text where that is shorter."""
-        now = self._clock()
+        now = time.monotonic()
         while self._recent and now - self._recent[0][0] > WINDOW_S:
             self._recent.popleft()
         if not self._recent or self._first_at is None:

@@ -331,8 +331,7 @@ class Steering:
 
     def _complete(self, generation: Generation, finished: Finished) -> None:
         generation.complete(self._recorder)
-        turn, path = generation.turn, generation.turn.path
-        what = f"`{turn.symbol}`" if turn.symbol else f"lines {turn.start + 1}-{turn.stop}"
+        path, what = generation.turn.path, generation.turn.place
         if generation.empty:
             error = f"The model returned no code for {what} of {path}; nothing was changed."
             if said := " ".join("".join(generation.prose).split()):

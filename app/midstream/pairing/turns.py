@@ -69,6 +69,15 @@ class Turn:
     redirected_from: int | None = None
 
     @property
+    def place(self) -> str:
+        """The region in words."""
+        if self.symbol:
+            return f"`{self.symbol}`"
+        if self.start == self.stop:
+            return f"the place before line {self.start + 1}"
+        return f"lines {self.start + 1}-{self.stop}"
+
+    @property
     def running(self) -> bool:
         """Whether text may still come."""
         return self.status is TurnStatus.STREAMING

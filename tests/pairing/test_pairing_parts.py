@@ -1,0 +1,118 @@
+"""Small parts of the room: the meter, which endpoint is meant, what is sent to the model."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from midstream.edits.documents import SourceText
+from midstream.edits.request import parse_request
+from midstream.errors import UsageError
+from midstream.pairing.link import configured_endpoint
+from midstream.pairing.mentions import Sureness, find_mentions
+from midstream.pairing.meter import HISTORY, Meter
+from midstream.pairing.requests import (
+    WrongLanguageError,
+    check_language,
+    language_of,
+    region_message,
+)
+from midstream.settings import Settings
+
+
+def test_meter_counts_and_rates() -> None:
+    meter = Meter()
+    assert (meter.tokens_per_second, meter.ttft_s, meter.turn_rate) == (0.0, None, None)
+    meter.start_turn()
+    began = time.monotonic()
+    time.sleep(0.02)
+    meter.add(10)
+    assert meter.ttft_s is not None
+    assert 0.02 <= meter.ttft_s <= time.monotonic() - began
+    time.sleep(0.02)
+    meter.add(30)
+    lasted = time.monotonic() - began
+    assert meter.turn_tokens == meter.output_tokens == 40
+    assert meter.turn_rate is not None
+    assert 40 / lasted <= meter.turn_rate <= 40 / 0.02
+    assert 40 <= meter.tokens_per_second <= 40 / 0.05, "the window is never shorter than 50 ms"
+    meter.finish_turn()
+    assert list(meter.history) == [40 / 0.25]
+    meter.add_usage(input_tokens=100, cached_tokens=90, missed=2)
+    assert (meter.input_tokens, meter.cached_tokens, meter.output_tokens) == (100, 90, 42)
+    meter.start_turn()
+    assert (meter.ttft_s, meter.turn_tokens, meter.output_tokens) == (None, 0, 42)
+
+
+def test_meter_forgets() -> None:
+    meter = Meter()
+    for _ in range(HISTORY + 20):
+        meter.start_turn()
+        meter.add(1)
+        meter.finish_turn()
+    assert len(meter.history) == HISTORY
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("wss://api.openai.com/v1", "openai"),
+        ("https://api.x.ai/v1", "xai"),
+        ("https://mine.openai.azure.com/openai/v1", "azure"),
+        ("ws://127.0.0.1:8042/v1", "custom"),
+        ("https://api.openai.com.evil.example/v1", "custom"),
+    ],
+)
+def test_endpoints_are_known_by_their_host(url: str, kind: str) -> None:
+    settings = Settings(endpoint_url=url, endpoint_model="m", endpoint_token_env="KEY")
+    endpoint = configured_endpoint(settings, {"KEY": "secret"})
+    assert endpoint is not None
+    assert (endpoint.kind, endpoint.token, endpoint.model) == (kind, "secret", "m")
+
+
+def test_endpoints_that_are_not_complete() -> None:
+    assert configured_endpoint(Settings(), {}) is None
+    with pytest.raises(UsageError, match="KEY is not set"):
+        configured_endpoint(
+            Settings(endpoint_url="wss://a.example/v1", endpoint_token_env="KEY"), {}
+        )
+    with pytest.raises(UsageError, match="No model is named"):
+        configured_endpoint(Settings(endpoint_url="wss://api.openai.com/v1"), {})
+
+
+def test_the_message_holds_the_region_and_what_is_around_it() -> None:
+    text = SourceText.from_text("".join(f"line {n}\n" for n in range(200)))
+    message = region_message("a/b.py", text, 100, 103, "new\nregion\n", "do it")
+    request = parse_request(message)
+    assert request is not None
+    assert (request.instruction, request.region) == ("do it", "new\nregion\n")
+    assert (request.path, request.language) == ("a/b.py", "python")
+    assert request.before.splitlines() == [f"line {n}" for n in range(40, 100)]
+    assert request.after.splitlines() == [f"line {n}" for n in range(103, 133)]
+
+
+def test_languages() -> None:
+    assert language_of("a/b.PY") == "python"
+    assert language_of("bin/tool", "#!/usr/bin/env python3") == "python"
+    assert language_of("Makefile") == ""
+    text = SourceText.from_text("x\n")
+    check_language("a.md", text, {})
+    check_language("a.md", text, {"languages": "any"})
+    check_language("a.py", text, {"languages": "python, go"})
+    with pytest.raises(
+        WrongLanguageError, match=r"edits python and go only, and a\.md is markdown"
+    ):
+        check_language("a.md", text, {"languages": "python, go"})
+
+
+def test_mentions_know_places_new_names_and_verbs() -> None:
+    found = {m.name: m for m in find_mentions("add a parameter `limit` to Cart.add").all}
+    assert "add" not in found
+    assert found["limit"].fresh
+    assert found["Cart.add"].place
+    assert found["Cart.add"].sureness is Sureness.SHAPED
+    renamed = find_mentions("rename the variable total to `grand_total` in load()")
+    assert renamed.renamed == "total"
+    assert {m.name: m.fresh for m in renamed.all}["grand_total"]
+    assert {m.name: m.place for m in renamed.all}["load"]
