@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 
 from midstream.errors import UsageError, UserError
 from midstream.resources import themes_dir
+from midstream.settings import config_path
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.screens.review import ReviewScreen
@@ -66,7 +67,9 @@ class MidstreamApp(App[None]):
         self.demo = demo
         self.glyphs = ASCII if settings.ascii else UNICODE
         self.keys = keys_of(settings.keys)
-        self.palettes, self._theme_errors = load_themes(themes_dir())
+        self.palettes, self._theme_errors = load_themes(
+            themes_dir(), config_path().parent / "themes"
+        )
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
         self.failure: UserError | None = None

@@ -170,7 +170,7 @@ class Facts(ViewActions):
         )
         if not self.composer.has_focus_within:
             keys = keys[1:]
-        note = f"The example project is a throw-away copy in {root}" if self.demo else ""
+        note = "The example project is a throw-away copy." if self.demo else ""
         self.query_one(Welcome).show(
             f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
         )

@@ -68,7 +68,9 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
             if not action.id.endswith(".anywhere"):
                 writing = action.place is Place.COMPOSER
                 groups[_WRITING if writing else action.group.value].append(action)
-        first = (Group.DECIDE.value, Group.STEER.value, _WRITING, Group.PROGRAM.value)
+        first = [Group.DECIDE.value, Group.STEER.value, _WRITING, Group.PROGRAM.value]
+        if self._composing:
+            first = [_WRITING, Group.STEER.value, Group.DECIDE.value, Group.PROGRAM.value]
         second = (Group.MOVE.value, Group.VIEW.value)
         box = Vertical()
         box.border_title = "Keys while writing" if self._composing else "Keys"

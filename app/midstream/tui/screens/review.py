@@ -79,7 +79,6 @@ class ReviewScreen(Facts):
         self._frames = 0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
-        self._aim_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The widgets, from top to bottom."""
@@ -323,14 +322,12 @@ class ReviewScreen(Facts):
             self.composer.put("")
             self.choose_number(int(text))
             return
-        if self._aim_timer is not None:
-            self._aim_timer.stop()
-        self._aim_timer = self.set_timer(0.12, self.aim)
+        self.aim_soon()
         self.show_keys()
 
     @on(DiffPane.Moved)
     def _moved(self) -> None:
-        self.aim()
+        self.aim_soon()
         self.refresh_facts()
         self.resume_lexing()
 

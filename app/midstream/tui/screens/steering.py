@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from textual.timer import Timer
+
 from midstream.errors import UserError
 from midstream.pairing.turns import SessionState
 from midstream.tui.screens.deciding import DecideActions
@@ -18,14 +20,18 @@ if TYPE_CHECKING:
 
 QUIT_WITHIN_S = 2.0
 """A second Ctrl+C within this time quits."""
-LONGEST_PREVIEW = 20_000
-"""Files with more lines get no preview of the region while typing."""
+LONGEST_PREVIEW = 10_000
+"""Files with more lines get no preview of the region: finding it means parsing them."""
+QUICK_PREVIEW = 400
+"""Files with fewer lines get theirs at once, others when the keys pause."""
+PAUSE_S = 0.12
 
 
 class SteerActions(DecideActions):
     """Actions of the group "Steer the model"."""
 
     _stopped_at = 0.0
+    _aim_timer: Timer | None = None
 
     def action_compose(self) -> None:
         """Go to the composer."""
@@ -207,6 +213,17 @@ class SteerActions(DecideActions):
         start, stop = view.written_at(rows[0]), view.written_at(rows[1] - 1) + 1
         return start, max(stop, start + 1)
 
+    def aim_soon(self) -> None:
+        """Aim now, or when the keys pause where finding the region takes a moment."""
+        view = self.view
+        if self._aim_timer is not None:
+            self._aim_timer.stop()
+            self._aim_timer = None
+        if view is not None and len(view.proposal.base.lines) > QUICK_PREVIEW:
+            self._aim_timer = self.set_timer(PAUSE_S, self.aim)
+        else:
+            self.aim()
+
     def aim(self) -> None:
         """Show which lines the next instruction would get: in the gutter and above the text."""
         pane, view, title = self.pane, self.view, self.composer.title
@@ -237,6 +254,11 @@ class SteerActions(DecideActions):
                 lines = f"line {target.stop}"
             words = f"{target.symbol}, {lines}" if target.symbol else lines
             title.show("Instruct", f"{self.path}  {words}", target.why, active=active)
+            if active:
+                # Who writes an instruction sees what it is about.
+                first, last = view.row_of_base(pane.scope[0]), view.row_of_base(pane.scope[1] - 1)
+                if not pane.shows(first, min(last + 1, first + pane.height)):
+                    pane.show_rows(first, last + 1)
         pane.repaint()
 
     def find_scope(self) -> Target | str:

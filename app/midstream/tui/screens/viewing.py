@@ -189,7 +189,7 @@ class ViewActions(SteerActions):
             if (
                 action.place is Place.COMPOSER
                 or action.id.endswith(".anywhere")
-                or action.id == "palette"
+                or action.id in ("palette", "choose")
             ):
                 continue
             shown = self.program.all_keys_for(action.id)

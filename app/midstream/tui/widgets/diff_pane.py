@@ -36,7 +36,7 @@ MARGIN: Final = 3
 """Rows kept visible above and below the cursor."""
 SPLIT_FROM: Final = 150
 """Cells from which on the automatic layout shows both sides."""
-TWO_NUMBERS_FROM: Final = 72
+TWO_NUMBERS_FROM: Final = 96
 """Cells from which on both line numbers are shown."""
 _CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
 LARGEST_COMPARED: Final = 200
