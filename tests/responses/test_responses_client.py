@@ -52,7 +52,7 @@ async def read(stream: Stream) -> tuple[str, Finished | Failed]:
             assert end is None, "an event after the end"
             if isinstance(event, Delta):
                 parts.append(event.text)
-            elif not isinstance(event, Started):
+            elif isinstance(event, Finished | Failed):
                 end = event
     assert end is not None
     return "".join(parts), end
@@ -232,6 +232,25 @@ async def test_the_input_of_a_custom_tool_arrives_like_text() -> None:
         got, end = await read(stream)
     assert isinstance(end, Finished)
     assert got == end.kept == "*** Begin Patch\n*** End Patch\n"
+
+
+async def test_who_waits_for_the_engine_can_see_it() -> None:
+    model = ReplayModel("word " * 40, rate=200)
+    async with serve(create_app({"replay": model}, token=None)) as server:
+        endpoint = Endpoint(f"ws://127.0.0.1:{server.port}/v1", None, "replay", "local")
+        first, second = Client(endpoint), Client(endpoint)
+        busy = await first.create(messages=[("user", "go")])
+        async for event in busy:
+            if isinstance(event, Delta):
+                break
+        waiting = await second.create(messages=[("user", "go")])
+        ahead = [waiting.queue_ahead async for event in busy if not isinstance(event, Started)]
+        _, end = await read(waiting)
+        assert 1 in ahead
+        assert isinstance(end, Finished)
+        assert waiting.queue_ahead == 0
+        await first.close()
+        await second.close()
 
 
 async def test_warm_up_delivers_no_text() -> None:

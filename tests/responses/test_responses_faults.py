@@ -30,7 +30,7 @@ async def read(stream: Stream) -> tuple[str, Finished | Failed]:
             assert end is None
             if isinstance(event, Delta):
                 text += event.text
-            elif not isinstance(event, Started):
+            elif isinstance(event, Finished | Failed):
                 end = event
     assert end is not None
     return text, end
@@ -45,7 +45,7 @@ async def stop_midway(stream: Stream) -> tuple[str, Finished | Failed]:
                 assert not stream.interrupted, "text after the stop"
                 text += event.text
                 await stream.interrupt()
-            elif not isinstance(event, Started):
+            elif isinstance(event, Finished | Failed):
                 end = event
     assert end is not None
     return text, end

@@ -14,7 +14,7 @@ from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import Delta, Failed, Finished, Started
+from midstream.responses.events import Delta, Failed, Finished
 from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
@@ -89,7 +89,7 @@ async def test_a_bad_network_loses_and_doubles_nothing() -> None:
                             text += event.text
                             if stop:
                                 await stream.interrupt()
-                        elif not isinstance(event, Started):
+                        elif isinstance(event, Finished | Failed):
                             end = event
                 assert whole.startswith(text)
                 if isinstance(end, Failed):

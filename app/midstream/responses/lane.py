@@ -87,7 +87,7 @@ class Lane:
         self._on_ended = on_ended
 
     def handle(self, event: ServerEvent) -> None:
-        """Route text, created, terminal and refused-steer events; others are left alone."""
+        """Route text, created, queued, terminal and refused-steer events; others are left alone."""
         kind = event.type
         if kind in TEXT_DELTAS:
             self._text(event)
@@ -97,6 +97,10 @@ class Lane:
         elif kind == "response.created":
             if event.response is not None:
                 self._created(event.response)
+        elif kind in ("response.queued", "response.in_progress"):
+            if self.running is not None and event.response is not None:
+                ahead = (event.response.metadata or {}).get("midstream.queue_ahead", "")
+                self.running.stream.queue_ahead = int(ahead) if ahead.isdecimal() else 0
         elif kind in TERMINALS:
             if event.response is not None:
                 self._terminal(event.response)

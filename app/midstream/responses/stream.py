@@ -31,10 +31,12 @@ class Stream:
 
     Attributes:
         id: Response id once `Started` was received from the server, else "".
+        queue_ahead: Responses that the server serves before this one; 0 once it is being served.
     """
 
     def __init__(self, control: Control) -> None:
         self.id = ""
+        self.queue_ahead = 0
         self._control = control
         self._wake = asyncio.Event()
         self._started: Started | None = None

@@ -21,17 +21,17 @@ from midstream.engine.types import (
 
 
 class PacedGeneration:
-    """Passes the pieces of another generation on, none of them early."""
+    """Passes the pieces of another generation on, none of them early.
+
+    Attributes:
+        usage: What the generation cost; waiting is not counted.
+    """
 
     def __init__(self, inner: Generation, rate: float) -> None:
+        self.usage: Usage = inner.usage
         self._inner = inner
         self._rate = rate
         self._stopped = threading.Event()
-
-    @property
-    def usage(self) -> Usage:
-        """What the generation cost; waiting is not counted."""
-        return self._inner.usage
 
     @property
     def finish_reason(self) -> FinishReason | None:

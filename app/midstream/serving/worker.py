@@ -89,9 +89,9 @@ class Job:
     # Worker side.
 
     def run(self, model: TextModel) -> None:
-        """Generate; runs in the worker thread."""
+        """Generate; runs in the worker thread, which calls `finish` next."""
         if self._stop:
-            return self._finish()
+            return
         self._post(self._on_started)
         try:
             generation = self._generation = model.start(self.request)
@@ -107,7 +107,10 @@ class Job:
             self.error = error
         finally:
             self._generation = None
-            self._finish()
+
+    def finish(self) -> None:
+        """Tell the loop that it is over; runs in the worker thread."""
+        self._post(self._on_finished)
 
     def _pump(self, generation: Generation) -> None:
         grace, over = _LINE_GRACE_TOKENS, False
@@ -135,9 +138,6 @@ class Job:
     def _on_started(self) -> None:
         self.started = True
         self._changed.set()
-
-    def _finish(self) -> None:
-        self._post(self._on_finished)
 
     def _on_finished(self) -> None:
         self.finished = True
@@ -209,7 +209,6 @@ class ModelWorker:
     def _work(self) -> None:
         while True:
             with self._condition:
-                self._running = None
                 while not self._closing and not self._order:
                     self._condition.wait()
                 if self._closing:
@@ -218,6 +217,10 @@ class ModelWorker:
                 self._running = job
             if job is not None:
                 job.run(self.model)
+                # Before the loop hears of it, or the next one would seem to wait for this one.
+                with self._condition:
+                    self._running = None
+                job.finish()
 
     def _next(self) -> Job | None:
         owner = self._order.popleft()
