@@ -9,6 +9,7 @@ import pytest
 
 from midstream import demo
 from midstream.edits.documents import SourceText
+from midstream.pairing.outline import PARSED_LINES, outline
 from midstream.pairing.targets import Target, TargetUnclearError, find_in_files, find_target
 
 SHOP = textwrap.dedent('''\
@@ -222,3 +223,26 @@ def test_what_the_demo_suggests_is_clear_with_and_without_a_file() -> None:
         anywhere = find_in_files(files, instruction=suggestion.instruction)
         assert anywhere[0] == suggestion.path
         assert (anywhere[1].start, anywhere[1].stop) == (found.start, found.stop)
+
+
+def test_long_files_are_outlined_without_parsing_and_alike() -> None:
+    code = (
+        'TEXT = """\ndef not_a_function():\n    pass\n"""\n\n\n'
+        "@decorated\n@more(\n    1,\n)\ndef first(\n    a,\n):\n"
+        '    """Doc.\n\nclass Nothing:\n    """\n    x = a  # it\'s fine\n    return x\n\n\n'
+        "class K:\n    # a comment\n    async def m(self):\n        def inner():\n"
+        "            return 1\n\n        return inner\n# end\n\n\n"
+        "def last(b): return b\n"
+    )
+    lines = code.split("\n")
+    parsed = outline(lines)
+    assert parsed.parsed
+    padding = [f"# {n}" for n in range(PARSED_LINES)]
+    read = outline([*lines, *padding])
+    assert not read.parsed
+    functions = [d for d in parsed.definitions if d.kind != "assignment"]
+    assert [d.name for d in functions] == ["first", "K", "K.m", "K.m.inner", "last"]
+    assert list(read.definitions) == functions
+    assert [d.name for d in read.binding("x")] == ["first"]
+    assert [d.name for d in read.binding("b")] == ["last"]
+    assert read.binding("inner") == []

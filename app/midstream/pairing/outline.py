@@ -1,19 +1,24 @@
 """The definitions of a Python file and the lines they take.
 
-Made from the syntax tree; a file that does not parse is read by its indentation instead, because a
-file with a syntax error is exactly one a person wants help with.  Reads text, knows no instruction.
+Made from the syntax tree.  A file that does not parse is read by its indentation instead, because a
+file with a syntax error is exactly one a person wants help with; so is a very long one, because
+parsing it would hold up the screen.  Reads text, knows no instruction.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["function", "class", "assignment"]
+
+PARSED_LINES = 3_000
+"""Longest file that is parsed; the parser keeps everything else in the process waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +30,12 @@ class Definition:
         kind: What it is.
         start: First line, 0-based; decorators belong to it.
         stop: End line, exclusive.
-        binds: Parameters and local names of a function (empty for the others).
     """
 
     name: str
     kind: Kind
     start: int
     stop: int
-    binds: frozenset[str] = frozenset()
 
     @property
     def last_name(self) -> str:
@@ -60,12 +63,33 @@ class Outline:
     Attributes:
         definitions: By position; a definition stands before those inside it.
         statements: Line ranges of the top-level statements.
-        parsed: Whether the file is valid Python; if not, the outline was read from indentation.
+        parsed: Whether it was made from the syntax tree and not from indentation.
+        lines: The file.
     """
 
     definitions: tuple[Definition, ...]
     statements: tuple[tuple[int, int], ...]
     parsed: bool
+    lines: Sequence[str] = field(default=(), repr=False)
+
+    @property
+    def outermost(self) -> list[Definition]:
+        """Functions that do not lie in another function."""
+        found: list[Definition] = []
+        for definition in self.definitions:
+            if definition.kind == "function" and not (found and found[-1].encloses(definition)):
+                found.append(definition)
+        return found
+
+    def binding(self, name: str) -> list[Definition]:
+        """Outermost functions that have ``name`` as a parameter or local variable."""
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        return [
+            d
+            for d in self.outermost
+            if any(word.search(line) for line in self.lines[d.start : d.stop])
+            and name in _binds(self.lines[d.start : d.stop])
+        ]
 
     def named(self, name: str) -> list[Definition]:
         """Definitions called ``name``: exactly, or with more in front of it (``feed``)."""
@@ -75,14 +99,16 @@ class Outline:
 
 def outline(lines: Sequence[str]) -> Outline:
     """The outline of a file given as lines without terminators."""
+    if len(lines) > PARSED_LINES:
+        return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Outline(tuple(_by_indentation(lines)), (), parsed=False)
+        return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     statements = tuple((_first_line(node), _stop(node)) for node in tree.body)
-    return Outline(tuple(_definitions(tree.body, "")), statements, parsed=True)
+    return Outline(tuple(_definitions(tree.body, "")), statements, parsed=True, lines=lines)
 
 
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -96,8 +122,7 @@ def _definitions(
             name = prefix + node.name
             is_class = isinstance(node, ast.ClassDef)
             kind: Kind = "class" if is_class else "function"
-            binds = frozenset[str]() if is_class else _binds(node)
-            yield Definition(name, kind, _first_line(node), _stop(node), binds)
+            yield Definition(name, kind, _first_line(node), _stop(node))
             yield from _definitions(node.body, name + ".", local=not is_class)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             if local:
@@ -127,9 +152,16 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield node.finalbody
 
 
-def _binds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+def _binds(lines: Sequence[str]) -> frozenset[str]:
+    """Parameters and local names of the function in ``lines``; none if it does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(textwrap.dedent("\n".join(lines)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
     names: set[str] = set()
-    for node in ast.walk(function):
+    for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -149,14 +181,20 @@ def _stop(node: ast.stmt) -> int:
 
 
 _HEADER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)")
+_STRINGS = re.compile(
+    r"#[^\n]*|(?P<long>\"\"\"|\'\'\')(?:[^\\]|\\.)*?(?P=long)"
+    r"|\"(?:[^\"\\\n]|\\.)*\"|\'(?:[^\'\\\n]|\\.)*\'",
+    re.DOTALL,
+)
 
 
 def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
-    """Definitions of a file that does not parse: a header and the deeper lines below it."""
+    """Definitions as headers with the deeper lines below them and the decorators above."""
+    inside = _in_strings(lines)
     open_names: list[tuple[int, str]] = []
     for number, line in enumerate(lines):
         match = _HEADER.match(line)
-        if match is None:
+        if match is None or number in inside:
             continue
         indent = len(match[1].expandtabs())
         while open_names and open_names[-1][0] >= indent:
@@ -164,19 +202,52 @@ def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
         name = ".".join([*(outer for _, outer in open_names), match[3]])
         open_names.append((indent, match[3]))
         kind: Kind = "class" if match[2] == "class" else "function"
-        yield Definition(name, kind, number, _block_end(lines, number, indent))
+        start = _decorated_from(lines, number, indent)
+        yield Definition(name, kind, start, _block_end(lines, number, indent, inside))
 
 
-def _block_end(lines: Sequence[str], header: int, indent: int) -> int:
+def _in_strings(lines: Sequence[str]) -> set[int]:
+    """Lines that begin inside a string of several lines."""
+    inside: set[int] = set()
+    text = "\n".join(lines)
+    at = line = 0
+    for match in _STRINGS.finditer(text):
+        if match["long"] is not None:
+            first = line + text.count("\n", at, match.start())
+            at, line = match.end(), first + text.count("\n", match.start(), match.end())
+            inside.update(range(first + 1, line + 1))
+    return inside
+
+
+def _decorated_from(lines: Sequence[str], header: int, indent: int) -> int:
+    """First line of the decorators above a header, one over several lines included."""
+    start = number = header
+    while number > 0:
+        number -= 1
+        text = lines[number].lstrip()
+        width = _width(lines[number])
+        if text.startswith("@") and width == indent:
+            start = number
+        elif not text or (width <= indent and not text.startswith((")", "]", "}"))):
+            break
+    return start
+
+
+def _block_end(lines: Sequence[str], header: int, indent: int, inside: set[int]) -> int:
     stop = header + 1
     for number in range(header + 1, len(lines)):
-        line = lines[number]
-        if not line.strip():
+        text = lines[number].lstrip()
+        if not text:
             continue
-        width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-        # A closing bracket at the header's own depth ends a signature, not the block.
-        if width <= indent and not line.lstrip().startswith((")", "]", "}", "#")):
-            break
-        if not (width <= indent and line.lstrip().startswith("#")):
+        if number in inside or _width(lines[number]) > indent:
             stop = number + 1
+        elif text.startswith((")", "]", "}")):
+            stop = number + 1  # It closes the signature.
+        elif not text.startswith("#"):
+            break
     return stop
+
+
+def _width(line: str) -> int:
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())

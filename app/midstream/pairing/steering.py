@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from midstream.errors import UnavailableError, UsageError, UserError
@@ -24,6 +25,7 @@ from midstream.pairing.targets import Target, TargetUnclearError, find_target
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.responses.events import Failed, Finished
@@ -49,6 +51,23 @@ class StoppedError(UserError):
     """The person stopped the instruction before it was sent."""
 
     code = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an instruction applies.
+
+    Attributes:
+        proposal: The file.
+        base: Its base text when the region was found.
+        longest: Lines that the model took at once then.
+        target: The region.
+    """
+
+    proposal: FileProposal
+    base: SourceText
+    longest: int | None
+    target: Target
 
 
 class Steering:
@@ -121,10 +140,11 @@ class Steering:
                 path = await search_workspace(self._workspace, text)
             # Looked at before the server is there, so that a wrong name is not answered late.
             async with self._desk.lock:
-                await self._locate(path, text, cursor, selection)
+                seen = await self._locate(path, text, cursor, selection, None)
             await self._reach()
             async with self._desk.lock:
-                generation = await self._begin(path, text, cursor, selection)
+                seen = await self._locate(path, text, cursor, selection, seen)
+                generation = self._begin(seen, text)
         except BaseException:
             self._idle.set()
             raise
@@ -195,21 +215,37 @@ class Steering:
     # Beginning
 
     async def _locate(
-        self, path: str, text: str, cursor: int | None, selection: tuple[int, int] | None
-    ) -> tuple[FileProposal, Target]:
-        """The file as it is on disk and the region that is meant; the caller holds the lock."""
+        self,
+        path: str,
+        text: str,
+        cursor: int | None,
+        selection: tuple[int, int] | None,
+        seen: _Place | None,
+    ) -> _Place:
+        """The file as it is on disk and the region that is meant; the caller holds the lock.
+
+        Args:
+            path: The file.
+            text: The instruction.
+            cursor: Where the cursor is.
+            selection: What is selected.
+            seen: What was found before; it stands if neither the file nor the model has changed.
+        """
         proposal = await self._desk.refreshed(path)
-        requests.check_language(proposal.path, proposal.base, self._link.facts)
+        base, longest = proposal.base, requests.longest_region(self._link.facts)
+        requests.check_language(proposal.path, base, self._link.facts)
+        if seen is not None and seen.base is base and seen.longest == longest:
+            return seen
         target = await asyncio.to_thread(
             find_target,
-            proposal.base,
+            base,
             instruction=text,
             cursor=cursor,
             selection=selection,
-            max_lines=requests.longest_region(self._link.facts),
+            max_lines=longest,
             path=proposal.path,
         )
-        return proposal, target
+        return _Place(proposal, base, longest, target)
 
     async def _reach(self) -> None:
         if not self._link.up:
@@ -223,13 +259,10 @@ class Steering:
         if self._stop_preparing:
             raise StoppedError("Stopped before the instruction was sent.")
 
-    async def _begin(
-        self, path: str, text: str, cursor: int | None, selection: tuple[int, int] | None
-    ) -> Generation:
-        proposal, target = await self._locate(path, text, cursor, selection)
+    def _begin(self, place: _Place, text: str) -> Generation:
+        proposal, target, longest = place.proposal, place.target, place.longest
         start, stop = proposal.cover(target.start, target.stop)
         region = proposal.proposed_region(start, stop)
-        longest = requests.longest_region(self._link.facts)
         if longest is not None and (lines := region.count("\n")) > longest:
             raise TargetUnclearError(
                 f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "

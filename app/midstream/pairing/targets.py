@@ -208,7 +208,7 @@ def _renamed(
         return _whole(places[0].definition, "named in the instruction")
     if places:
         raise _several([f.definition for f in places])
-    candidates = [d for d in _outermost(outlined) if old in d.binds]
+    candidates = outlined.binding(old)
     candidates += [d for d in outlined.named(old) if d.kind != "assignment"]
     if cursor is not None:
         candidates = [d for d in candidates if d.contains(cursor)][-1:] or candidates
@@ -222,18 +222,12 @@ def _renamed(
 def _bound(outlined: Outline, mentions: Mentions) -> Target | None:
     """The one function that has a mentioned name as a parameter or local variable."""
     for mention in mentions.sure:
-        having = [d for d in _outermost(outlined) if mention.name in d.binds]
+        having = outlined.binding(mention.name)
         if len(having) == 1:
             return _whole(having[0], f"it has `{mention.name}`")
         if having:
             raise _several(having, f"`{mention.name}` is a name in several places")
     return None
-
-
-def _outermost(outlined: Outline) -> list[Definition]:
-    """Functions that do not lie in another function."""
-    functions = [d for d in outlined.definitions if d.kind == "function"]
-    return [d for d in functions if not any(o.encloses(d) for o in functions)]
 
 
 def _check_existing(
