@@ -312,6 +312,16 @@ def test_json_create_and_insert() -> None:
     assert error_of(apply(json.dumps(insert), {"a.py": "a\nb\n"})).reason is Reason.NOT_FOUND
 
 
+def test_json_calls_count_lines_one_after_the_other() -> None:
+    calls = [
+        {"command": "insert", "path": "a", "insert_line": 1, "insert_text": "1b\n"},
+        {"command": "insert", "path": "a", "insert_line": 2, "insert_text": "1c\n"},
+        {"command": "insert", "path": "a", "insert_line": 0, "insert_text": "0\n"},
+    ]
+    result = apply("\n".join(map(json.dumps, calls)), {"a": "1\n2\n"})
+    assert text_of(result, "a") == "0\n1\n1b\n1c\n2\n"
+
+
 def test_json_delete_lines_and_parts_of_lines() -> None:
     def run(old: str, new: str) -> str:
         edit = {"path": "a", "old_str": old, "new_str": new}

@@ -192,9 +192,10 @@ class _Run:
         self, section: ReplyFile, path: str, source: SourceText, excluded: set[int]
     ) -> tuple[list[HunkOutcome], SourceText]:
         """Outcomes of the hunks of a section, and the text with those that apply."""
-        locator = Locator(source, path)
-        outcomes: list[HunkOutcome] = []
         dominant = source.newline if self._format is Format.V4A else None
+        steps = self._format is Format.STR_REPLACE
+        locator = Locator(source, path, newline=dominant, steps=steps)
+        outcomes: list[HunkOutcome] = []
         for hunk in section.hunks:
             if self._format is Format.SEARCH_REPLACE:
                 normalise(hunk)
@@ -209,12 +210,12 @@ class _Run:
                 located = locator.locate(hunk, section.hunks[position + 1 :])
             if isinstance(located, Located):
                 outcomes.append(_outcome(hunk, path, located))
-                locator.take(located, dominant)
+                locator.take(located)
             else:
                 fuzzy = located.reason is Reason.FUZZY
                 status = Status.PROPOSED if fuzzy else Status.FAILED
                 outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
-        result = locator.source
+        result = locator.result()
         if self._format is Format.V4A and result.lines and result.lines != source.lines:
             # Lines of a patch are terminated, so a last line that it wrote is.
             touched = source.final_newline or result.lines[-1:] != source.lines[-1:]

@@ -38,25 +38,78 @@ class Located:
     level: Level | None
     final_newline: bool | None = None
 
-    @property
-    def after(self) -> int:
-        """Line after the place when the edits are made."""
-        return self.stop + sum(len(e.lines) - (e.stop - e.start) for e in self.edits)
-
 
 class Locator:
-    """Locates hunks one after another; each is looked up in the text with those before applied."""
+    """Locates hunks one after another.
 
-    def __init__(self, source: SourceText, path: str) -> None:
-        """Start at the top of a file."""
+    A hunk is looked up in the text that it was written for.  Only if it is not there, it is looked
+    up in the text with the hunks before it applied, which models quote as well.
+    """
+
+    def __init__(
+        self, source: SourceText, path: str, *, newline: str | None = None, steps: bool = False
+    ) -> None:
+        """Start at the top of a file.
+
+        Args:
+            source: The file's text.
+            path: Its name.
+            newline: Terminator of new lines instead of their neighbours'.
+            steps: Whether each hunk is written for the text with those before applied (tool calls).
+        """
         self.source = source
         self.path = path
+        self._newline = newline
+        self._steps = steps
         self._cursor = 0
-        self._drift = 0  # by how many lines the hunks so far have grown the text
+        self._drift = 0  # by how many lines the applied hunks have grown the text
+        self._taken: list[LineEdit] = []  # edits of ``source`` that are not applied yet, ascending
         self._matcher = Matcher(source.lines, path)
 
     def locate(self, hunk: ReplyHunk, later: Sequence[ReplyHunk] = ()) -> Located | HunkError:
         """The place of a hunk; ``later`` are the hunks after it, which may tell places apart."""
+        if self._steps or hunk.characters:
+            self._apply_taken()
+        located = self._located(hunk, later)
+        if self._taken and (isinstance(located, HunkError) or self._collides(located)):
+            self._apply_taken()
+            located = self._located(hunk, later)
+        return located
+
+    def take(self, located: Located) -> None:
+        """Make a hunk's edits; the next one is looked for after it."""
+        self._taken += located.edits
+        self._taken.sort(key=lambda edit: (edit.start, edit.stop))
+        self._cursor = located.stop
+        if located.final_newline is not None:
+            self._apply_taken()
+            self.source = self.source.with_final_newline(located.final_newline)
+
+    def result(self) -> SourceText:
+        """The text with all edits made."""
+        self._apply_taken()
+        return self.source
+
+    def _collides(self, located: Located) -> bool:
+        """Whether a hunk changes lines that are changed already."""
+        return any(
+            edit.start < taken.stop and edit.stop > taken.start
+            for edit in located.edits
+            for taken in self._taken
+        )
+
+    def _apply_taken(self) -> None:
+        if not self._taken:
+            return
+        growth = [len(edit.lines) - (edit.stop - edit.start) for edit in self._taken]
+        moved = sum(g for e, g in zip(self._taken, growth, strict=True) if e.stop <= self._cursor)
+        self.source = self.source.replace(self._taken, self._newline)
+        self._taken = []
+        self._cursor += moved
+        self._drift += sum(growth)
+        self._matcher = Matcher(self.source.lines, self.path)
+
+    def _located(self, hunk: ReplyHunk, later: Sequence[ReplyHunk]) -> Located | HunkError:
         if hunk.characters:
             return self._characters(hunk)
         if not hunk.old:
@@ -74,15 +127,6 @@ class Locator:
             if elided is not None:
                 return elided
         return self._error(hunk, found)
-
-    def take(self, located: Located, newline: str | None = None) -> None:
-        """Make a hunk's edits; the next one is looked for after it."""
-        self.source = self.source.replace(located.edits, newline)
-        if located.final_newline is not None:
-            self.source = self.source.with_final_newline(located.final_newline)
-        self._matcher = Matcher(self.source.lines, self.path)
-        self._cursor = located.after
-        self._drift += located.after - located.stop
 
     def skip(self, line: int) -> None:
         """Look for the next hunk from ``line`` on."""
@@ -187,7 +231,7 @@ class Locator:
     def _insertion(self, hunk: ReplyHunk) -> Located | HunkError:
         total = len(self.source.lines)
         if hunk.line is not None:
-            at = hunk.line + self._drift
+            at = hunk.line + (0 if self._steps else self._drift)
             if not 0 <= at <= total:
                 return HunkError(
                     Reason.NOT_FOUND, f"{self.path} has {total} lines, not {hunk.line}."

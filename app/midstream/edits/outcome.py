@@ -83,7 +83,8 @@ class HunkOutcome:
         path: Its file.
         status: What became of it.
         level: The rung of the matching ladder, None where nothing had to be found.
-        start: First line that it replaces, in the text with the hunks before it applied.
+        start: First line that it replaces, in the file (or in the text with the hunks before it
+            applied, where it quotes what they wrote).
         stop: Line after the last.
         added: How many lines it brings.
         deleted: How many it takes away.

@@ -210,6 +210,9 @@ class FileProposal:
 
     def _advance(self, new_base: SourceText, start: int, stop: int) -> tuple[int, int]:
         """``advance``, returning where the range ``[start, stop)`` went."""
+        if new_base.lines == self.base.lines and not self.hunks.accepted_edits(self.path):
+            self.base = new_base  # the same lines: nothing moves
+            return start, stop
         rebase = Rebase(self.hunks.for_path(self.path), self.base, new_base)
         ranges = [
             (rebase.start_of(s.start, s.hunk_ids), rebase.stop_of(s.stop, s.hunk_ids))
