@@ -1,4 +1,6 @@
-"""The fit is reproducible, uses only its rows, and the frozen parameters hold the gates of the design."""
+"""The fit is reproducible, uses only its rows, and the frozen parameters hold the gates of the
+design.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_70b_is_predicted_from_8b() -> None:
 
 
 def test_data_identify_two_macs_per_cycle() -> None:
-    """Refitting with another A leaves larger residuals, as long as issuing an instruction takes a cycle."""
+    """Refitting with another A leaves larger residuals, as long as issuing an instruction takes a
+    cycle.
+    """
     rows = [row for row in validation.calibration_rows() if row.kernels == "waferllm-wse2"]
     errors: dict[float, float] = {}
     wse2, kernels = wafer("wse2"), GENERATIONS["waferllm-wse2"]
@@ -148,7 +152,9 @@ def test_undisclosed_speculation_moves_dense_rows_only() -> None:
 
 
 def test_the_wrong_shortcuts_are_not_taken() -> None:
-    """Neither bytes over 21 PB/s (1.3 M tok/s) nor weights over 150 GB/s (9 tok/s) is anywhere near."""
+    """Neither bytes over 21 PB/s (1.3 M tok/s) nor weights over 150 GB/s (9 tok/s) is anywhere
+    near.
+    """
     rate = one("wse3,cerebras-2024-08,llama3.1-8b,decode,,1,1024,1,,,none,1800,tok/s,x").point
     bytes_per_token = preset("llama3.1-8b").weights() * 2
     assert rate < 0.01 * 21e15 / bytes_per_token

@@ -1,4 +1,6 @@
-"""Commands as a user runs them: exit codes, JSON, text that fits, errors in one sentence; a cheap import."""
+"""Commands as a user runs them: exit codes, JSON, text that fits, errors in one sentence; a cheap
+import.
+"""
 
 from __future__ import annotations
 

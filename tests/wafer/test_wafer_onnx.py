@@ -1,4 +1,6 @@
-"""From ONNX graphs and folders to operators: fused, written out, mixtures, unknown operators, broken files."""
+"""From ONNX graphs and folders to operators: fused, written out, mixtures, unknown operators,
+broken files.
+"""
 
 from __future__ import annotations
 
@@ -167,6 +169,6 @@ def test_folders(tmp_path: Path) -> None:
     assert wafer.resolve(str(tmp_path)).shape.hidden == 128, "a graph is preferred"
     with pytest.raises(wafer.ModelUnavailableError, match="lacks"):
         shape_from_config({"hidden_size": 8}, "x", "config.json")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(wafer.ModelUnavailableError, match="no ONNX graph"):
-        (tmp_path / "empty").mkdir()
         wafer.resolve(str(tmp_path / "empty"))

@@ -1,4 +1,6 @@
-"""Pacing: nothing is shown before its simulated time, nothing is hidden longer, and the label is honest."""
+"""Pacing: nothing is shown before its simulated time, nothing is hidden longer, and the label is
+honest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""L1: the event pipeline agrees with the closed form, and shows what it cannot: bubbles, bursts, filling."""
+"""L1: the event pipeline agrees with the closed form, and shows what it cannot: bubbles, bursts,
+filling.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,9 @@ def test_report_adds_up_and_labels_itself() -> None:
 
 
 def test_published_sanity_numbers() -> None:
-    """12.8 J/token for the 8B on one system, 0.14 % of SRAM bandwidth, 17.4 us a layer (Aug 2024)."""
+    """12.8 J/token for the 8B on one system, 0.14 % of SRAM bandwidth, 17.4 us a layer (Aug
+    2024).
+    """
     report = wafer.simulate("llama3.1-8b", context=1024, kernels="cerebras-2024-08")
     assert report.joules_per_token == pytest.approx(12.8, rel=0.02)
     assert 0.001 < report.sram_share < 0.002

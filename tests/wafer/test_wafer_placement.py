@@ -1,8 +1,11 @@
-"""Placement: exact counts, refusals with the right number, rectangles that tile, cache shift, drawings."""
+"""Placement: exact counts, refusals with the right number, rectangles that tile, cache shift,
+drawings.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -163,7 +166,7 @@ def test_treemap_tiles_the_wafer(weights: list[float], width: int, height: int) 
     cut = treemap(weights, width, height)
     assert len(cut) == len(weights)
     assert sum(r.pes for r in cut) == width * height
-    for a, b in zip(cut, cut[1:], strict=False):
+    for a, b in pairwise(cut):
         apart_x = max(a.x, b.x) - min(a.x + a.width, b.x + b.width)
         apart_y = max(a.y, b.y) - min(a.y + a.height, b.y + b.height)
         assert apart_x <= 0, "neighbours touch or overlap in one direction"

@@ -1,4 +1,6 @@
-"""Tables of strangers: forgiving about order, names, units and gaps; precise about what was left out."""
+"""Tables of strangers: forgiving about order, names, units and gaps; precise about what was left
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from midstream.wafer import validation
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import ModelUnavailableError, WaferUsageError
-from midstream.wafer.predict import predict
+from midstream.wafer.predict import predict, speculation_kind
 from midstream.wafer.presets import preset, preset_names
 from midstream.wafer.rows import COLUMNS, parse_grid, read_rows
 
@@ -34,20 +36,111 @@ def test_column_order_case_delimiter_and_gaps_do_not_matter() -> None:
     plain = f"{HEADER}\nwse2,waferllm-wse2,llama3-8b,decode,420,1,4096,1,,,,2699.9,tok/s,paper"
     shuffled = "Published;MODEL; Grid ;extra;Hardware\n2699.9;Llama-3-8B;420;hello;WSE-2\n"
     assert point(plain) == point(shuffled)
-    tabs = "\ufeff# a comment\n\nhw\tmodel\tstage\tmesh\tctx\tmeasured\ncs-2\tllama3_8b\tDecoding\t420x420\t4k\t~2,700 tok/s\n"
+    tabs = (
+        "\ufeff# a comment\n\nhw\tmodel\tstage\tmesh\tctx\tmeasured\n"
+        "cs-2\tllama3_8b\tDecoding\t420x420\t4k\t~2,700 tok/s\n"
+    )
     assert only(tabs).published == 2700
     assert point(tabs) == point(plain)
 
 
 @pytest.mark.parametrize(
     "grid",
-    ["660/360", "660;360", "660 / 360", "660^2/360^2", "660x660 / 360x360", "prefill=660 decode=360",
-     "decode: 360, prefill: 660", "660² | 360²", "prefill 660x660; decode 360x360", "660 -> 360"],
-)  # fmt: skip
+    [
+        "660/360",
+        "660;360",
+        "660 / 360",
+        "660^2/360^2",
+        "660x660 / 360x360",
+        "prefill=660 decode=360",
+        "decode: 360, prefill: 660",
+        "660² | 360²",
+        "prefill 660x660; decode 360x360",
+        "660 -> 360",
+    ],
+)
 def test_grids_per_phase(grid: str) -> None:
     row = only(f'{HEADER}\nwse2,waferllm,llama3-8b,e2e,"{grid}",,4096,1,2048,128,,700,tok/s,x')
     assert row.grids == (Rectangle(660, 660), Rectangle(360, 360))
     assert row.phase == "end-to-end"
+
+
+@pytest.mark.parametrize(
+    ("cells", "attribute", "value"),
+    [
+        ({"wafers": "6 (assumed)"}, "wafers", 6),
+        ({"wafers": "~12"}, "wafers", 12),
+        ({"wafers": "n/a"}, "wafers", None),
+        ({"context": "128k"}, "context", 131072),
+        ({"context": "4,096 tokens"}, "context", 4096),
+        ({"published": ">1,000"}, "published", 1000.0),
+        ({"published": "1.8k tok/s"}, "published", 1800.0),
+        ({"published": "1,400-1,500"}, "published", 1400.0),
+        ({"grid": "660-360"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
+        ({"grid": "P 660, D 360"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
+        ({"grid": "D:360 P:660"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
+        ({"unit": "toks/sec/req"}, "quantity", "rate"),
+        ({"unit": "tokens/s/user"}, "quantity", "rate"),
+        ({"unit": "ms per token"}, "per_token", True),
+        ({"unit": "kcycles"}, "scale", 1000.0),
+        ({"weight_bits": "fp8"}, "weight_bits", 8),
+        ({"weight_bits": "undisclosed"}, "weight_bits", None),
+    ],
+)
+def test_cells_as_people_write_them(cells: dict[str, str], attribute: str, value: object) -> None:
+    import csv
+    import io
+
+    record = {
+        "hardware": "wse3",
+        "kernels": "cerebras-2025",
+        "model": "qwen3-32b",
+        "phase": "decode",
+        "published": "2400",
+        **cells,
+    }
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, record)
+    writer.writeheader()
+    writer.writerow(record)
+    assert getattr(only(buffer.getvalue()), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "undisclosed"),
+        ("undisclosed", "undisclosed"),
+        ("none", "none"),
+        ("no speculation", "none"),
+        ("not used", "none"),
+        ("yes", "undisclosed draft"),
+        ("confirmed, draft undisclosed", "undisclosed draft"),
+        ("speculative decoding", "undisclosed draft"),
+        ("draft=4,alpha=0.8", "given"),
+        ("4x0.8", "given"),
+    ],
+)
+def test_speculation_cells(text: str, kind: str) -> None:
+    assert speculation_kind(text) == kind
+
+
+@pytest.mark.parametrize(
+    "name", ["a100x8", "8xA100", "A100 x8", "8 x a100", "A100-80GB x8", "nvidia a100×8"]
+)
+def test_gpu_names(name: str) -> None:
+    line = "{},sglang,llama3-8b,decode,,,4096,1,,,,260.4,tok/s,x"
+    assert point(f"{HEADER}\n{line.format(name)}") == point(f"{HEADER}\n{line.format('a100x8')}")
+
+
+def test_waferllm_on_wse3_is_a_prediction_of_its_own() -> None:
+    line = "wse3,waferllm,llama3-8b,decode,420,,4096,1,,,,2700,tok/s,unpublished"
+    prediction = predict(only(f"{HEADER}\n{line}"))
+    assert prediction.group == "WaferLLM on WSE3 decode"
+    assert prediction.band.mark == "assumed"
+    assert any("WSE-2" in note for note in prediction.notes)
+    too_large = predict(only(f"{HEADER}\n{line.replace('420', '900')}"))
+    assert any("larger than" in note for note in too_large.notes)
 
 
 def test_grids_in_two_columns() -> None:
@@ -212,11 +305,12 @@ def test_any_sensible_row_is_predicted(
 
 
 def test_presets_cover_the_issue() -> None:
-    for name in (
+    names = (
         "llama2-13b llama3-8b llama3.1-8b llama3.1-70b llama3.1-405b llama3.3-70b llama4-scout "
         "llama4-maverick codellama-34b qwen2-72b qwen3-32b qwen3-235b-a22b qwen3-coder-480b "
         "gpt-oss-120b glm-4.7 kimi-k2.6 gemma-4-31b spark-like"
-    ).split():
+    )
+    for name in names.split(" "):
         assert preset(name).name == name
         assert preset(name).source
     assert preset("spark-like").trust == "assumed"

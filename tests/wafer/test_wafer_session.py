@@ -1,4 +1,6 @@
-"""The provider: ONNX Runtime's face, CPU numerics bit for bit, two clocks, a profile that Perfetto opens."""
+"""The provider: ONNX Runtime's face, CPU numerics bit for bit, two clocks, a profile that Perfetto
+opens.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,9 @@ def test_profile_opens_in_perfetto(model: Path, tmp_path: Path) -> None:
 
 
 def check_trace(events: list[dict]) -> None:
-    """The Chrome trace rules that Perfetto's importer needs, and ours: complete, monotone, labelled."""
+    """The Chrome trace rules that Perfetto's importer needs, and ours: complete, monotone,
+    labelled.
+    """
     assert isinstance(events, list)
     last_end: dict[tuple[int, int], float] = {}
     for event in events:
@@ -161,7 +165,7 @@ def check_trace(events: list[dict]) -> None:
         if event["ph"] == "C":
             assert all(isinstance(v, (int, float)) for v in event["args"].values())
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
-    assert {k for k in last_end} <= named
+    assert set(last_end) <= named
     assert any("simulated" in str(e["args"]) for e in events if e["name"] == "process_name")
 
 

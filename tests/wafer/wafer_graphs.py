@@ -1,4 +1,6 @@
-"""Small ONNX decoders for the wafer tests: fused as the shipped model, and written out like an export of Qwen2."""
+"""Small ONNX decoders for the wafer tests: fused as the shipped model, and written out like an
+export of Qwen2.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class Builder:
 
 
 def fused_decoder(path: Path, sizes: Sizes | None = None) -> Path:
-    """GroupQueryAttention with packed QKV, MatMulNBits (4 bit), skip norms: the shipped model's layout."""
+    """GroupQueryAttention with packed QKV, MatMulNBits (4 bit), skip norms: the shipped model's
+    layout.
+    """
     z, b = sizes or Sizes(), Builder()
     d, hd, kv = z.width, z.head, z.kv_heads
     b.inputs += [
@@ -146,7 +150,8 @@ def fused_decoder(path: Path, sizes: Sizes | None = None) -> Path:
 
 
 def qwen2_like(path: Path, sizes: Sizes | None = None, unknown: str = "") -> Path:
-    """Written out: RMS norm from Pow and ReduceMean, biased q/k/v, rotary by halves, Concat cache, Softmax.
+    """Written out: RMS norm from Pow and ReduceMean, biased q/k/v, rotary by halves, Concat cache,
+    Softmax.
 
     Args:
         path: Where to save.

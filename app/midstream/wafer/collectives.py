@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def broadcast(distance: int, wavelets: int, ramp: int) -> Collective:
     return Collective(distance, 2 * ramp + 1, wavelets, 1, 1)
 
 
-@cache
+@lru_cache(maxsize=32768)
 def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     """All-reduce of ``wavelets`` wavelets per PE along one axis of ``length`` PEs.
 

@@ -25,11 +25,14 @@ those.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from midstream.wafer.collectives import two_level_allreduce
 from midstream.wafer.kernels import KernelCosts
 from midstream.wafer.operators import Operator
+
+PRICES = 32768
+"""Prices kept: a growing context asks for ever new ones, a long session must not grow with it."""
 
 HOST_OPERATOR_US = 20.0
 """Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""
@@ -150,7 +153,7 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-@cache
+@lru_cache(maxsize=PRICES)
 def decode_cost(
     op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int = 1
 ) -> Cost:
@@ -218,7 +221,7 @@ def _decode_attention(
     return total + _allreduce(batch * value, rect.height, machine)
 
 
-@cache
+@lru_cache(maxsize=PRICES)
 def prefill_cost(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
 ) -> Cost:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate
 
 from midstream.wafer.cost import Rectangle
@@ -81,7 +81,7 @@ def _best_rows(weights: Sequence[float], width: int, height: int) -> list[Sequen
     return rows[::-1]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def partition(sizes: tuple[float, ...], parts: int) -> tuple[range, ...]:
     """Cut a sequence into at most ``parts`` contiguous parts with the smallest possible largest
     part.

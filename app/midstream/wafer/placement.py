@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from midstream.wafer.cost import Rectangle, ceil_div
@@ -30,6 +30,9 @@ from midstream.wafer.shape import ModelShape
 
 Mode = Literal["layer-rect", "time-mux"]
 MODES: tuple[Mode, ...] = ("layer-rect", "time-mux")
+PLANS = 256
+"""Placements kept for reuse."""
+
 MAX_WAFERS = 2048
 """Largest installation the vendor names."""
 
@@ -329,7 +332,7 @@ def _check_arguments(
         raise WaferUsageError(f"Context {context} and batch {batch} must be at least 1.")
 
 
-@cache
+@lru_cache(maxsize=PLANS)
 def _smallest(
     workload: Workload,
     hw: Wafer,
@@ -390,7 +393,7 @@ class _Part:
     active: int
 
 
-@cache
+@lru_cache(maxsize=PLANS)
 def _parts(workload: Workload) -> tuple[_Part, ...]:
     """Embedding, layers and output projection in order."""
     shape = workload.shape
@@ -410,7 +413,7 @@ def _parts(workload: Workload) -> tuple[_Part, ...]:
     return tuple(parts)
 
 
-@cache
+@lru_cache(maxsize=PLANS)
 def _attempt(
     workload: Workload,
     hw: Wafer,
@@ -493,9 +496,9 @@ def _compact(
 ) -> tuple[int, int]:
     """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
 
-    With W multiply-adds on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and ``10
-    P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.  Small models therefore do
-    not spread over a whole wafer.
+    With W multiply-adds on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and
+    ``10 P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.  Small models
+    therefore do not spread over a whole wafer.
     """
     areas: list[float] = []
     for part in members:

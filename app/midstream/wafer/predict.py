@@ -7,7 +7,9 @@ is ever predicted by other code than it was fitted with.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
@@ -35,9 +37,6 @@ DEFAULT_CONTEXT = 1024
 
 DEFAULT_GRID = {"prefill": 720, "decode": 420, "gemv": 750, "gemm": 720}
 """Grid of a benchmark row that names none: published configurations on WSE-2."""
-
-_UNDISCLOSED = ("", "undisclosed", "unknown", "?", "n/a", "na", "-")
-_CONFIRMED = ("yes", "confirmed", "on", "true", "1", "speculative", "draft", "implied", "likely")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,10 @@ def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
     if row.quantity == "rate":
         point = time.tokens / time.seconds / row.scale
     elif row.quantity == "time":
-        per_token = time.tokens if row.unit.endswith(("/token", "/tok")) else 1.0
-        point = time.seconds / per_token / row.scale
+        point = time.seconds / (time.tokens if row.per_token else 1.0) / row.scale
     else:
-        point = time.seconds * time.clock_hz / row.scale
+        cycles = time.seconds * time.clock_hz
+        point = cycles / (time.tokens if row.per_token else 1.0) / row.scale
     band = Band.around(point, time.factor, row.unit, time.mark)
     return Prediction(point, band, time.group, time.notes)
 
@@ -132,7 +131,7 @@ def _microbenchmark(
     else:
         cost = decode_cost(op, grid, m, 1, row.batch)
     seconds = cost.cycles * m.costs.scale / hw.clock_hz
-    group = f"{_family(kernels)} {row.phase.upper()}"
+    group = f"{_family(kernels, hw)} {row.phase.upper()}"
     return _Time(seconds, 1.0, kernels.band, kernels.mark, group, tuple(notes), hw.clock_hz)
 
 
@@ -147,6 +146,9 @@ def _layer_benchmark(
         first, second = DEFAULT_GRID["prefill"], DEFAULT_GRID["decode"]
         grids = Rectangle(first, first), Rectangle(second, second)
         notes.append(f"grid {first}/{second} assumed")
+    width, height = hw.fabric(halo=kernels.halo)
+    if any(grid.width > width or grid.height > height for grid in grids):
+        notes.append(f"larger than the {width} x {height} PEs of {hw.label}")
     prompt = row.prompt or row.context or 4096
     output = row.output or 1
     context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else 4096)
@@ -170,7 +172,7 @@ def _layer_benchmark(
     else:
         seconds, tokens = step(grids[1], 0), 1.0
     mark = weakest([kernels.mark, "assumed"] if notes else [kernels.mark])
-    group = f"{_family(kernels)} {row.phase}"
+    group = f"{_family(kernels, hw)} {row.phase}"
     return _Time(seconds, tokens, kernels.band, mark, group, tuple(notes), hw.clock_hz)
 
 
@@ -198,7 +200,7 @@ def _production(
         else:
             seconds, tokens = first + output * decode, float(output)
     mark = weakest([kernels.mark, *marks])
-    group = f"{_family(kernels)} {row.phase}"
+    group = f"{_family(kernels, hw)} {row.phase}"
     return _Time(seconds, tokens, factor, mark, group, tuple(notes), hw.clock_hz)
 
 
@@ -247,22 +249,41 @@ def _speculative_gain(
     calibration, whose mixture rows do not disclose it either; before October 2024 there was none.
     """
     text = row.speculation
-    if text in _UNDISCLOSED:
-        if kernels.name != "cerebras-2025" or shape.is_moe:
+    kind = speculation_kind(text)
+    if kind == "none":
+        return 1.0, []
+    if kind == "given":
+        speculation = parse_speculation(text, layers=shape.layers)
+        if speculation is None:
             return 1.0, []
-        gain = plausible_gain(shape.layers)
-        notes.append(f"speculation undisclosed: 1-{gain:.2f} tokens per step assumed")
-        return math.sqrt(gain), ["assumed"]
-    if text in _CONFIRMED:
-        if shape.is_moe:
-            return 1.0, []
-        gain = plausible_gain(shape.layers)
+        return speculation.speedup(1.0 / shape.layers), ["assumed"]
+    if shape.is_moe:
+        return 1.0, []
+    gain = plausible_gain(shape.layers)
+    if kind == "undisclosed draft":
         notes.append(f"speculation with undisclosed draft: {gain:.2f} tokens per step assumed")
         return gain, ["assumed"]
-    speculation = parse_speculation(text, layers=shape.layers)
-    return (
-        (1.0, []) if speculation is None else (speculation.speedup(1.0 / shape.layers), ["assumed"])
-    )
+    if kernels.name != "cerebras-2025":
+        return 1.0, []
+    notes.append(f"speculation undisclosed: 1-{gain:.2f} tokens per step assumed")
+    return math.sqrt(gain), ["assumed"]
+
+
+SpeculationKind = Literal["none", "undisclosed", "undisclosed draft", "given"]
+
+
+def speculation_kind(text: str) -> SpeculationKind:
+    """What a speculation cell says: nothing known, none, a draft without numbers, or numbers."""
+    plain = text.strip().lower()
+    if plain in ("0", "false", "off") or re.match(r"(no|not|none|without)\b", plain):
+        return "none"
+    if "=" in plain or re.fullmatch(r"\d+x[\d.]+", plain):
+        return "given"
+    unknown = re.search(r"undisclos|unknown|unclear|not said", plain)
+    if plain in ("", "?", "-", "n/a", "na") or unknown:
+        sure = re.search(r"draft|confirmed|implied|^yes", plain)
+        return "undisclosed draft" if sure else "undisclosed"
+    return "undisclosed draft"
 
 
 def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
@@ -301,7 +322,10 @@ def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
     return _Time(seconds, float(output), wide, "assumed", group, tuple(notes), clock)
 
 
-def _family(kernels: KernelGeneration) -> str:
+def _family(kernels: KernelGeneration, hw: Wafer) -> str:
+    """Name of the group that rows of a generation are judged in."""
+    if kernels.benchmark_shape and hw.name != "wse2":
+        return f"WaferLLM on {hw.name.upper()}"
     return {
         "waferllm-wse2": "WaferLLM",
         "cerebras-2024-08": "Aug-2024 production",

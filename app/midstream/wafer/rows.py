@@ -126,34 +126,7 @@ _PHASES = {
     "gemm": "gemm",
     "meshgemm": "gemm",
 }
-_UNITS = {
-    "tok/s": ("rate", 1.0),
-    "tokens/s": ("rate", 1.0),
-    "token/s": ("rate", 1.0),
-    "t/s": ("rate", 1.0),
-    "tps": ("rate", 1.0),
-    "tpr": ("rate", 1.0),
-    "tok/sec": ("rate", 1.0),
-    "tokens/sec": ("rate", 1.0),
-    "tokens/second": ("rate", 1.0),
-    "tok/s/user": ("rate", 1.0),
-    "tok/s/request": ("rate", 1.0),
-    "tok/sperrequest": ("rate", 1.0),
-    "s": ("time", 1.0),
-    "sec": ("time", 1.0),
-    "ms": ("time", 1e-3),
-    "us": ("time", 1e-6),
-    "µs": ("time", 1e-6),
-    "ns": ("time", 1e-9),
-    "s/token": ("time", 1.0),
-    "ms/token": ("time", 1e-3),
-    "us/token": ("time", 1e-6),
-    "ms/tok": ("time", 1e-3),
-    "us/tok": ("time", 1e-6),
-    "cycles": ("cycles", 1.0),
-    "cycle": ("cycles", 1.0),
-    "kcycles": ("cycles", 1e3),
-}
+_TIME_UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MICROBENCH = re.compile(r"^(gemv|gemm)[-_ ]?(\d+)(k?)(?:[x×*](\d+)(k?))?$")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|[-+]?\.\d+", re.IGNORECASE)
 
@@ -167,6 +140,7 @@ class Row:
         grids: PE grids for prefill and decode; equal when one was given, None without a grid.
         quantity: ``rate`` (tokens per second), ``time`` (seconds after scaling) or ``cycles``.
         scale: Factor from the row's unit to the base unit of ``quantity``.
+        per_token: Whether a time is meant per token.
         speculation: Raw text, lower case; empty means undisclosed.
     """
 
@@ -186,6 +160,7 @@ class Row:
     unit: str
     quantity: str
     scale: float
+    per_token: bool
     source: str
     weight_bits: int | None
     matrix: tuple[int, int] | None
@@ -298,15 +273,8 @@ def _row(line: int, record: dict[str, str]) -> Row:
     phase = _phase(record, matrix, model)
     prompt, output = _tokens(record, "prompt"), _tokens(record, "output")
     unit = record.get("unit", "").strip().lower().replace("μ", "µ")
-    if not unit:
-        unit = "us" if matrix else "tok/s"
-    known = _UNITS.get(
-        unit.replace(" ", "").replace("per", "/") if "per" in unit else unit.replace(" ", "")
-    )
-    if known is None:
-        raise WaferUsageError(
-            f"Unit '{record.get('unit')}' is not modelled; use tok/s, s, ms, us, ns or cycles."
-        )
+    unit = unit or ("us" if matrix else "tok/s")
+    quantity, scale, per_token = _unit(unit)
     return Row(
         line=line,
         hardware=hardware,
@@ -322,12 +290,29 @@ def _row(line: int, record: dict[str, str]) -> Row:
         speculation=record.get("speculation", "").strip().lower(),
         published=_published(record.get("published", "")),
         unit=unit,
-        quantity=known[0],
-        scale=known[1],
+        quantity=quantity,
+        scale=scale,
+        per_token=per_token,
         source=record.get("source", ""),
         weight_bits=_bits(record.get("weight_bits", "")),
         matrix=matrix,
     )
+
+
+def _unit(unit: str) -> tuple[str, float, bool]:
+    """Quantity, scale and whether it is per token, of a unit such as ``tok/s`` or ``ms/token``."""
+    plain = re.sub(r"\s*\bper\b\s*", "/", unit).replace(" ", "")
+    rate = re.match(r"(t|toks?|tokens?)/(s|secs?|seconds?)(/|$)", plain)
+    if rate or plain in ("tps", "tpr"):
+        return "rate", 1.0, False
+    base, _, rest = plain.partition("/")
+    base = {"seconds": "s", "second": "s"}.get(base, base)
+    per_token = bool(re.fullmatch(r"toks?|tokens?", rest))
+    if base in _TIME_UNITS and (not rest or per_token):
+        return "time", _TIME_UNITS[base], per_token
+    if match := re.fullmatch(r"([km]?)cycles?", base):
+        return "cycles", {"": 1.0, "k": 1e3, "m": 1e6}[match[1]], per_token
+    raise WaferUsageError(f"Unit '{unit}' is not modelled; use tok/s, s, ms, us, ns or cycles.")
 
 
 def _kernels(record: dict[str, str], hardware: str) -> str:
@@ -369,7 +354,7 @@ def _tokens(record: dict[str, str], column: str) -> int | None:
     text = record.get(column, "").strip().lower()
     if text in ("", "-", "n/a", "na", "none", "?", "auto", "unknown", "undisclosed"):
         return None
-    match = re.fullmatch(r"~?(\d[\d,]*(?:\.\d+)?)\s*(k?)", text)
+    match = re.match(r"[^\d-]{0,3}(\d[\d,]*(?:\.\d+)?)\s*(k?)(?![a-z.\d])", text)
     if match is None:
         raise WaferUsageError(
             f"Column {column} has '{record[column]}'; write a number such as 4096 or 4k."
@@ -413,17 +398,13 @@ def _grids(record: dict[str, str]) -> tuple[Rectangle, Rectangle] | None:
         if prefill is None and decode is None:
             return None
         return prefill or decode or Rectangle(1, 1), decode or prefill or Rectangle(1, 1)
-    keyed = dict(re.findall(r"(prefill|decode)\D*?(\d+(?:\s*[x×*]\s*\d+)?)", text))
-    if keyed:
-        first = parse_grid(keyed.get("prefill", keyed.get("decode", "")))
-        return first, parse_grid(keyed.get("decode", keyed.get("prefill", "")))
-    pieces = [
-        piece for piece in re.split(r"[/;|+&,]|\s(?![x×*])(?<![x×*]\s)|->", text) if piece.strip()
-    ]
-    if len(pieces) > 2:
+    squares = re.sub(r"\^\s*2|²|\*\*\s*2", "", text)
+    sizes = re.findall(r"\d+(?:\s*[x×*]\s*\d+)?", squares)
+    if not 1 <= len(sizes) <= 2:
         raise WaferUsageError(f"Grid '{text}' cannot be read; write 480, 480x480 or 660/360.")
-    grids = [parse_grid(piece) for piece in pieces]
-    return grids[0], grids[-1]
+    first, last = parse_grid(sizes[0]), parse_grid(sizes[-1])
+    decode_first = re.search(r"d(ecode)?\W*\d.*p(refill)?\W*\d", squares) is not None
+    return (last, first) if decode_first else (first, last)
 
 
 def parse_grid(text: str) -> Rectangle:
