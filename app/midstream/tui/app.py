@@ -85,6 +85,7 @@ class MidstreamApp(App[None]):
             self.register_theme(palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
         self.set_keymap(self.keys)
+        self.set_class(settings.ascii, "-ascii")
         self.review = ReviewScreen(demo)
 
     def _first_palette(self, depth: str | None) -> Palette:

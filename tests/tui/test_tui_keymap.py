@@ -1,0 +1,83 @@
+"""Keys as data: every preset is free of clashes, every key shown does something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tui_support import on_stage
+
+from midstream.settings import KEY_PRESETS, Settings
+from midstream.tui.keymap import (
+    ACTIONS,
+    BY_ID,
+    PRESETS,
+    Place,
+    all_keys,
+    bindings,
+    clashes,
+    keys_of,
+    show_key,
+)
+from midstream.tui.screens.hints import Moment, hints
+
+
+@pytest.mark.parametrize("preset", KEY_PRESETS)
+def test_presets_exist_and_do_not_clash(preset: str) -> None:
+    assert set(PRESETS[preset]) <= set(BY_ID)
+    assert clashes(keys_of(preset)) == []
+
+
+def test_every_binding_has_an_id_and_ids_are_unique() -> None:
+    made = bindings(*Place)
+    ids = [binding.id for binding in made]
+    assert None not in ids
+    assert len(set(ids)) == len(ids) == len(ACTIONS)
+
+
+def test_a_clash_is_a_sentence_that_names_both() -> None:
+    (sentence,) = clashes(keys_of("default", {"hunk.accept": "r"}))
+    assert '"hunk.accept"' in sentence
+    assert '"hunk.reject"' in sentence
+
+
+def test_keys_are_written_as_people_do() -> None:
+    assert show_key("question_mark") == "?"
+    assert show_key("ctrl+c") == "ctrl+c"
+    assert all_keys(keys_of("default"), "row.down") == "j down"
+
+
+@pytest.mark.parametrize("composing", [True, False])
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("hunk", [None, "settled", "accepted"])
+def test_hints_are_actions_of_their_place(composing: bool, running: bool, hunk: str | None) -> None:
+    moment = Moment(composing=composing, running=running, hunk=hunk, undecided=2, file=True)  # type: ignore[arg-type]
+    shown = hints(moment, keys_of("default"))
+    assert shown[-1].words == "keys"
+    by_call = {action.call: action for action in ACTIONS}
+    for hint in shown:
+        place = by_call[hint.call].place
+        assert (
+            place is not Place.REVIEW or not composing or hint.call == "palette" or "f1" in hint.key
+        )
+
+
+async def test_the_git_preset_decides_with_y_and_n(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False, keys="git")) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename total in count")
+        stage.model.give(
+            "def count(items):\n    sum = 0\n    for item in items:\n        if item:\n"
+            "            sum += 1\n    return sum\n"
+        )
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+        assert stage.keys[:2] == ["y accept", "n reject"]
+        first = stage.screen.decidable_hunk
+        assert first is not None
+        await stage.press("y")
+        await stage.until(lambda: first.state == "accepted", "accepted")
+        second = stage.screen.decidable_hunk
+        assert second is not None
+        await stage.press("n")
+        await stage.until(lambda: second.state == "rejected", "rejected")

@@ -1,0 +1,108 @@
+"""Terminals that are poor in something: colours, characters, size; and those that have a mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.geometry import Region
+from tui_support import Stage, on_stage
+
+from midstream.settings import Settings
+
+NEW = "def double(number):\n    return number + number\n"
+
+
+def screen_text(stage: Stage) -> str:
+    """Every cell of the top screen."""
+    return "\n".join(strip.text for strip in stage.app.screen._compositor.render_strips())
+
+
+async def test_ascii_only_draws_ascii_only(project: Path) -> None:
+    settings = Settings(journal=False, ascii=True)
+    async with on_stage(project, size=(160, 40), settings=settings) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename number in double")
+        stage.model.give(NEW)
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
+        assert screen_text(stage).isascii()
+        for key in ("question_mark", "escape", "colon"):
+            await stage.press(key)
+            assert screen_text(stage).isascii()
+
+
+async def test_no_color_leaves_glyphs_that_tell_the_states(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename number in double")
+        stage.model.give(NEW)
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
+        pane = stage.screen.pane
+        strips = pane.render_lines(Region(0, 0, *pane.size))
+        for strip in strips:
+            for segment in strip:
+                for color in (segment.style.color, segment.style.bgcolor):
+                    triplet = None if color is None else color.triplet
+                    assert triplet is None or triplet.red == triplet.green == triplet.blue
+        text = "\n".join(strip.text for strip in strips)
+        assert "- " in text
+        assert "+ " in text
+        await stage.press("a")
+        await stage.until(lambda: "✓" in "\n".join(stage.rows), "mark of an accepted hunk")
+
+
+async def test_the_mouse_moves_scrolls_and_presses_hints(project: Path) -> None:
+    async with on_stage(project, size=(160, 30)) as stage:
+        await stage.open("pkg/things.py")
+        pane = stage.screen.pane
+        await stage.pilot.click(pane, offset=(20, 4))
+        assert pane.cursor == 4
+        await stage.pilot.click("#keys", offset=(3, 0))
+        await stage.pilot.pause()
+        assert stage.screen.composer.field.has_focus
+        row = next(y for y, r in enumerate(stage.screen.rail.rows) if r.value == "notes.md")
+        await stage.pilot.click("#rail", offset=(3, row))
+        await stage.until(lambda: stage.screen.path == "notes.md", "opened with the mouse")
+
+
+@pytest.mark.parametrize("size", [(40, 10), (20, 6), (200, 60)])
+async def test_odd_sizes_do_not_fall_over(project: Path, size: tuple[int, int]) -> None:
+    async with on_stage(project, size=size) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename number in double")
+        stage.model.give(NEW)
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
+        await stage.press("question_mark", "escape", "t", "t", "t", "z", "G", "g")
+        assert stage.app.is_running
+
+
+async def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
+    async with on_stage(tmp_path) as stage:
+        await stage.press("escape")
+        await stage.press("o")
+        assert "no files yet" in stage.notice
+
+
+async def test_a_save_by_an_editor_shows_and_moves_hunks(project: Path) -> None:
+    async with on_stage(project) as stage:
+        path = project / "pkg" / "things.py"
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename number in double")
+        stage.model.give(NEW)
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
+        (hunk,) = stage.session.hunks.undecided()
+        before = stage.screen.view.rows_of(hunk.id)[0]
+        path.write_text("# one more line\n" + path.read_text())
+        await stage.until(
+            lambda: stage.screen.view.rows_of(hunk.id)[0] == before + 1, "the hunk moves"
+        )
+        await stage.press("a")
+        await stage.until(lambda: "number + number" in path.read_text(), "write")
+        assert path.read_text().startswith("# one more line\n")
