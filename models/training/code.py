@@ -1,4 +1,6 @@
-"""A snippet opened for editing: its syntax tree, and splices by position that keep all other text as it is."""
+"""A snippet opened for editing: its syntax tree, and splices by position that keep all other text
+as it is.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Edit:
 
     Attributes:
         task: key of `instructions.TEMPLATES`.
-        values: what the template may name; keys ending in "!" are code or text to be quoted by kind.
+        values: what the template may name; keys ending in "!" are code or text to be quoted by
+            kind.
         target: the snippet after the edit.
         source: the snippet before it, where the edit was made backwards; None: the snippet itself.
     """
@@ -115,7 +118,16 @@ class Code:
             name = rng.choice(self.names)
             chance = rng.random()
             if like and chance < 0.2:
-                name = rng.choice([f"{like}_{name}", f"{name}_{like}", f"new_{like}", like + "_", f"{like}s", f"_{like}"])
+                name = rng.choice(
+                    [
+                        f"{like}_{name}",
+                        f"{name}_{like}",
+                        f"new_{like}",
+                        like + "_",
+                        f"{like}s",
+                        f"_{like}",
+                    ]
+                )
             elif chance < 0.25:
                 name = f"{name}_{rng.choice(self.names)}"
             elif chance < 0.3:
@@ -139,7 +151,11 @@ class Code:
         if self.fn is None:
             return []
         spec = self.fn.args
-        return [a for a in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs] if a.arg not in ("self", "cls")]
+        return [
+            a
+            for a in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+            if a.arg not in ("self", "cls")
+        ]
 
     def parameter_span(self) -> tuple[int, int]:
         """Return the span between the parentheses of the signature."""
@@ -160,7 +176,11 @@ class Code:
         if self.fn is None:
             return None
         first = self.fn.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
             return first
         return None
 
@@ -192,7 +212,11 @@ class Code:
                 return True
             if isinstance(node, ast.alias) and (node.asname or node.name.split(".")[0]) == name:
                 return True
-            if isinstance(node, Function | ast.ClassDef) and node is not self.fn and node.name == name:
+            if (
+                isinstance(node, Function | ast.ClassDef)
+                and node is not self.fn
+                and node.name == name
+            ):
                 return True
             if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name == name:
                 return True
@@ -202,6 +226,8 @@ class Code:
         """Return the offsets of all uses of a variable or parameter."""
         spans: list[tuple[int, str]] = []
         for node in self.nodes:
-            if (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.arg) and node.arg == name):
+            if (isinstance(node, ast.Name) and node.id == name) or (
+                isinstance(node, ast.arg) and node.arg == name
+            ):
                 spans.append((self.start(node), name))
         return spans

@@ -1,9 +1,10 @@
 """Collect permissively licensed Python functions: the raw material of every training example.
 
-Reads the standard library and a folder of wheels, keeps distributions whose own metadata names an MIT, BSD,
-Apache, ISC or PSF licence, cuts the sources into functions, methods and short module-level snippets, removes
-duplicates by a normalised syntax tree and splits by package, so that no held-out package is ever trained on.
-It does not make edits (`tasks`) and does not download anything.
+Reads the standard library and a folder of wheels, keeps distributions whose own metadata names an
+MIT, BSD, Apache, ISC or PSF licence, cuts the sources into functions, methods and short
+module-level snippets, removes duplicates by a normalised syntax tree and splits by package, so that
+no held-out package is ever trained on. It does not make edits (`tasks`) and does not download
+anything.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 HELD_OUT = frozenset(
-    "nltk tornado networkx werkzeug jinja2 pygments click flask requests".split()
+    ["click", "flask", "jinja2", "networkx", "nltk", "pygments", "requests", "tornado", "werkzeug"]
 )
 """Packages that only evaluation sees."""
 
@@ -32,17 +33,21 @@ MAX_LINE_CHARS = 110
 MAX_CHARS = 1_800
 MAX_FILE_BYTES = 250_000
 PER_PACKAGE = 6_000
-"""No package gives more snippets than this, so that the biggest do not drown the rest."""
+"""No package gives more snippets than this, so that the biggest do not drown it."""
 
 _PERMISSIVE = re.compile(r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|HPND|0BSD)\b", re.I)
 _COPYLEFT = re.compile(r"\b(A?GPL|LGPL|GNU|MPL|Mozilla|EUPL|CDDL|proprietary)\b", re.I)
-_SKIP_PARTS = re.compile(r"(^|/)(_?vendor(ed)?|extern|externals|third_party|node_modules|site-packages|locale)/")
+_SKIP_PARTS = re.compile(
+    r"(^|/)(_?vendor(ed)?|extern|externals|third_party|node_modules|site-packages|locale)/"
+)
 _TESTS = re.compile(r"(^|/)(tests?|testing|conftest|test_[^/]*|[^/]*_test)(/|\.py$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """One function, method or run of module-level statements, as it stands in its file (with its indent)."""
+    """One function, method or run of module-level statements, as it stands in its file (with its
+    indent).
+    """
 
     package: str
     kind: str
@@ -83,7 +88,7 @@ def _good(text: str, lines: int) -> bool:
 
 
 def snippets_of(source: str, package: str) -> Iterator[tuple[bytes, Snippet]]:
-    """Yield (digest, snippet) for every usable piece of one file; an unparsable file gives nothing."""
+    """Yield (digest, snippet) for every usable piece of one file (nothing if unparsable)."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -121,11 +126,12 @@ def _read_wheel(path: Path) -> tuple[str, str, list[str]]:
         metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
         licence = licence_of(wheel.read(metadata).decode("utf-8", "replace"))
         sources: list[str] = []
-        if is_permissive(licence):
-            for info in wheel.infolist():
-                if info.filename.endswith(".py") and info.file_size <= MAX_FILE_BYTES:
-                    if not _SKIP_PARTS.search(info.filename) and not _TESTS.search(info.filename):
-                        sources.append(wheel.read(info).decode("utf-8", "replace"))
+        for info in wheel.infolist() if is_permissive(licence) else []:
+            name = info.filename
+            if not name.endswith(".py") or info.file_size > MAX_FILE_BYTES:
+                continue
+            if not _SKIP_PARTS.search(name) and not _TESTS.search(name):
+                sources.append(wheel.read(info).decode("utf-8", "replace"))
     return path.name.split("-")[0].lower().replace("_", "-"), licence, sources
 
 
@@ -178,7 +184,9 @@ def main() -> None:
         seen.update(digest for digest, _ in found)
         for snippet in fresh:
             files[split].write(json.dumps(asdict(snippet)) + "\n")
-        sources.append({"package": package, "licence": licence, "split": split, "snippets": len(fresh)})
+        sources.append(
+            {"package": package, "licence": licence, "split": split, "snippets": len(fresh)}
+        )
     for file in files.values():
         file.close()
     (arguments.out / "DATA_SOURCES.json").write_text(json.dumps(sources, indent=1))

@@ -1,7 +1,9 @@
-"""Turn snippets into tokenised shards: many examples per snippet, written, encoded and packed as integers.
+"""Turn snippets into tokenised shards: many examples per snippet, written, encoded and packed as
+integers.
 
-A shard is one `.npz`: `tokens` (uint16, all examples end to end: prompt then target), `starts` (int64, one more than
-examples), `prompts` (uint16, prompt lengths), `tasks` (uint8, index into `tasks.SHARES`).
+A shard is one `.npz`: `tokens` (uint16, all examples end to end: prompt then target), `starts`
+(int64, one more than examples), `prompts` (uint16, prompt lengths), `tasks` (uint8, index into
+`tasks.SHARES`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
-from midstream.engine.codec import EditCodec, EditRequest
-from tokenizers import Tokenizer
-
 from models.training.code import ATOM, BUILTINS
 from models.training.tasks import SHARES, Example, attempt, examples
+from tokenizers import Tokenizer
+
+from midstream.engine.codec import EditCodec, EditRequest
 
 TASK_NAMES = list(SHARES)
 MAX_TOKENS = 480
@@ -40,12 +42,18 @@ def name_pool(rows: list[dict[str, str]], size: int = 6_000) -> list[str]:
     return [
         name
         for name, _ in count.most_common(size * 2)
-        if len(name) > 2 and len(name) <= 22 and not keyword.iskeyword(name) and name not in BUILTINS
-        and not name.startswith("__") and name == name.lower()
+        if len(name) > 2
+        and len(name) <= 22
+        and not keyword.iskeyword(name)
+        and name not in BUILTINS
+        and not name.startswith("__")
+        and name == name.lower()
     ][:size]
 
 
-def applicability(rows: list[dict[str, str]], names: list[str], tries: int = 700) -> dict[str, float]:
+def applicability(
+    rows: list[dict[str, str]], names: list[str], tries: int = 700
+) -> dict[str, float]:
     """Measure on what share of snippets each task works."""
     import textwrap
 
@@ -61,7 +69,7 @@ def applicability(rows: list[dict[str, str]], names: list[str], tries: int = 700
 
 
 def weights_of(rates: dict[str, float]) -> list[float]:
-    """Return how often to try each task, so that the mix comes near `SHARES` (rare tasks capped)."""
+    """Return how often to try each task for a mix like `SHARES` (rare tasks are capped)."""
     return [min(SHARES[task] / rates[task], 400.0) for task in TASK_NAMES]
 
 
@@ -86,7 +94,13 @@ def _encode_rows(job: tuple[int, list[dict[str, str]]]) -> tuple[bytes, bytes, b
     tasks: list[int] = []
     for row in rows:
         made = examples(
-            row["text"], row["package"], names, rng, _choose(rng, weights), held_out=False, plain=False  # type: ignore[arg-type]
+            row["text"],
+            row["package"],
+            names,
+            rng,
+            _choose(rng, weights),
+            held_out=False,
+            plain=False,  # type: ignore[arg-type]
         )
         for example in made[:PER_SNIPPET]:
             request = EditRequest(example.instruction, example.region, kept=example.kept)
@@ -97,7 +111,12 @@ def _encode_rows(job: tuple[int, list[dict[str, str]]]) -> tuple[bytes, bytes, b
             lengths.append(len(prompt) + len(target))
             prompts.append(len(prompt))
             tasks.append(TASK_NAMES.index(example.task))
-    pack = (np.array(tokens, np.uint16), np.array(lengths, np.int64), np.array(prompts, np.uint16), np.array(tasks, np.uint8))
+    pack = (
+        np.array(tokens, np.uint16),
+        np.array(lengths, np.int64),
+        np.array(prompts, np.uint16),
+        np.array(tasks, np.uint8),
+    )
     return tuple(part.tobytes() for part in pack)  # type: ignore[return-value]
 
 
@@ -114,7 +133,9 @@ def write_shard(path: Path, parts: list[tuple[bytes, bytes, bytes, bytes]]) -> i
     return len(lengths)
 
 
-def evaluation_set(rows: list[dict[str, str]], per_task: int, *, held_out: bool, seed: int) -> list[Example]:
+def evaluation_set(
+    rows: list[dict[str, str]], per_task: int, *, held_out: bool, seed: int
+) -> list[Example]:
     """Make up to `per_task` plain examples of every task from snippets of up to 25 lines."""
     rng = random.Random(seed)
     names = name_pool(rows, 2_500)
@@ -126,7 +147,9 @@ def evaluation_set(rows: list[dict[str, str]], per_task: int, *, held_out: bool,
         if not missing:
             break
         chosen = rng.sample(missing, min(4, len(missing)))
-        for example in examples(row["text"], row["package"], names, rng, chosen, held_out=held_out, plain=True)[:2]:
+        for example in examples(
+            row["text"], row["package"], names, rng, chosen, held_out=held_out, plain=True
+        )[:2]:
             found[example.task].append(example)
     return [example for task in TASK_NAMES for example in found[task]]
 
@@ -136,9 +159,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--data", type=Path, default=Path("models/training/data"))
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--passes", type=int, default=1, help="how often to go over all snippets, one shard each")
+    parser.add_argument(
+        "--passes", type=int, default=1, help="how often to go over all snippets, one shard each"
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first shard")
-    parser.add_argument("--snippets", type=int, default=0, help="use only the first so many (0: all)")
+    parser.add_argument(
+        "--snippets", type=int, default=0, help="use only the first so many (0: all)"
+    )
     arguments = parser.parse_args()
     data: Path = arguments.data
     rows = [json.loads(line) for line in (data / "train.jsonl").read_text().splitlines()]

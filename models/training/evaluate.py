@@ -1,7 +1,9 @@
-"""Measure a shipped model folder: exact match, parse rate and kept lines, through plain ONNX Runtime, greedily.
+"""Measure a shipped model folder: exact match, parse rate and kept lines, through plain ONNX
+Runtime, greedily.
 
-Runs the quantised graph token by token, as a user's machine would (no drafting). `eval_known` are held-out packages with
-template families that were trained on; `eval_new` the same with held-out families.
+Runs the quantised graph token by token, as a user's machine would (no drafting). `eval_known` are
+held-out packages with template families that were trained on; `eval_new` the same with held-out
+families.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import argparse
 import ast
 import json
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+
 from midstream.engine.codec import EditCodec, EditRequest
 
 
@@ -27,7 +31,9 @@ class GreedyModel:
         decoder = facts["decoder"]
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
-        self.session = ort.InferenceSession(str(folder / "model.onnx"), options, ["CPUExecutionProvider"])
+        self.session = ort.InferenceSession(
+            str(folder / "model.onnx"), options, ["CPUExecutionProvider"]
+        )
         self.codec = EditCodec.load(folder)
         self.context = int(facts["context_length"])
         self.layers = int(decoder["num_hidden_layers"])
@@ -35,14 +41,19 @@ class GreedyModel:
 
     def tokens(self, prompt: list[int], stops: frozenset[int], most: int = 768) -> list[int]:
         """Return the greedy continuation of a prompt, its stop token included."""
-        names = [f"past_key_values.{n}.{part}" for n in range(self.layers) for part in ("key", "value")]
+        names = [
+            f"past_key_values.{n}.{part}" for n in range(self.layers) for part in ("key", "value")
+        ]
         past = {name: np.zeros(self.cache_shape, np.float32) for name in names}
         out: list[int] = []
         feed, total = prompt, 0
         most = min(most, self.context - len(prompt))
         while len(out) < most:
             total += len(feed)
-            inputs = {"input_ids": np.array([feed], np.int64), "attention_mask": np.ones((1, total), np.int64)}
+            inputs = {
+                "input_ids": np.array([feed], np.int64),
+                "attention_mask": np.ones((1, total), np.int64),
+            }
             logits, *present = self.session.run(None, inputs | past)
             past = dict(zip(names, present, strict=True))
             token = int(logits[0, -1].argmax())
@@ -55,7 +66,9 @@ class GreedyModel:
     def edit(self, request: EditRequest) -> str:
         """Return the rewritten region (after the kept lines)."""
         encoded = self.codec.encode(request)
-        text = "".join(encoded.decoder.feed(t) for t in self.tokens(encoded.prompt_ids, encoded.stop_ids))
+        text = "".join(
+            encoded.decoder.feed(t) for t in self.tokens(encoded.prompt_ids, encoded.stop_ids)
+        )
         return text + encoded.decoder.finish()
 
 
@@ -68,7 +81,9 @@ def parses(text: str) -> bool:
     return True
 
 
-def measure(model: GreedyModel, examples: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def measure(
+    model: GreedyModel, examples: list[dict[str, Any]]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return (report, examples with the model's answers)."""
     tasks: dict[str, dict[str, int]] = {}
     answered: list[dict[str, Any]] = []
@@ -95,7 +110,9 @@ def measure(model: GreedyModel, examples: list[dict[str, Any]]) -> tuple[dict[st
                 "parses": round(100 * row["parses"] / row["n"]),
                 "n": row["n"],
             }
-            for task, row in sorted(tasks.items(), key=lambda item: -item[1]["exact"] / item[1]["n"])
+            for task, row in sorted(
+                tasks.items(), key=lambda item: -item[1]["exact"] / item[1]["n"]
+            )
         },
     }
     return report, answered
@@ -106,12 +123,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--model", type=Path, default=Path("models/brook-4m"))
     parser.add_argument("--data", type=Path, default=Path("models/training/data"))
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path("models/training/configs/nano.toml"),
+        help="the training configuration: tasks that it skips are not measured",
+    )
     parser.add_argument("--per-task", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     parser.add_argument("--answers", type=Path, help="write every answer to this file")
-    parser.add_argument("--save", action="store_true", help="save the report as evaluation.json in the model folder")
+    parser.add_argument(
+        "--save", action="store_true", help="save the report as evaluation.json in the model folder"
+    )
     arguments = parser.parse_args()
+    skip = set(tomllib.loads(arguments.config.read_text())["train"]["skip_tasks"])
     model = GreedyModel(arguments.model, arguments.threads)
     report: dict[str, Any] = {"sets": {}}
     answers: list[dict[str, Any]] = []
@@ -120,6 +146,8 @@ def main() -> None:
         examples: list[dict[str, Any]] = []
         for line in (arguments.data / f"{name}.jsonl").read_text().splitlines():
             example = json.loads(line)
+            if example["task"] in skip:
+                continue
             used[example["task"]] = used.get(example["task"], 0) + 1
             if used[example["task"]] <= arguments.per_task:
                 examples.append(example)
@@ -133,7 +161,10 @@ def main() -> None:
         print(json.dumps(report, indent=1))
         return
     for name, part in report["sets"].items():
-        print(f"{name}: exact {part['exact_match']} %, parses {part['parses']} %, lines kept {part['untouched_lines_kept']} %")
+        print(
+            f"{name}: exact {part['exact_match']} %, parses {part['parses']} %, "
+            f"lines kept {part['untouched_lines_kept']} %"
+        )
         for task, row in part["tasks"].items():
             print(f"  {task:22} {row['exact_match']:3} %  parses {row['parses']:3} %  n={row['n']}")
 

@@ -1,4 +1,5 @@
-"""Export trained weights as a model folder: ONNX graph, GenAI configuration, tokenizer, `midstream.toml`.
+"""Export trained weights as a model folder: ONNX graph, GenAI configuration, tokenizer,
+`midstream.toml`.
 
 The card and the exact-match table are written by `card` from what `evaluate` measured.
 """
@@ -13,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from models.training.model import Decoder, ModelConfig
+
 from midstream.engine.codec import CodecLimits
 from midstream.engine.graphs import DecoderShape, build_decoder
-
-from models.training.model import Decoder, ModelConfig
 
 MAX_OUTPUT_TOKENS = 768
 
@@ -107,7 +108,9 @@ def toml_text(value: object) -> str:
 def midstream_toml(
     name: str, config: ModelConfig, parameters: int, tokens: int, measured: dict[str, Any] | None
 ) -> str:
-    """Return the contents of `midstream.toml`; `measured` is the report of `evaluate`, None before there is one."""
+    """Return the contents of `midstream.toml`; `measured` is the report of `evaluate`, None before
+    there is one.
+    """
     limits = CodecLimits()
     tasks: list[dict[str, Any]] = []
     suggestions: list[str] = []
@@ -118,7 +121,7 @@ def midstream_toml(
     rows = [
         "schema = 1",
         f"name = {toml_text(name)}",
-        f"title = {toml_text('Small Python edit model, ' + str(round(parameters / 1e6, 1)) + ' M parameters')}",
+        f'title = "Small Python edit model, {parameters / 1e6:.1f} M parameters"',
         'prompt = "edit-codec"',
         'edit_format = "region"',
         'languages = ["python"]',
@@ -177,7 +180,10 @@ def main() -> None:
     text = midstream_toml(out.name, c, parameters, facts["tokens"], measured)
     (out / "midstream.toml").write_text(text, "utf-8")
     size = (out / "model.onnx").stat().st_size / 1e6
-    print(f"{out}: {parameters / 1e6:.2f} M parameters, {size:.1f} MB, {facts['tokens'] / 1e6:.1f} M tokens seen")
+    print(
+        f"{out}: {parameters / 1e6:.2f} M parameters, {size:.1f} MB, "
+        f"{facts['tokens'] / 1e6:.1f} M tokens seen"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Instruction templates: how people ask for each kind of edit.
 
-A template is a small pattern: `(a|b)` chooses, `[x]` is optional, `{name}` is filled in. Each template is one family;
-every fourth family of a task is held out from training (`families`). Styles (quotes, politeness, sloppy typing) are
-applied on top by `write`.
+A template is a small pattern: `(a|b)` chooses, `[x]` is optional, `{name}` is filled in. Each
+template is one family; every fourth family of a task is held out from training (`families`). Styles
+(quotes, politeness, sloppy typing) are applied on top by `write`.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ TEMPLATES: dict[str, list[str]] = {
         "(convert|change) to [an] f-string",
         "use [an] f-string",
         "use f-strings",
-        "(convert|change|turn) (the string|the strings|the formatting|it) (to|into) [an] (f-string|f-strings)",
+        "(convert|change|turn) (the strings|the formatting|it) (to|into) [an] (f-string|f-strings)",
         "replace the (formatting|% formatting|string formatting|format call) with [an] f-string",
         "(make|turn) this [string] [into] an f-string",
         "f-string [please]",
@@ -349,7 +349,7 @@ TEMPLATES: dict[str, list[str]] = {
     "print_log": [
         "replace print with {logger}",
         "use {logger} instead of print",
-        "(turn|change|convert) (the print|the prints|prints|print calls|print) (to|into) {logger} [calls]",
+        "(turn|change|convert) (the prints|prints|print calls|print) (to|into) {logger} [calls]",
         "print -> {logger}",
         "log with {logger} instead of printing",
         "replace (the print|prints|print calls) (with|by) {logger}",
@@ -524,7 +524,18 @@ CONDITION_WORDS: dict[str, list[str]] = {
     "{x} is not None": ["{x} is not None", "{x} is given"],
 }
 
-PREFIXES = ["please ", "can you ", "could you ", "i want you to ", "let's ", "now ", "then ", "ok, ", "we should ", "you should "]
+PREFIXES = [
+    "please ",
+    "can you ",
+    "could you ",
+    "i want you to ",
+    "let's ",
+    "now ",
+    "then ",
+    "ok, ",
+    "we should ",
+    "you should ",
+]
 SUFFIXES = [" please", ", please", "?", "!", " here", " in this function", ", thanks", " now"]
 
 

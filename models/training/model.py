@@ -1,9 +1,11 @@
-"""A plain decoder: RMSNorm, rotary positions on half of each head, attention with biased QKV, SwiGLU, tied embeddings.
+"""A plain decoder: RMSNorm, rotary positions on half of each head, attention with biased QKV,
+SwiGLU, tied embeddings.
 
-Nothing here is special to edits, so that ONNX Runtime's stock operators serve it (`midstream.engine.graphs`). What is
-special is the start: `induction_init` sets up by hand the circuits that copying needs (heads that look one, two and
-three tokens back, heads that find where the same tokens stood before, a head that finds the next line anchor), which a
-small model otherwise takes most of its training to find (Olsson et al., "In-context learning and induction heads").
+Nothing here is special to edits, so that ONNX Runtime's stock operators serve it
+(`midstream.engine.graphs`). What is special is the start: `induction_init` sets up by hand the
+circuits that copying needs (heads that look one, two and three tokens back, heads that find where
+the same tokens stood before, a head that finds the next line anchor), which a small model otherwise
+takes most of its training to find (Olsson et al., "In-context learning and induction heads").
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from torch.nn import functional as F  # noqa: N812
 class ModelConfig:
     """Sizes of a decoder.
 
-    `rotary_top` and `rotary_base` give the angular frequencies of the rotating pairs. `embedding_scale` multiplies
-    embeddings at the input only: the tied table suits the logits when small, but the residual stream must start at
-    about one, or a few optimiser steps of the blocks drown it.
+    `rotary_top` and `rotary_base` give the angular frequencies of the rotating pairs.
+    `embedding_scale` multiplies embeddings at the input only: the tied table suits the logits when
+    small, but the residual stream must start at about one, or a few optimiser steps of the blocks
+    drown it.
     """
 
     vocab: int
@@ -44,11 +47,15 @@ class ModelConfig:
 
 
 def rotary_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Return (cos, sin), float32 `[context, head_size / 2]`; the second half of the pairs does not rotate."""
+    """Return (cos, sin), float32 `[context, head_size / 2]`; the second half of the pairs does not
+    rotate.
+    """
     pairs = config.head_size // 2
     turning = pairs // 2
     steps = torch.arange(turning, dtype=torch.float64) / turning
-    speed = torch.cat([config.rotary_top * config.rotary_base**-steps, torch.zeros(pairs - turning)])
+    speed = torch.cat(
+        [config.rotary_top * config.rotary_base**-steps, torch.zeros(pairs - turning)]
+    )
     angle = torch.arange(config.context, dtype=torch.float64)[:, None] * speed[None]
     return angle.cos().float(), angle.sin().float()
 
@@ -70,7 +77,9 @@ class Norm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last dimension."""
-        scale = torch.rsqrt(torch.linalg.vecdot(x, x)[..., None].float() / x.shape[-1] + self.epsilon)
+        scale = torch.rsqrt(
+            torch.linalg.vecdot(x, x)[..., None].float() / x.shape[-1] + self.epsilon
+        )
         return x * scale.to(x.dtype) * self.gain.to(x.dtype)
 
 
@@ -91,7 +100,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         """Map `[batch, time, width]` to the same shape; `mask` is added to the attention scores.
 
-        Attention is written out: on CPU, in bf16 and for sequences this short, it trains faster than the fused kernel.
+        Attention is written out: on CPU, in bf16 and for sequences this short, it trains faster
+        than the fused kernel.
         """
         c = self.config
         batch, time, _ = x.shape
@@ -133,7 +143,7 @@ class Decoder(nn.Module):
                 nn.init.zeros_(weight)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Return the normed last states, `[batch, time, width]`, of int64 `[batch, time]` tokens."""
+        """Return the normed last states `[batch, time, width]` of int64 `[batch, time]` tokens."""
         x = self.embedding(tokens) * self.config.embedding_scale
         if torch.is_autocast_enabled("cpu"):
             x = x.bfloat16()
@@ -151,10 +161,12 @@ class Decoder(nn.Module):
 
 @torch.no_grad()
 def induction_init(model: Decoder, anchor_0: int, anchors: int) -> None:
-    """Set up copying circuits by hand (needs 4 heads of 64 in a width of 256 and at least two layers).
+    """Set up copying circuits by hand (needs 4 heads of 64 in a width of 256 and at least two
+    layers).
 
-    The residual stream is divided at the start: coordinates 0-159 hold token embeddings, of which 128-159 hold a
-    rotary code of the line number for anchors only; 160-207 hold the previous token, 208-255 the one before.
+    The residual stream is divided at the start: coordinates 0-159 hold token embeddings, of which
+    128-159 hold a rotary code of the line number for anchors only; 160-207 hold the previous token,
+    208-255 the one before.
     """
     c = model.config
     if c.width != 256 or c.head_size != 64 or c.kv_heads != 4:
@@ -173,7 +185,11 @@ def induction_init(model: Decoder, anchor_0: int, anchors: int) -> None:
     project = torch.randn(48, 160) / math.sqrt(160)
 
     first: Block = model.blocks[0]  # type: ignore[assignment]
-    qkv, bias, out = first.qkv.weight.view(3, 4, 64, 256), first.qkv.bias.view(3, 4, 64), first.out.weight.view(256, 4, 64)
+    qkv, bias, out = (
+        first.qkv.weight.view(3, 4, 64, 256),
+        first.qkv.bias.view(3, 4, 64),
+        first.out.weight.view(256, 4, 64),
+    )
     sharp = 4.5
     for head, back in enumerate((1, 2, 3)):
         qkv[:2, head] *= 0.05
@@ -189,7 +205,11 @@ def induction_init(model: Decoder, anchor_0: int, anchors: int) -> None:
             out[begin : begin + 48, head, :48] = torch.eye(48) * 1.2
 
     second: Block = model.blocks[1]  # type: ignore[assignment]
-    qkv, bias, out = second.qkv.weight.view(3, 4, 64, 256), second.qkv.bias.view(3, 4, 64), second.out.weight.view(256, 4, 64)
+    qkv, bias, out = (
+        second.qkv.weight.view(3, 4, 64, 256),
+        second.qkv.bias.view(3, 4, 64),
+        second.out.weight.view(256, 4, 64),
+    )
     for head in range(3):
         look = torch.randn(32, 48) / math.sqrt(48)
         look2 = torch.randn(32, 48) / math.sqrt(48)

@@ -1,4 +1,6 @@
-"""All task kinds with their share of the training mix, and the way from a snippet to a written example."""
+"""All task kinds with their share of the training mix, and the way from a snippet to a written
+example.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,52 @@ from models.training.code import Code, Edit
 Task = Callable[[Code], Edit | None]
 
 SHARES: dict[str, float] = {
-    "rename_local": 11, "rename_parameter": 10, "rename_function": 4, "rename_attribute": 4, "replace_name": 5,
-    "replace_exception": 3, "add_parameter": 7, "add_parameter_plain": 3, "remove_parameter": 3, "change_default": 4,
-    "add_decorator": 4, "remove_decorator": 3, "remove_decorators": 1, "guard_return": 7, "guard_plain": 2, "guard_raise": 4,
-    "add_hint": 6, "add_return_hint": 4, "remove_hints": 2, "extract_constant": 4, "extract_variable": 4, "fstring": 7,
-    "invert_if": 2, "remove_else": 3, "change_comparison": 3, "replace_literal": 5, "set_variable": 3, "change_return": 3,
-    "add_docstring": 5, "replace_docstring": 2, "remove_docstring": 2, "print_log": 3, "wrap_try": 3, "wrap_with": 1.5,
-    "add_first": 3, "add_last": 2, "add_before_return": 2, "add_comment": 2, "remove_comments": 1, "remove_prints": 2,
-    "remove_asserts": 1, "delete_statement": 3, "delete_assignment": 1.5, "make_async": 1.5, "make_sync": 1, "add_argument": 3,
+    "rename_local": 11,
+    "rename_parameter": 10,
+    "rename_function": 4,
+    "rename_attribute": 4,
+    "replace_name": 5,
+    "replace_exception": 3,
+    "add_parameter": 7,
+    "add_parameter_plain": 3,
+    "remove_parameter": 3,
+    "change_default": 4,
+    "add_decorator": 4,
+    "remove_decorator": 3,
+    "remove_decorators": 1,
+    "guard_return": 7,
+    "guard_plain": 2,
+    "guard_raise": 4,
+    "add_hint": 6,
+    "add_return_hint": 4,
+    "remove_hints": 2,
+    "extract_constant": 4,
+    "extract_variable": 4,
+    "fstring": 7,
+    "invert_if": 2,
+    "remove_else": 3,
+    "change_comparison": 3,
+    "replace_literal": 5,
+    "set_variable": 3,
+    "change_return": 3,
+    "add_docstring": 5,
+    "replace_docstring": 2,
+    "remove_docstring": 2,
+    "print_log": 3,
+    "wrap_try": 3,
+    "wrap_with": 1.5,
+    "add_first": 3,
+    "add_last": 2,
+    "add_before_return": 2,
+    "add_comment": 2,
+    "remove_comments": 1,
+    "remove_prints": 2,
+    "remove_asserts": 1,
+    "delete_statement": 3,
+    "delete_assignment": 1.5,
+    "make_async": 1.5,
+    "make_sync": 1,
+    "add_argument": 3,
     "optional_union": 1,
 }
 """Relative share of each task; a task that fits few snippets is tried on more of them."""
@@ -38,7 +78,8 @@ CONTINUE_SHARE = 0.10
 class Example:
     """One written example: what a user would send, and the right answer.
 
-    `kept` is the part that an earlier turn wrote already; `target` is the whole region, kept lines included.
+    `kept` is the part that an earlier turn wrote already; `target` is the whole region, kept lines
+    included.
     """
 
     task: str
@@ -50,7 +91,7 @@ class Example:
 
 
 def attempt(task: str, text: str, names: list[str], rng: random.Random) -> Edit | None:
-    """Try a task on a dedented snippet; None where it does not fit or where a side does not parse."""
+    """Try a task on a dedented snippet; None where it does not fit or a side does not parse."""
     try:
         code = Code(text, rng, names)
         edit = TASKS[task](code)
@@ -92,7 +133,9 @@ def instruct(edit: Edit, rng: random.Random, *, held_out: bool) -> str:
     return instructions.write(rng.choice(usable), ready, rng)
 
 
-def _unrelated(task: str, edit: Edit, text: str, names: list[str], rng: random.Random) -> Edit | None:
+def _unrelated(
+    task: str, edit: Edit, text: str, names: list[str], rng: random.Random
+) -> Edit | None:
     """The same request about a name that is not there: nothing may change."""
     old = edit.values.get("old") or edit.values.get("name")
     if old is None or "old" not in edit.values or not task.startswith("rename"):
@@ -104,7 +147,14 @@ def _unrelated(task: str, edit: Edit, text: str, names: list[str], rng: random.R
 
 
 def examples(
-    text: str, package: str, names: list[str], rng: random.Random, chosen: list[str], *, held_out: bool, plain: bool
+    text: str,
+    package: str,
+    names: list[str],
+    rng: random.Random,
+    chosen: list[str],
+    *,
+    held_out: bool,
+    plain: bool,
 ) -> list[Example]:
     """Make examples of the chosen tasks from one snippet (with its indent).
 
@@ -145,23 +195,33 @@ def examples(
 
 
 def _continued(edit: Edit, text: str, names: list[str], rng: random.Random) -> tuple[str, str]:
-    """Turn an edit into one that goes on from kept lines: of its own answer, or of another edit's."""
+    """Turn an edit into one that goes on from kept lines, its own or those of another edit."""
     rows = edit.target.split("\n")[:-1]
     cut = rng.randrange(1, len(rows)) if len(rows) > 1 else 0
     if not cut or rng.random() < 0.5:
         return edit.target, "\n".join(rows[:cut]) + ("\n" if cut else "")
-    other = attempt(rng.choice(("rename_local", "rename_parameter", "add_docstring", "guard_return", "add_parameter")), text, names, rng)
+    other = attempt(
+        rng.choice(
+            ("rename_local", "rename_parameter", "add_docstring", "guard_return", "add_parameter")
+        ),
+        text,
+        names,
+        rng,
+    )
     source = text.split("\n")[:-1]
     if other is None:
         return edit.target, "\n".join(rows[:cut]) + "\n"
     before = other.target.split("\n")[:-1]
-    # Where both answers end alike up to the cut, counted from the bottom, the new answer's rest follows the kept lines.
+    # Where both answers end alike up to the cut, counted from the bottom, the new answer's rest
+    # follows the kept lines.
     rest_lines = len(source) - min(len(source) - 1, cut)
     if rest_lines >= len(before) or rest_lines >= len(rows):
         return edit.target, "\n".join(rows[:cut]) + "\n"
     shift = len(before) - len(source)
     shift2 = len(rows) - len(source)
-    if shift2 and rows[-rest_lines:] != source[-rest_lines:] or (shift and before[-rest_lines:] != source[-rest_lines:]):
+    if (shift2 and rows[-rest_lines:] != source[-rest_lines:]) or (
+        shift and before[-rest_lines:] != source[-rest_lines:]
+    ):
         return edit.target, "\n".join(rows[:cut]) + "\n"
     kept = before[: len(before) - rest_lines]
     return "\n".join([*kept, *rows[len(rows) - rest_lines :]]) + "\n", "\n".join(kept) + "\n"

@@ -3,21 +3,57 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 
 from models.training.code import Code, Edit, Function
 from models.training.tasks_names import DEFAULTS, ERRORS
 
-_WORDS = (
-    "Return the sum of all values|Load the settings from disk|Parse one line|Send the message to the server|Check that the "
-    "input is valid|Compute the checksum of a file|Build the index|Open a connection and keep it alive|Convert a value to a "
-    "string|Find the first match|Close everything that is still open|Write the report|Collect the results of all workers|"
-    "Remove old entries from the cache|Say hello|Run the job once|Read the header|Split the text into words|Update the "
-    "counters|Fetch a page by its address|Sort the items by name|Merge two sorted lists|Wait until the queue is empty|Render "
-    "the template with the given context|Start the timer|Validate the user's name|Return True if the path exists|Yield pairs "
-    "of keys and values|Retry the request a few times|Format a date for humans|Compare two versions|Save the state"
-).split("|")
-LOGGERS = ["logger.info", "logger.debug", "logging.info", "log.info", "log.debug", "logger.warning", "logging.debug", "self.log", "logger.error"]
+_WORDS = [
+    "Return the sum of all values",
+    "Load the settings from disk",
+    "Parse one line",
+    "Send the message to the server",
+    "Check that the input is valid",
+    "Compute the checksum of a file",
+    "Build the index",
+    "Open a connection and keep it alive",
+    "Convert a value to a string",
+    "Find the first match",
+    "Close everything that is still open",
+    "Write the report",
+    "Collect the results of all workers",
+    "Remove old entries from the cache",
+    "Say hello",
+    "Run the job once",
+    "Read the header",
+    "Split the text into words",
+    "Update the counters",
+    "Fetch a page by its address",
+    "Sort the items by name",
+    "Merge two sorted lists",
+    "Wait until the queue is empty",
+    "Render the template with the given context",
+    "Start the timer",
+    "Validate the user's name",
+    "Return True if the path exists",
+    "Yield pairs of keys and values",
+    "Retry the request a few times",
+    "Format a date for humans",
+    "Compare two versions",
+    "Save the state",
+]
+LOGGERS = [
+    "logger.info",
+    "logger.debug",
+    "logging.info",
+    "log.info",
+    "log.debug",
+    "logger.warning",
+    "logging.debug",
+    "self.log",
+    "logger.error",
+]
 
 
 def _sentence(code: Code) -> str:
@@ -25,7 +61,9 @@ def _sentence(code: Code) -> str:
     if rng.random() < 0.5:
         text = rng.choice(_WORDS)
     else:
-        text = " ".join(rng.choice(code.names).replace("_", " ").strip() for _ in range(rng.randint(2, 5)))
+        text = " ".join(
+            rng.choice(code.names).replace("_", " ").strip() for _ in range(rng.randint(2, 5))
+        )
         text = re.sub(r"\s+", " ", text).strip().capitalize() or "Do it"
     if rng.random() < 0.2:
         text += f" {rng.choice(['for', 'of', 'with', 'from'])} {rng.choice(code.names)}"
@@ -34,14 +72,39 @@ def _sentence(code: Code) -> str:
 
 def _statement(code: Code) -> str:
     rng = code.rng
-    name, other, word = rng.choice(code.names), rng.choice(code.names), rng.choice(_WORDS).split()[0].lower()
+    name, other, word = (
+        rng.choice(code.names),
+        rng.choice(code.names),
+        rng.choice(_WORDS).split()[0].lower(),
+    )
     return rng.choice(
         [
-            f"{name}()", f"self.{name}()", f"{name} = None", f"{name} = 0", f"{name} = []", f"{name} += 1", f"{name}({other})",
-            f'logger.info("{word} {name}")', f"logger.debug('{word}')", f'print("{word} {name}")', f'print("{word}")',
-            f"self.{name} = {other}", f"{other}.{name}()", f"assert {name}", f"del {name}", f'log("{word}")', f"print({name})",
-            f"self.{name}({other})", f"{name} = {other}.copy()", f"{name} = {other}()", f"super().{name}()", f"self.{name} += 1",
-            f"assert {name} is not None", f"{name}.append({other})", f'logging.info("{word} done")', f"time.sleep({rng.randint(1, 9)})",
+            f"{name}()",
+            f"self.{name}()",
+            f"{name} = None",
+            f"{name} = 0",
+            f"{name} = []",
+            f"{name} += 1",
+            f"{name}({other})",
+            f'logger.info("{word} {name}")',
+            f"logger.debug('{word}')",
+            f'print("{word} {name}")',
+            f'print("{word}")',
+            f"self.{name} = {other}",
+            f"{other}.{name}()",
+            f"assert {name}",
+            f"del {name}",
+            f'log("{word}")',
+            f"print({name})",
+            f"self.{name}({other})",
+            f"{name} = {other}.copy()",
+            f"{name} = {other}()",
+            f"super().{name}()",
+            f"self.{name} += 1",
+            f"assert {name} is not None",
+            f"{name}.append({other})",
+            f'logging.info("{word} done")',
+            f"time.sleep({rng.randint(1, 9)})",
         ]
     )
 
@@ -88,9 +151,14 @@ def guard_raise(code: Code) -> Edit | None:
 
 def _literals(code: Code) -> list[ast.Constant]:
     return [
-        n for n in code.all(ast.Constant)
-        if isinstance(n.value, int | float | str) and not isinstance(n.value, bool) and id(n) not in code.inside_format
-        and n.lineno == n.end_lineno and code.of(n)[:1] in "\"'0123456789" and code.of(n)[:3] not in ('"""', "'''")
+        n
+        for n in code.all(ast.Constant)
+        if isinstance(n.value, int | float | str)
+        and not isinstance(n.value, bool)
+        and id(n) not in code.inside_format
+        and n.lineno == n.end_lineno
+        and code.of(n)[:1] in "\"'0123456789"
+        and code.of(n)[:3] not in ('"""', "'''")
     ]
 
 
@@ -101,11 +169,26 @@ def _new_literal(code: Code, old: str) -> str:
         if rng.random() < 0.3:
             word = " ".join(rng.choice(_WORDS).split()[:3]).lower()
         return old[0] + word + old[0]
-    return str(rng.choice([rng.randint(0, 9), rng.randint(10, 99), rng.randint(100, 9999), round(rng.random() * 10, 1), 60, 1024]))
+    return str(
+        rng.choice(
+            [
+                rng.randint(0, 9),
+                rng.randint(10, 99),
+                rng.randint(100, 9999),
+                round(rng.random() * 10, 1),
+                60,
+                1024,
+            ]
+        )
+    )
 
 
 def extract_constant(code: Code) -> Edit | None:
-    nodes = [n for n in _literals(code) if len(code.of(n)) < 40 and code.of(n) not in ("0", "1", '""', "''")]
+    nodes = [
+        n
+        for n in _literals(code)
+        if len(code.of(n)) < 40 and code.of(n) not in ("0", "1", '""', "''")
+    ]
     if not nodes:
         return None
     literal = code.of(code.rng.choice(nodes))
@@ -116,7 +199,9 @@ def extract_constant(code: Code) -> Edit | None:
     if len(name) < 2 or not name.isidentifier() or name in code.atoms:
         return None
     body = code.splice([(code.start(n), code.end(n), name) for n in same])
-    return Edit("extract_constant", {"literal!": literal, "name": name}, f"{name} = {literal}\n{body}")
+    return Edit(
+        "extract_constant", {"literal!": literal, "name": name}, f"{name} = {literal}\n{body}"
+    )
 
 
 def extract_variable(code: Code) -> Edit | None:
@@ -124,15 +209,30 @@ def extract_variable(code: Code) -> Edit | None:
     simple = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr, ast.Raise)
     choices: list[tuple[ast.stmt, ast.expr]] = []
     for stmt in code.nodes:
-        if not isinstance(stmt, simple) or not code.own_line(stmt) or getattr(stmt, "value", None) is None:
+        if (
+            not isinstance(stmt, simple)
+            or not code.own_line(stmt)
+            or getattr(stmt, "value", None) is None
+        ):
             continue
         for node in ast.walk(stmt):
-            if isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.JoinedStr | ast.Await):
+            if isinstance(
+                node,
+                ast.Lambda
+                | ast.ListComp
+                | ast.GeneratorExp
+                | ast.DictComp
+                | ast.SetComp
+                | ast.JoinedStr
+                | ast.Await,
+            ):
                 break
             if (
                 isinstance(node, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute | ast.Compare)
-                and node is not getattr(stmt, "value", None) and node.lineno == node.end_lineno
-                and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load) and 5 <= len(code.of(node)) <= 40
+                and node is not getattr(stmt, "value", None)
+                and node.lineno == node.end_lineno
+                and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load)
+                and 5 <= len(code.of(node)) <= 40
                 and "`" not in code.of(node)
             ):
                 choices.append((stmt, node))
@@ -147,7 +247,10 @@ def extract_variable(code: Code) -> Edit | None:
             return None
     name = code.new_name()
     at = code.line_start(stmt.lineno)
-    changes = [(at, at, f"{code.indent_of(stmt)}{name} = {text}\n"), (code.start(node), code.end(node), name)]
+    changes = [
+        (at, at, f"{code.indent_of(stmt)}{name} = {text}\n"),
+        (code.start(node), code.end(node), name),
+    ]
     return Edit("extract_variable", {"expr!": text, "name": name}, code.splice(changes))
 
 
@@ -157,11 +260,23 @@ def _fstring_backwards(code: Code) -> Edit | None:
     percent = code.rng.random() < 0.5
     for node in code.all(ast.JoinedStr):
         text = code.of(node)
-        if node.lineno != node.end_lineno or text[0] != "f" or text[1] not in "\"'" or text[1:4] in ('"""', "'''"):
+        if (
+            node.lineno != node.end_lineno
+            or text[0] != "f"
+            or text[1] not in "\"'"
+            or text[1:4] in ('"""', "'''")
+        ):
             continue
         body, values = text[2:-1], list[str]()
         fields = re.findall(r"\{([^{}]*)\}", body)
-        if "{{" in body or "}}" in body or "%" in body or text[1] in body or "\\" in body or not fields:
+        if (
+            "{{" in body
+            or "}}" in body
+            or "%" in body
+            or text[1] in body
+            or "\\" in body
+            or not fields
+        ):
             continue
         for inner in fields:
             found = re.fullmatch(r"([^!:=,\"']+)(!r)?", inner)
@@ -175,7 +290,11 @@ def _fstring_backwards(code: Code) -> Edit | None:
         body = text[1] + body.replace("\0", "") + text[1]
         if not percent:
             new = f"{body}.format({', '.join(values)})"
-        elif len(values) == 1 and code.rng.random() < 0.6 and re.fullmatch(r"[\w.]+(\([^()]*\))?", values[0]):
+        elif (
+            len(values) == 1
+            and code.rng.random() < 0.6
+            and re.fullmatch(r"[\w.]+(\([^()]*\))?", values[0])
+        ):
             new = f"{body} % {values[0]}"
         else:
             new = f"{body} % ({', '.join(values)}{',' if len(values) == 1 else ''})"
@@ -194,7 +313,11 @@ def fstring(code: Code) -> Edit | None:
         made = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             made = _from_percent(code, node)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "format"
+        ):
             made = _from_format(code, node)
         if made is not None and not any(b <= code.start(node) < e for b, e, _ in changes):
             changes.append((code.start(node), code.end(node), made))
@@ -204,16 +327,32 @@ def fstring(code: Code) -> Edit | None:
 
 
 def _plain(code: Code, node: ast.expr) -> str | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno == node.end_lineno:
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.lineno == node.end_lineno
+    ):
         text = code.of(node)
-        if text[0] in "\"'" and text[:3] not in ('"""', "'''") and text.count(text[0]) == 2 and "\\N" not in text:
+        if (
+            text[0] in "\"'"
+            and text[:3] not in ('"""', "'''")
+            and text.count(text[0]) == 2
+            and "\\N" not in text
+        ):
             return text
     return None
 
 
 def _fits(code: Code, node: ast.expr, quote: str) -> str | None:
     text = code.of(node)
-    if quote in text or "\\" in text or "\n" in text or "{" in text or "#" in text or len(text) > 40:
+    if (
+        quote in text
+        or "\\" in text
+        or "\n" in text
+        or "{" in text
+        or "#" in text
+        or len(text) > 40
+    ):
         return None
     return None if isinstance(node, ast.Lambda | ast.Starred | ast.JoinedStr | ast.IfExp) else text
 
@@ -240,10 +379,20 @@ def _from_percent(code: Code, node: ast.BinOp) -> str | None:
 def _from_format(code: Code, node: ast.Call) -> str | None:
     assert isinstance(node.func, ast.Attribute)
     text = _plain(code, node.func.value)
-    if text is None or "{{" in text or "}}" in text or node.lineno != node.end_lineno or node.keywords:
+    if (
+        text is None
+        or "{{" in text
+        or "}}" in text
+        or node.lineno != node.end_lineno
+        or node.keywords
+    ):
         return None
     marks = re.findall(r"\{[^}]*\}", text)
-    if len(marks) != len(node.args) or not marks or any(m not in ("{}", "{!r}", "{0}") for m in marks):
+    if (
+        len(marks) != len(node.args)
+        or not marks
+        or any(m not in ("{}", "{!r}", "{0}") for m in marks)
+    ):
         return None
     if "{0}" in marks and len(marks) > 1:
         return None
@@ -258,10 +407,29 @@ def _from_format(code: Code, node: ast.Call) -> str | None:
     return "f" + out + text[at:]
 
 
-_FLIP = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "is": "is not", "is not": "is", "in": "not in", "not in": "in"}
+_FLIP = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "is": "is not",
+    "is not": "is",
+    "in": "not in",
+    "not in": "in",
+}
 _OPS: dict[type, str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Is: "is", ast.IsNot: "is not",
-    ast.In: "in", ast.NotIn: "not in",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.GtE: ">=",
+    ast.Gt: ">",
+    ast.LtE: "<=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
 }
 
 
@@ -282,7 +450,11 @@ def negated(code: Code, test: ast.expr) -> str | None:
         span = _operator_span(code, test)
         if span is None:
             return None
-        return code.text[code.start(test) : span[0]] + _FLIP[span[2]] + code.text[span[1] : code.end(test)]
+        return (
+            code.text[code.start(test) : span[0]]
+            + _FLIP[span[2]]
+            + code.text[span[1] : code.end(test)]
+        )
     if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
         return "not " + code.of(test)
     return f"not ({code.of(test)})" if isinstance(test, ast.BoolOp) else None
@@ -291,7 +463,11 @@ def negated(code: Code, test: ast.expr) -> str | None:
 def _if_else(code: Code) -> list[ast.If]:
     found: list[ast.If] = []
     for node in code.all(ast.If):
-        if node.orelse and node.test.lineno == node.test.end_lineno and code.text.startswith("if ", code.start(node)):
+        if (
+            node.orelse
+            and node.test.lineno == node.test.end_lineno
+            and code.text.startswith("if ", code.start(node))
+        ):
             between = code.text[code.end(node.body[-1]) : code.start(node.orelse[0])]
             if re.fullmatch(r"\n *else:\n *", between) and code.own_line(node.body[0]):
                 found.append(node)
@@ -306,7 +482,9 @@ def invert_if(code: Code) -> Edit | None:
     test = negated(code, node.test)
     begin, end = code.line_start(node.body[0].lineno), code.end(node.body[-1])
     begin2, end2 = code.line_start(node.orelse[0].lineno), code.end(node.orelse[-1])
-    if test is None or "(" in test and code.of(node.test)[-1] == ")" and code.text[code.end(node.test)] != ":":
+    if test is None or (
+        "(" in test and code.of(node.test)[-1] == ")" and code.text[code.end(node.test)] != ":"
+    ):
         return None
     if end - begin > 400 or end2 - begin2 > 400:
         return None
@@ -322,14 +500,20 @@ def _remove_else_backwards(code: Code) -> Edit | None:
     """Nest what follows an early exit in an else; the snippet is the answer."""
     ends = (ast.Return, ast.Raise)
     body = code.body()
-    for node, after in zip(body, body[1:], strict=False):
+    for node, after in itertools.pairwise(body):
         if not isinstance(node, ast.If) or node.orelse or not isinstance(node.body[-1], ends):
             continue
         begin, end = code.text.index("\n", code.end(node.body[-1])) + 1, code.end(body[-1])
-        if not code.own_line(after) or code.text[code.end(node.body[-1]) : begin].strip() or not code.own_line(node.body[0]):
+        if (
+            not code.own_line(after)
+            or code.text[code.end(node.body[-1]) : begin].strip()
+            or not code.own_line(node.body[0])
+        ):
             continue
         begin = code.line_start(after.lineno)
-        if code.text[code.end(node.body[-1]) : begin].strip() or isinstance(after, Function | ast.ClassDef):
+        if code.text[code.end(node.body[-1]) : begin].strip() or isinstance(
+            after, Function | ast.ClassDef
+        ):
             continue
         block = _indented(code, begin, end)
         if block is None or block.count("\n") > 10:
@@ -362,7 +546,11 @@ def remove_else(code: Code) -> Edit | None:
 
 def change_comparison(code: Code) -> Edit | None:
     symbols = ["<", "<=", ">", ">=", "==", "!="]
-    spans = [s for n in code.all(ast.Compare) if len(n.ops) == 1 and (s := _operator_span(code, n)) and s[2] in symbols]
+    spans = [
+        s
+        for n in code.all(ast.Compare)
+        if len(n.ops) == 1 and (s := _operator_span(code, n)) and s[2] in symbols
+    ]
     if not spans:
         return None
     old = code.rng.choice(spans)[2]
@@ -370,7 +558,11 @@ def change_comparison(code: Code) -> Edit | None:
     if len(re.findall(rf"(?<![<>=!+\-*/%&|^]){old}(?![<>=])", code.text)) != len(same):
         return None
     new = code.rng.choice([s for s in symbols if s != old])
-    return Edit("change_comparison", {"old!": old, "new!": new}, code.splice([(b, e, new) for b, e, _ in same]))
+    return Edit(
+        "change_comparison",
+        {"old!": old, "new!": new},
+        code.splice([(b, e, new) for b, e, _ in same]),
+    )
 
 
 def replace_literal(code: Code) -> Edit | None:
@@ -380,19 +572,40 @@ def replace_literal(code: Code) -> Edit | None:
     old = code.of(code.rng.choice(nodes))
     new = _new_literal(code, old)
     same = [n for n in nodes if code.of(n) == old]
-    if old == new or len(re.findall(rf"(?<!\w){re.escape(old)}(?!\w)", code.text)) != len(same) or len(old) < 3 and old[0] in "\"'":
+    if (
+        old == new
+        or len(re.findall(rf"(?<!\w){re.escape(old)}(?!\w)", code.text)) != len(same)
+        or (len(old) < 3 and old[0] in "\"'")
+    ):
         return None
-    return Edit("replace_literal", {"old!": old, "new!": new}, code.splice([(code.start(n), code.end(n), new) for n in same]))
+    return Edit(
+        "replace_literal",
+        {"old!": old, "new!": new},
+        code.splice([(code.start(n), code.end(n), new) for n in same]),
+    )
 
 
 def _assignments(code: Code) -> list[ast.Assign]:
-    return [n for n in code.all(ast.Assign) if len(n.targets) == 1 and isinstance(n.targets[0], ast.Name) and n.lineno == n.end_lineno and code.own_line(n)]
+    return [
+        n
+        for n in code.all(ast.Assign)
+        if len(n.targets) == 1
+        and isinstance(n.targets[0], ast.Name)
+        and n.lineno == n.end_lineno
+        and code.own_line(n)
+    ]
 
 
 def set_variable(code: Code) -> Edit | None:
     nodes = _assignments(code)
     names = [n.targets[0].id for n in nodes if isinstance(n.targets[0], ast.Name)]
-    nodes = [n for n in nodes if isinstance(n.targets[0], ast.Name) and names.count(n.targets[0].id) == 1 and len(code.of(n.value)) < 40]
+    nodes = [
+        n
+        for n in nodes
+        if isinstance(n.targets[0], ast.Name)
+        and names.count(n.targets[0].id) == 1
+        and len(code.of(n.value)) < 40
+    ]
     if not nodes:
         return None
     node = code.rng.choice(nodes)
@@ -410,7 +623,9 @@ def change_return(code: Code) -> Edit | None:
     node = nodes[0].value
     rng = code.rng
     value = rng.choice([*DEFAULTS, rng.choice(code.names), "self", "not " + rng.choice(code.names)])
-    locals_ = [n.id for n in code.all(ast.Name) if isinstance(n.ctx, ast.Store)] + [a.arg for a in code.parameters()]
+    locals_ = [n.id for n in code.all(ast.Name) if isinstance(n.ctx, ast.Store)] + [
+        a.arg for a in code.parameters()
+    ]
     if locals_ and rng.random() < 0.4:
         value = rng.choice(locals_)
     if code.of(node) == value or len(code.of(node)) > 40:
@@ -424,7 +639,9 @@ def add_docstring(code: Code) -> Edit | None:
     if fn is None or code.docstring() or not code.body_on_own_lines():
         return None
     first = fn.body[0]
-    at = code.line_start(min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))]))
+    at = code.line_start(
+        min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
+    )
     text = _sentence(code)
     target = code.splice([(at, at, f'{code.indent_of(first)}"""{text}"""\n')])
     return Edit("add_docstring", {"text": text, "raw": text, "name": fn.name}, target)
@@ -447,28 +664,50 @@ def remove_docstring(code: Code) -> Edit | None:
     after = code.text[code.end(node) :]
     if not after.startswith("\n") or not code.own_line(end):
         return None
-    return Edit("remove_docstring", {}, code.splice([(code.line_start(node.lineno), code.line_start((node.end_lineno or 0) + 1), "")]))
+    return Edit(
+        "remove_docstring",
+        {},
+        code.splice(
+            [(code.line_start(node.lineno), code.line_start((node.end_lineno or 0) + 1), "")]
+        ),
+    )
 
 
 def _print_log_backwards(code: Code) -> Edit | None:
     calls = [
-        n for n in code.all(ast.Call)
-        if isinstance(n.func, ast.Attribute) and n.func.attr in ("info", "debug", "warning", "error") and not n.keywords
+        n
+        for n in code.all(ast.Call)
+        if isinstance(n.func, ast.Attribute)
+        and n.func.attr in ("info", "debug", "warning", "error")
+        and not n.keywords
         and code.of(n.func).split(".")[0].strip("_").lower() in ("log", "logger", "logging")
     ]
     names = {code.of(n.func) for n in calls}
     if len(names) != 1 or "print" in code.atoms:
         return None
     name = names.pop()
-    return Edit("print_log", {"logger": name}, code.text, code.swap_words([(code.start(n.func), name) for n in calls], "print"))
+    return Edit(
+        "print_log",
+        {"logger": name},
+        code.text,
+        code.swap_words([(code.start(n.func), name) for n in calls], "print"),
+    )
 
 
 def print_log(code: Code) -> Edit | None:
     made = _print_log_backwards(code)
     if made is not None:
         return made
-    spans = [(code.start(n.func), "print") for n in code.all(ast.Call) if isinstance(n.func, ast.Name) and n.func.id == "print"]
-    if not spans or any(n.keywords for n in code.all(ast.Call) if isinstance(n.func, ast.Name) and n.func.id == "print"):
+    spans = [
+        (code.start(n.func), "print")
+        for n in code.all(ast.Call)
+        if isinstance(n.func, ast.Name) and n.func.id == "print"
+    ]
+    if not spans or any(
+        n.keywords
+        for n in code.all(ast.Call)
+        if isinstance(n.func, ast.Name) and n.func.id == "print"
+    ):
         return None
     logger = code.rng.choice(LOGGERS)
     return Edit("print_log", {"logger": logger}, code.swap_words(spans, logger))
@@ -502,9 +741,15 @@ def wrap_try(code: Code) -> Edit | None:
     value = rng.choice(["None", "False", "[]", "0", "None"])
     handler, words = rng.choice(
         [
-            ("pass", "pass"), ("pass", "ignore it"), (f"return {value}", f"return {value}"), ("raise", "re-raise"), ("raise", "raise"),
-            (f"return {value}", f"return {value}"), ('logger.exception("failed")', '`logger.exception("failed")`'),
-            ("return", "return"), (f"print({value})", f"`print({value})`"),
+            ("pass", "pass"),
+            ("pass", "ignore it"),
+            (f"return {value}", f"return {value}"),
+            ("raise", "re-raise"),
+            ("raise", "raise"),
+            (f"return {value}", f"return {value}"),
+            ('logger.exception("failed")', '`logger.exception("failed")`'),
+            ("return", "return"),
+            (f"print({value})", f"`print({value})`"),
         ]
     )
     text = f"{pad}try:\n{block}\n{pad}except {error}:\n{pad}    {handler}"
@@ -520,8 +765,24 @@ def wrap_with(code: Code) -> Edit | None:
     if block is None:
         return None
     name, other = code.rng.choice(code.names), code.rng.choice(code.names)
-    context = code.rng.choice([f"self.{name}", f"{name}()", f"open({name}) as {other}", f"self._lock", "lock", f"{name}.{other}()", f"suppress({name})", f"self.{name}()", "self.lock"])
-    return Edit("wrap_with", {"context!": context}, code.splice([(begin, end, f"{pad}with {context}:\n{block}")]))
+    context = code.rng.choice(
+        [
+            f"self.{name}",
+            f"{name}()",
+            f"open({name}) as {other}",
+            "self._lock",
+            "lock",
+            f"{name}.{other}()",
+            f"suppress({name})",
+            f"self.{name}()",
+            "self.lock",
+        ]
+    )
+    return Edit(
+        "wrap_with",
+        {"context!": context},
+        code.splice([(begin, end, f"{pad}with {context}:\n{block}")]),
+    )
 
 
 def add_first(code: Code) -> Edit | None:
@@ -548,7 +809,11 @@ def add_before_return(code: Code) -> Edit | None:
         return None
     at = code.line_start(nodes[0].lineno)
     text = _statement(code)
-    return Edit("add_before_return", {"statement!": text}, code.splice([(at, at, f"{code.indent_of(nodes[0])}{text}\n")]))
+    return Edit(
+        "add_before_return",
+        {"statement!": text},
+        code.splice([(at, at, f"{code.indent_of(nodes[0])}{text}\n")]),
+    )
 
 
 def add_comment(code: Code) -> Edit | None:
@@ -569,7 +834,11 @@ def _without_lines(code: Code, nodes: list[ast.AST]) -> str | None:
 
 def remove_comments(code: Code) -> Edit | None:
     rows = code.text.split("\n")
-    if not any(r.lstrip().startswith("#") for r in rows) or '"""' in code.text or "'''" in code.text:
+    if (
+        not any(r.lstrip().startswith("#") for r in rows)
+        or '"""' in code.text
+        or "'''" in code.text
+    ):
         return None
     if any("#" in r and not r.lstrip().startswith("#") for r in rows):
         return None
@@ -586,7 +855,11 @@ def _remove_calls(code: Code, task: str, nodes: list[ast.AST]) -> Edit | None:
 def _remove_prints_backwards(code: Code) -> Edit | None:
     """Put prints into a body; the snippet is the answer."""
     rng = code.rng
-    places = [n for n in code.nodes if isinstance(n, ast.Assign | ast.Expr | ast.Return | ast.AugAssign) and code.own_line(n)]
+    places = [
+        n
+        for n in code.nodes
+        if isinstance(n, ast.Assign | ast.Expr | ast.Return | ast.AugAssign) and code.own_line(n)
+    ]
     places = [n for n in places if n is not code.docstring()]
     if not places or "print" in code.atoms or rng.random() < 0.9:
         return None
@@ -594,7 +867,15 @@ def _remove_prints_backwards(code: Code) -> Edit | None:
     for node in rng.sample(places, min(len(places), rng.choice((1, 1, 2, 3)))):
         at = code.line_start(node.lineno)  # type: ignore[attr-defined]
         name = rng.choice(sorted(code.atoms))
-        what = rng.choice([f"print({rng.choice(code.names)})", f'print("{name}", {name})', f'print(f"{name}: {{{name}}}")', f'print("{_sentence(code)}")', "print()"])
+        what = rng.choice(
+            [
+                f"print({rng.choice(code.names)})",
+                f'print("{name}", {name})',
+                f'print(f"{name}: {{{name}}}")',
+                f'print("{_sentence(code)}")',
+                "print()",
+            ]
+        )
         changes.append((at, at, f"{code.indent_of(node)}{what}\n"))
     source = code.splice(changes)
     ast.parse(source)
@@ -606,8 +887,11 @@ def remove_prints(code: Code) -> Edit | None:
     if made is not None:
         return made
     nodes: list[ast.AST] = [
-        n for n in code.all(ast.Expr)
-        if isinstance(n.value, ast.Call) and isinstance(n.value.func, ast.Name) and n.value.func.id == "print"
+        n
+        for n in code.all(ast.Expr)
+        if isinstance(n.value, ast.Call)
+        and isinstance(n.value.func, ast.Name)
+        and n.value.func.id == "print"
     ]
     return _remove_calls(code, "remove_prints", nodes)
 
@@ -618,9 +902,15 @@ def remove_asserts(code: Code) -> Edit | None:
 
 def delete_statement(code: Code) -> Edit | None:
     nodes = [
-        n for n in code.nodes
-        if isinstance(n, ast.Expr | ast.Assign | ast.AugAssign | ast.Assert | ast.Delete | ast.Raise)
-        and n.lineno == n.end_lineno and code.own_line(n) and 4 <= len(code.of(n)) <= 50 and "`" not in code.of(n)
+        n
+        for n in code.nodes
+        if isinstance(
+            n, ast.Expr | ast.Assign | ast.AugAssign | ast.Assert | ast.Delete | ast.Raise
+        )
+        and n.lineno == n.end_lineno
+        and code.own_line(n)
+        and 4 <= len(code.of(n)) <= 50
+        and "`" not in code.of(n)
     ]
     if not nodes:
         return None
@@ -628,7 +918,9 @@ def delete_statement(code: Code) -> Edit | None:
     if code.text.count(code.of(node)) != 1:
         return None
     target = _without_lines(code, [node])
-    return None if target is None else Edit("delete_statement", {"statement!": code.of(node)}, target)
+    return (
+        None if target is None else Edit("delete_statement", {"statement!": code.of(node)}, target)
+    )
 
 
 def delete_assignment(code: Code) -> Edit | None:
@@ -637,7 +929,11 @@ def delete_assignment(code: Code) -> Edit | None:
         return None
     node = code.rng.choice(nodes)
     target = _without_lines(code, [node])
-    return None if target is None else Edit("delete_assignment", {"name": code.of(node.targets[0])}, target)
+    return (
+        None
+        if target is None
+        else Edit("delete_assignment", {"name": code.of(node.targets[0])}, target)
+    )
 
 
 def add_argument(code: Code) -> Edit | None:
@@ -645,14 +941,22 @@ def add_argument(code: Code) -> Edit | None:
     for node in code.all(ast.Call):
         if isinstance(node.func, ast.Name | ast.Attribute) and id(node) not in code.inside_format:
             calls.setdefault(code.of(node.func), []).append(node)
-    single = [name for name, nodes in calls.items() if len(nodes) == 1 and "(" not in name and "\n" not in name and len(name) < 40]
+    single = [
+        name
+        for name, nodes in calls.items()
+        if len(nodes) == 1 and "(" not in name and "\n" not in name and len(name) < 40
+    ]
     if not single:
         return None
     name = code.rng.choice(single)
     node = calls[name][0]
     close = code.end(node) - 1
     inside = code.text[code.end(node.func) + 1 : close]
-    if node.lineno != node.end_lineno or inside.rstrip().endswith(",") or isinstance(next(iter(node.args), None), ast.GeneratorExp):
+    if (
+        node.lineno != node.end_lineno
+        or inside.rstrip().endswith(",")
+        or isinstance(next(iter(node.args), None), ast.GeneratorExp)
+    ):
         return None
     key, value = code.rng.choice(code.names), code.rng.choice(DEFAULTS)
     if code.rng.random() < 0.3:
@@ -661,4 +965,8 @@ def add_argument(code: Code) -> Edit | None:
     short = name if code.rng.random() < 0.5 else name.split(".")[-1]
     if len(re.findall(rf"\b{re.escape(short)}\b", code.text)) != 1:
         return None
-    return Edit("add_argument", {"argument!": argument, "call": short}, code.splice([(close, close, f", {argument}" if inside.strip() else argument)]))
+    return Edit(
+        "add_argument",
+        {"argument!": argument, "call": short},
+        code.splice([(close, close, f", {argument}" if inside.strip() else argument)]),
+    )

@@ -7,30 +7,101 @@ import ast
 from models.training.code import Code, Edit, Function
 
 DEFAULTS = [
-    "None", "None", "None", "True", "False", "False", "0", "1", '""', "''", "10", "[]", "()", "{}", "-1", "100", "30", "0.5",
-    "1.0", "5", "'utf-8'", '"r"', "3", "60", "1024", "DEFAULT_TIMEOUT", "0.1", "2",
+    "None",
+    "None",
+    "None",
+    "True",
+    "False",
+    "False",
+    "0",
+    "1",
+    '""',
+    "''",
+    "10",
+    "[]",
+    "()",
+    "{}",
+    "-1",
+    "100",
+    "30",
+    "0.5",
+    "1.0",
+    "5",
+    "'utf-8'",
+    '"r"',
+    "3",
+    "60",
+    "1024",
+    "DEFAULT_TIMEOUT",
+    "0.1",
+    "2",
 ]
 DECORATORS = [
-    "property", "staticmethod", "classmethod", "functools.wraps(func)", "functools.lru_cache", "lru_cache",
-    "lru_cache(maxsize=None)", "functools.lru_cache(maxsize=128)", "cached_property", "functools.cached_property", "cache",
-    "functools.cache", "override", "abstractmethod", "abc.abstractmethod", "contextmanager", "contextlib.contextmanager",
-    "pytest.fixture", "pytest.mark.slow", 'pytest.mark.parametrize("n", [1, 2])', "login_required", "app.route('/')",
-    'app.route("/users")', "final", "overload", "retry(times=3)", "retry", "deprecated", "timed", "log_calls", "wraps(fn)",
-    "singledispatch", "dataclass", "dataclass(frozen=True)", "no_type_check", "typing.final", "asynccontextmanager", "profile",
-    "click.command()", "click.option('--name')", "router.get('/')", "task", "celery.task", "validator", "numba.njit", "jit",
+    "property",
+    "staticmethod",
+    "classmethod",
+    "functools.wraps(func)",
+    "functools.lru_cache",
+    "lru_cache",
+    "lru_cache(maxsize=None)",
+    "functools.lru_cache(maxsize=128)",
+    "cached_property",
+    "functools.cached_property",
+    "cache",
+    "functools.cache",
+    "override",
+    "abstractmethod",
+    "abc.abstractmethod",
+    "contextmanager",
+    "contextlib.contextmanager",
+    "pytest.fixture",
+    "pytest.mark.slow",
+    'pytest.mark.parametrize("n", [1, 2])',
+    "login_required",
+    "app.route('/')",
+    'app.route("/users")',
+    "final",
+    "overload",
+    "retry(times=3)",
+    "retry",
+    "deprecated",
+    "timed",
+    "log_calls",
+    "wraps(fn)",
+    "singledispatch",
+    "dataclass",
+    "dataclass(frozen=True)",
+    "no_type_check",
+    "typing.final",
+    "asynccontextmanager",
+    "profile",
+    "click.command()",
+    "click.option('--name')",
+    "router.get('/')",
+    "task",
+    "celery.task",
+    "validator",
+    "numba.njit",
+    "jit",
 ]
 
 
 def _check_gone(target: str, name: str) -> None:
     for node in ast.walk(ast.parse(target)):
-        if (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.arg) and node.arg == name):
+        if (isinstance(node, ast.Name) and node.id == name) or (
+            isinstance(node, ast.arg) and node.arg == name
+        ):
             raise ValueError("the old name is still there")
 
 
 def rename_local(code: Code) -> Edit | None:
     parameters = {a.arg for a in code.all(ast.arg)}
     stored = {n.id for n in code.all(ast.Name) if isinstance(n.ctx, ast.Store)} - parameters
-    stored = {n for n in stored if n not in ("self", "cls", "_", "__all__") and not code.bound_elsewhere(n)}
+    stored = {
+        n
+        for n in stored
+        if n not in ("self", "cls", "_", "__all__") and not code.bound_elsewhere(n)
+    }
     if not stored:
         return None
     old = code.rng.choice(sorted(stored))
@@ -59,14 +130,19 @@ def rename_function(code: Code) -> Edit | None:
     at = code.text.index(fn.name, code.line_start(fn.lineno) + 3)
     spans = [(at, fn.name), *code.uses(fn.name)]
     for node in code.all(ast.Attribute):
-        if node.attr == fn.name and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        if (
+            node.attr == fn.name
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls")
+        ):
             spans.append((code.end(node) - len(fn.name), fn.name))
     return Edit("rename_function", {"old": fn.name, "new": new}, code.swap_words(spans, new))
 
 
 def rename_attribute(code: Code) -> Edit | None:
     owned = [
-        n for n in code.all(ast.Attribute)
+        n
+        for n in code.all(ast.Attribute)
         if isinstance(n.value, ast.Name) and n.value.id == "self" and not n.attr.startswith("__")
     ]
     if not owned:
@@ -105,9 +181,27 @@ def replace_name(code: Code) -> Edit | None:
 
 
 ERRORS = [
-    "ValueError", "TypeError", "KeyError", "RuntimeError", "OSError", "IndexError", "AttributeError", "LookupError",
-    "NotImplementedError", "Exception", "FileNotFoundError", "PermissionError", "ConnectionError", "TimeoutError",
-    "ZeroDivisionError", "ImportError", "ConfigError", "ParseError", "ValidationError", "UserError", "StopIteration",
+    "ValueError",
+    "TypeError",
+    "KeyError",
+    "RuntimeError",
+    "OSError",
+    "IndexError",
+    "AttributeError",
+    "LookupError",
+    "NotImplementedError",
+    "Exception",
+    "FileNotFoundError",
+    "PermissionError",
+    "ConnectionError",
+    "TimeoutError",
+    "ZeroDivisionError",
+    "ImportError",
+    "ConfigError",
+    "ParseError",
+    "ValidationError",
+    "UserError",
+    "StopIteration",
 ]
 
 
@@ -120,7 +214,11 @@ def replace_exception(code: Code) -> Edit | None:
     if len(raised) != 1:
         return None
     old = raised.pop()
-    new = code.rng.choice(ERRORS) if code.rng.random() < 0.7 else code.rng.choice(code.names).title().replace("_", "") + "Error"
+    new = (
+        code.rng.choice(ERRORS)
+        if code.rng.random() < 0.7
+        else code.rng.choice(code.names).title().replace("_", "") + "Error"
+    )
     if new in code.atoms:
         return None
     return Edit("replace_exception", {"old": old, "new": new}, code.swap_words(code.uses(old), new))
@@ -224,7 +322,9 @@ def add_decorator(code: Code) -> Edit | None:
         return None
     name = code.rng.choice(DECORATORS)
     if code.rng.random() < 0.3:
-        name = code.rng.choice(code.names) + code.rng.choice(["", "", "()", ".register", "(name='x')"])
+        name = code.rng.choice(code.names) + code.rng.choice(
+            ["", "", "()", ".register", "(name='x')"]
+        )
     if any(code.of(d) == name for d in fn.decorator_list):
         return None
     text = name if code.rng.random() < 0.35 else "@" + name
@@ -251,7 +351,11 @@ def remove_decorators(code: Code) -> Edit | None:
     if fn is None or not fn.decorator_list:
         return None
     first = min(d.lineno for d in fn.decorator_list)
-    return Edit("remove_decorators", {}, code.splice([(code.line_start(first), code.line_start(fn.lineno), "")]))
+    return Edit(
+        "remove_decorators",
+        {},
+        code.splice([(code.line_start(first), code.line_start(fn.lineno), "")]),
+    )
 
 
 def _type(code: Code) -> tuple[str, str]:
@@ -278,8 +382,16 @@ def add_hint(code: Code) -> Edit | None:
     changes = [(at, at, f": {kind}")]
     spec = fn.args
     positional = [*spec.posonlyargs, *spec.args]
-    with_default = dict(zip([a.arg for a in positional[len(positional) - len(spec.defaults) :]], spec.defaults, strict=True))
-    with_default |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
+    with_default = dict(
+        zip(
+            [a.arg for a in positional[len(positional) - len(spec.defaults) :]],
+            spec.defaults,
+            strict=True,
+        )
+    )
+    with_default |= {
+        a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None
+    }
     default = with_default.get(arg.arg)
     if default is not None:
         if code.text[at : code.start(default)] != "=":
@@ -308,8 +420,16 @@ def remove_hints(code: Code) -> Edit | None:
     changes: list[tuple[int, int, str]] = []
     spec = fn.args
     positional = [*spec.posonlyargs, *spec.args]
-    defaults = dict(zip([a.arg for a in positional[len(positional) - len(spec.defaults) :]], spec.defaults, strict=True))
-    defaults |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
+    defaults = dict(
+        zip(
+            [a.arg for a in positional[len(positional) - len(spec.defaults) :]],
+            spec.defaults,
+            strict=True,
+        )
+    )
+    defaults |= {
+        a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None
+    }
     for node in code.nodes:
         if isinstance(node, Function) and node is not fn:
             return None
@@ -318,7 +438,9 @@ def remove_hints(code: Code) -> Edit | None:
             continue
         begin = code.start(arg) + len(arg.arg)
         default = defaults.get(arg.arg)
-        changes.append((begin, code.end(arg), "") if default is None else (begin, code.start(default), "="))
+        changes.append(
+            (begin, code.end(arg), "") if default is None else (begin, code.start(default), "=")
+        )
     if fn.returns is not None:
         end = code.text.rindex(")", 0, code.start(fn.returns))
         changes.append((end + 1, code.end(fn.returns), ""))
@@ -337,7 +459,11 @@ def make_sync(code: Code) -> Edit | None:
     fn = code.fn
     if not isinstance(fn, ast.AsyncFunctionDef):
         return None
-    if code.all(ast.AsyncFor) or code.all(ast.AsyncWith) or any(c.is_async for c in code.all(ast.comprehension)):
+    if (
+        code.all(ast.AsyncFor)
+        or code.all(ast.AsyncWith)
+        or any(c.is_async for c in code.all(ast.comprehension))
+    ):
         return None
     at = code.line_start(fn.lineno)
     changes = [(at, at + len("async "), "")]
@@ -351,7 +477,11 @@ def make_sync(code: Code) -> Edit | None:
 def optional_union(code: Code) -> Edit | None:
     changes: list[tuple[int, int, str]] = []
     for node in code.all(ast.BinOp):
-        if isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Constant) and node.right.value is None:
+        if (
+            isinstance(node.op, ast.BitOr)
+            and isinstance(node.right, ast.Constant)
+            and node.right.value is None
+        ):
             if isinstance(node.left, ast.BinOp):
                 return None
             changes.append((code.start(node), code.end(node), f"Optional[{code.of(node.left)}]"))

@@ -1,7 +1,7 @@
 """Train the byte-level BPE of the edit codec on code and on instructions.
 
-The codec's special tokens take the first ids. They are not registered as added tokens: text that happens to spell
-one must stay text.
+The codec's special tokens take the first ids. They are not registered as added tokens: text that
+happens to spell one must stay text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _WORDS = (
     "lambda|assert|del|except|while|global|try|finally"
 )
 PIECES = rf" ?(?:{_WORDS})\b ?|[^\W\d]\w*|\d+|\s+| ?[^\w\s]+ ?"
-"""Names never carry a space, so that a name has the same tokens everywhere; operators and keywords absorb theirs."""
+"""Names never carry a space, so that a name has the same tokens everywhere; operators and keywords
+absorb theirs.
+"""
 
 
 def train(texts: Iterator[str], size: int, limits: CodecLimits) -> str:

@@ -1,7 +1,10 @@
-"""Train an edit model: short examples first, loss on the target only, Muon for matrices and AdamW for the rest.
+"""Train an edit model: short examples first, loss on the target only, Muon for matrices and AdamW
+for the rest.
 
-The learning rate is constant and then falls linearly to zero over the last part of the given time, so a run fits any
-budget: `--minutes` is wall-clock time. The curve goes to `curve.jsonl`; `last.pt` holds the weights.
+The learning rate is constant and then falls linearly to zero over the last part of the given time,
+so a run fits any
+budget: `--minutes` is wall-clock time. The curve goes to `curve.jsonl`; `last.pt` holds the
+    weights.
 """
 
 from __future__ import annotations
@@ -18,19 +21,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from midstream.engine.codec import CodecLimits, EditCodec, EditRequest
+from models.training.data import TASK_NAMES
+from models.training.model import Decoder, ModelConfig, induction_init
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models.training.data import TASK_NAMES
-from models.training.model import Decoder, ModelConfig, induction_init
+from midstream.engine.codec import CodecLimits, EditCodec, EditRequest
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalised by Newton-Schulz iterations (Jordan et al., 2024); for weight matrices."""
+    """Momentum, orthogonalised by Newton-Schulz iterations (Jordan et al., 2024); for weight
+    matrices.
+    """
 
-    def __init__(self, params: list[Tensor], lr: float, momentum: float = 0.95, decay: float = 0.01) -> None:
+    def __init__(
+        self, params: list[Tensor], lr: float, momentum: float = 0.95, decay: float = 0.01
+    ) -> None:
         """Take matrices only."""
         super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
 
@@ -60,7 +67,9 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(x: Tensor, steps: int = 5) -> Tensor:
-    """Return roughly the nearest matrices with orthonormal rows or columns, of a bf16 stack of matrices."""
+    """Return roughly the nearest matrices with orthonormal rows or columns, of a bf16 stack of
+    matrices.
+    """
     a, b, c = 3.4445, -4.7750, 2.0315
     flipped = x.shape[1] > x.shape[2]
     if flipped:
@@ -75,18 +84,24 @@ def orthogonal(x: Tensor, steps: int = 5) -> Tensor:
 class Shards:
     """All training examples in memory, drawn in batches of similar length."""
 
-    def __init__(self, paths: list[Path], anchors: tuple[int, int]) -> None:
-        """Load shards; `anchors` is the half-open range of anchor ids."""
+    def __init__(self, paths: list[Path], anchors: tuple[int, int], skip: frozenset[str]) -> None:
+        """Load shards; `anchors` is the half-open range of anchor ids, `skip` names tasks to leave
+        out.
+        """
         parts = [np.load(path) for path in paths]
         self.tokens = np.concatenate([part["tokens"] for part in parts]).astype(np.int64)
         lengths = np.concatenate([np.diff(part["starts"]) for part in parts])
         self.starts = np.concatenate([[0], np.cumsum(lengths)])
         self.lengths = lengths
         self.prompts = np.concatenate([part["prompts"] for part in parts]).astype(np.int64)
+        tasks = np.concatenate([part["tasks"] for part in parts])
+        self.usable = np.flatnonzero(~np.isin(tasks, [TASK_NAMES.index(task) for task in skip]))
         self.anchors = anchors
 
-    def batches(self, rng: random.Random, tokens: int, longest: int, chosen: np.ndarray) -> list[np.ndarray]:
-        """Group examples into batches of about `tokens` tokens of similar length, in random order."""
+    def batches(
+        self, rng: random.Random, tokens: int, longest: int, chosen: np.ndarray
+    ) -> list[np.ndarray]:
+        """Group examples of similar length into batches of about `tokens`, in random order."""
         chosen = chosen[self.lengths[chosen] <= longest]
         noise = np.array([rng.random() for _ in range(len(chosen))])
         order = chosen[np.argsort(self.lengths[chosen] * (1 + 0.1 * noise))]
@@ -99,7 +114,9 @@ class Shards:
         rng.shuffle(out)
         return out
 
-    def collate(self, picked: np.ndarray, copied_weight: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def collate(
+        self, picked: np.ndarray, copied_weight: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return (tokens, flat positions to predict from, answers, weights) of one batch."""
         width = -(-int(self.lengths[picked].max()) // 16) * 16
         tokens = np.zeros((len(picked), width), np.int64)
@@ -115,14 +132,29 @@ class Shards:
         place = np.concatenate(places)
         low, high = self.anchors
         before = tokens.reshape(-1)[place]
-        plain = (answer >= low) & (answer < high) & (before >= low) & (before < high) & (answer == before + 1)
+        plain = (
+            (answer >= low)
+            & (answer < high)
+            & (before >= low)
+            & (before < high)
+            & (answer == before + 1)
+        )
         weight = np.where(plain, copied_weight, 1.0).astype(np.float32)
-        return torch.from_numpy(tokens), torch.from_numpy(place), torch.from_numpy(answer), torch.from_numpy(weight)
+        return (
+            torch.from_numpy(tokens),
+            torch.from_numpy(place),
+            torch.from_numpy(answer),
+            torch.from_numpy(weight),
+        )
 
 
 @torch.no_grad()
-def evaluate(model: Decoder, sets: dict[str, list[dict[str, Any]]], per_task: int) -> dict[str, Any]:
-    """Return the share of examples with every target token right (teacher-forced), per set and task."""
+def evaluate(
+    model: Decoder, sets: dict[str, list[dict[str, Any]]], per_task: int
+) -> dict[str, Any]:
+    """Return the share of examples with every target token right (teacher-forced), per set and
+    task.
+    """
     model.eval()
     report: dict[str, Any] = {}
     for name, examples in sets.items():
@@ -144,7 +176,9 @@ def evaluate(model: Decoder, sets: dict[str, list[dict[str, Any]]], per_task: in
                 guess = model(tokens).argmax(-1)
             for row, example in enumerate(group):
                 prompt, length = example["prompt"], len(example["ids"])
-                right = bool((guess[row, prompt - 1 : length - 1] == tokens[row, prompt:length]).all())
+                right = bool(
+                    (guess[row, prompt - 1 : length - 1] == tokens[row, prompt:length]).all()
+                )
                 hits.setdefault(example["task"], []).append(right)
         report[name] = {task: round(100 * sum(h) / len(h)) for task, h in sorted(hits.items())}
         report[name + "_mean"] = round(sum(report[name].values()) / len(report[name]), 1)
@@ -152,16 +186,24 @@ def evaluate(model: Decoder, sets: dict[str, list[dict[str, Any]]], per_task: in
     return report
 
 
-def load_sets(data: Path, codec: EditCodec) -> dict[str, list[dict[str, Any]]]:
+def load_sets(
+    data: Path, codec: EditCodec, skip: frozenset[str] = frozenset()
+) -> dict[str, list[dict[str, Any]]]:
     """Read and encode the evaluation sets."""
     sets: dict[str, list[dict[str, Any]]] = {}
     for name in ("eval_known", "eval_new"):
         sets[name] = []
         for line in (data / f"{name}.jsonl").read_text().splitlines():
             row = json.loads(line)
-            prompt, target = codec.encode_target(EditRequest(row["instruction"], row["region"]), row["target"])
+            if row["task"] in skip:
+                continue
+            prompt, target = codec.encode_target(
+                EditRequest(row["instruction"], row["region"]), row["target"]
+            )
             if len(prompt) + len(target) <= 700:
-                sets[name].append({"task": row["task"], "ids": prompt + target, "prompt": len(prompt)})
+                sets[name].append(
+                    {"task": row["task"], "ids": prompt + target, "prompt": len(prompt)}
+                )
     return sets
 
 
@@ -175,7 +217,9 @@ def main() -> None:
     parser.add_argument("--init", choices=("induction", "standard"), default="induction")
     parser.add_argument("--start", type=Path, help="weights to go on from")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--compile", action="store_true", help="compile the blocks first (about 40 s)")
+    parser.add_argument(
+        "--compile", action="store_true", help="compile the blocks first (about 40 s)"
+    )
     arguments = parser.parse_args()
     settings = tomllib.loads(arguments.config.read_text())
     run = settings["train"]
@@ -195,20 +239,29 @@ def main() -> None:
         for block in model.blocks:
             block.compile(dynamic=True)
     (arguments.out / "config.json").write_text(json.dumps(asdict(config)))
+    skip = frozenset(run.get("skip_tasks", []))
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embedding" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embedding" in n]
     muon = Muon(matrices, run["muon_lr"])
     adam = torch.optim.AdamW(others, run["adam_lr"], betas=(0.9, 0.98), weight_decay=0.0)
-    shards = Shards(sorted(arguments.data.glob("shard-*.npz")), (codec.anchor_0, codec.anchor_0 + limits.lines + 1))
-    sets = load_sets(arguments.data, codec)
-    print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters, {len(shards.lengths)} examples", flush=True)
+    shards = Shards(
+        sorted(arguments.data.glob("shard-*.npz")),
+        (codec.anchor_0, codec.anchor_0 + limits.lines + 1),
+        skip,
+    )
+    sets = load_sets(arguments.data, codec, skip)
+    print(
+        f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters, "
+        f"{len(shards.usable)} examples",
+        flush=True,
+    )
 
     began = time.time()
     spent_evaluating = 0.0
     seen = step = 0
     running = 0.0
     next_report, next_evaluation, next_save = 30.0, run["first_evaluation"], 90.0
-    order = rng.sample(range(len(shards.lengths)), len(shards.lengths))
+    order = rng.sample(shards.usable.tolist(), len(shards.usable))
     position = 0
     batches: list[np.ndarray] = []
     seconds = arguments.minutes * 60
@@ -219,7 +272,12 @@ def main() -> None:
         if share >= 1:
             break
         if not batches:
-            longest = int(min(run["longest"], run["shortest"] + (run["longest"] - run["shortest"]) * share / run["ramp"]))
+            longest = int(
+                min(
+                    run["longest"],
+                    run["shortest"] + (run["longest"] - run["shortest"]) * share / run["ramp"],
+                )
+            )
             chunk = np.array(order[position : position + 6_000])
             position = position + 6_000 if position + 6_000 < len(order) else 0
             size = run["batch_tokens"] if share > run["small_until"] else run["batch_tokens"] // 2
@@ -247,11 +305,18 @@ def main() -> None:
             raise RuntimeError(f"loss is {running} at step {step}")
         if passed > next_report:
             next_report = passed + 30
-            print(f"{passed:6.0f} s step {step} tokens {seen / 1e6:.2f} M loss {running:.4f} "
-                  f"{seen / max(passed - spent_evaluating, 1):.0f} tok/s rate {rate:.2f}", flush=True)
+            print(
+                f"{passed:6.0f} s step {step} tokens {seen / 1e6:.2f} M loss {running:.4f} "
+                f"{seen / max(passed - spent_evaluating, 1):.0f} tok/s rate {rate:.2f}",
+                flush=True,
+            )
         if passed > next_evaluation:
             mark = time.time()
-            report = {"seconds": round(passed), "tokens": seen, "loss": round(running, 4)} | evaluate(model, sets, run["evaluate_per_task"])
+            report = {
+                "seconds": round(passed),
+                "tokens": seen,
+                "loss": round(running, 4),
+            } | evaluate(model, sets, run["evaluate_per_task"])
             curve.write(json.dumps(report) + "\n")
             curve.flush()
             print(json.dumps(report), flush=True)
@@ -259,9 +324,20 @@ def main() -> None:
             next_evaluation = passed + run["evaluate_every"]
         if passed > next_save:
             next_save = passed + 120
-            torch.save({"weights": model.state_dict(), "tokens": seen, "seconds": passed}, arguments.out / "last.pt")
-    torch.save({"weights": model.state_dict(), "tokens": seen, "seconds": time.time() - began}, arguments.out / "last.pt")
-    report = {"seconds": round(time.time() - began), "tokens": seen, "loss": round(running, 4), "final": True} | evaluate(model, sets, 60)
+            torch.save(
+                {"weights": model.state_dict(), "tokens": seen, "seconds": passed},
+                arguments.out / "last.pt",
+            )
+    torch.save(
+        {"weights": model.state_dict(), "tokens": seen, "seconds": time.time() - began},
+        arguments.out / "last.pt",
+    )
+    report = {
+        "seconds": round(time.time() - began),
+        "tokens": seen,
+        "loss": round(running, 4),
+        "final": True,
+    } | evaluate(model, sets, 60)
     curve.write(json.dumps(report) + "\n")
     print(json.dumps(report), flush=True)
 

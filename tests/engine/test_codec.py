@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from midstream.engine.codec import CodecLimits, EditCodec, EditRequest, RegionTooLong, align
 
 MODELS = Path(__file__).parents[2] / "models"
-FOLDER = next(path.parent for path in sorted(MODELS.glob("*/midstream.toml")) if "edit-codec" in path.read_text())
+FOLDER = next(
+    path.parent
+    for path in sorted(MODELS.glob("*/midstream.toml"))
+    if "edit-codec" in path.read_text()
+)
 
 REGION = '''    def load(self, path, encoding="utf-8"):
         """Load the settings from disk."""
@@ -40,20 +44,40 @@ def names(codec: EditCodec, ids: list[int]) -> str:
 line = st.one_of(
     st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=30),
     st.sampled_from(REGION.split("\n")),
-    st.sampled_from(["", " ", "    ", "\t", "\f", "        x = 1", "  odd()", "\ttab", "<L1>", "<i1> <new>", "é = 'ü'"]),
+    st.sampled_from(
+        [
+            "",
+            " ",
+            "    ",
+            "\t",
+            "\f",
+            "        x = 1",
+            "  odd()",
+            "\ttab",
+            "<L1>",
+            "<i1> <new>",
+            "é = 'ü'",
+        ]
+    ),
 )
 lines = st.lists(line, max_size=12).map(lambda rows: "".join(row + "\n" for row in rows))
 instruction = st.one_of(
     st.text(max_size=40),
     st.sampled_from(
-        ["rename path to file_path", "replace `read_file_contents(path, encoding)` with `x`", 'say "Load the settings"']
+        [
+            "rename path to file_path",
+            "replace `read_file_contents(path, encoding)` with `x`",
+            'say "Load the settings"',
+        ]
     ),
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(instruction, lines, lines)
-def test_any_rewrite_comes_back_exactly(codec: EditCodec, words: str, region: str, target: str) -> None:
+def test_any_rewrite_comes_back_exactly(
+    codec: EditCodec, words: str, region: str, target: str
+) -> None:
     request = EditRequest(words, region)
     prompt, ids = codec.encode_target(request, target)
     assert prompt == codec.encode(request).prompt_ids
@@ -82,7 +106,9 @@ def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(lines, st.data())
-def test_the_decoder_takes_any_token_at_any_time(codec: EditCodec, region: str, data: st.DataObject) -> None:
+def test_the_decoder_takes_any_token_at_any_time(
+    codec: EditCodec, region: str, data: st.DataObject
+) -> None:
     tokens = st.integers(0, codec.vocab_size - 1) | st.integers(0, codec.first_text_id - 1)
     decoder = codec.encode(EditRequest("rename path to x", region)).decoder
     for token in data.draw(st.lists(tokens, max_size=30)):

@@ -1,4 +1,6 @@
-"""The graph builder against a reference written out in NumPy, and through ONNX Runtime with a shared cache."""
+"""The graph builder against a reference written out in NumPy, and through ONNX Runtime with a
+shared cache.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ort = pytest.importorskip("onnxruntime")
 from midstream.engine.graphs import DecoderShape, build_decoder, dequantised, weight_shapes  # noqa: E402
 
 Array = npt.NDArray[np.float32]
-SHAPE = DecoderShape(vocab=50, width=64, layers=2, heads=4, kv_heads=2, head_size=16, hidden=96, context=64)
+SHAPE = DecoderShape(
+    vocab=50, width=64, layers=2, heads=4, kv_heads=2, head_size=16, hidden=96, context=64
+)
 
 
 def random_weights(shape: DecoderShape, seed: int = 0) -> dict[str, Array]:
@@ -24,8 +28,13 @@ def random_weights(shape: DecoderShape, seed: int = 0) -> dict[str, Array]:
         name: (rng.standard_normal(size) / np.sqrt(size[0])).astype(np.float32)
         for name, size in weight_shapes(shape).items()
     }
-    angle = np.arange(shape.context)[:, None] * 100.0 ** -np.linspace(0, 1, shape.head_size // 2)[None]
-    return weights | {"cos": np.cos(angle).astype(np.float32), "sin": np.sin(angle).astype(np.float32)}
+    angle = (
+        np.arange(shape.context)[:, None] * 100.0 ** -np.linspace(0, 1, shape.head_size // 2)[None]
+    )
+    return weights | {
+        "cos": np.cos(angle).astype(np.float32),
+        "sin": np.sin(angle).astype(np.float32),
+    }
 
 
 def reference(shape: DecoderShape, w: Mapping[str, Array], tokens: list[int], bits: int) -> Array:
@@ -67,12 +76,19 @@ def session(weights: Mapping[str, Array], bits: int) -> Any:
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-def run(runner: Any, tokens: list[int], past: dict[str, Array] | None = None) -> tuple[Array, dict[str, Array]]:
-    names = [f"past_key_values.{n}.{part}" for n in range(SHAPE.layers) for part in ("key", "value")]
+def run(
+    runner: Any, tokens: list[int], past: dict[str, Array] | None = None
+) -> tuple[Array, dict[str, Array]]:
+    names = [
+        f"past_key_values.{n}.{part}" for n in range(SHAPE.layers) for part in ("key", "value")
+    ]
     empty = np.zeros((1, SHAPE.kv_heads, 0, SHAPE.head_size), np.float32)
     past = past or dict.fromkeys(names, empty)
     total = past[names[0]].shape[2] + len(tokens)
-    inputs = {"input_ids": np.array([tokens], np.int64), "attention_mask": np.ones((1, total), np.int64)}
+    inputs = {
+        "input_ids": np.array([tokens], np.int64),
+        "attention_mask": np.ones((1, total), np.int64),
+    }
     logits, *present = runner.run(None, inputs | past)
     return logits[0], dict(zip(names, present, strict=True))
 

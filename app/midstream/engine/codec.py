@@ -1,17 +1,18 @@
 """The edit codec: how a region rewrite is written for a small edit model, and read back.
 
-A small model fails at copying long names and long stretches of code, so the codec makes both trivial while the
-text on the wire stays a plain rewrite of the region:
+A small model fails at copying long names and long stretches of code, so the codec makes both
+trivial while the text on the wire stays a plain rewrite of the region:
 
-- *names*: what the instruction names becomes `<i1>`, `<i2>`... (identifiers, numbers) or `<q1>`... (quoted or
-  backticked code and phrases); every other name, comment or piece of a string that would need more than one token
-  becomes `<v1>`, `<v2>`... The decoder puts the text back.
-- *lines*: the region is dedented and every source line is followed in the target by its anchor `<L1>`, `<L2>`...
-  An anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line one level deeper or shallower,
-  anchor + content replaces the line, `<new>` + content inserts one, and a skipped anchor deletes its line.
+- *names*: what the instruction names becomes `<i1>`, `<i2>`... (identifiers, numbers) or `<q1>`...
+  (quoted or backticked code and phrases); every other name, comment or piece of a string that would
+  need more than one token becomes `<v1>`, `<v2>`... The decoder puts the text back.
+- *lines*: the region is dedented and every source line begins with an anchor, `<L1>`, `<L2>`... In
+  the answer an anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line
+  one level deeper or shallower, anchor + content replaces the line, `<new>` + content inserts one,
+  and a skipped anchor deletes its line.
 
-Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra tokens.
-The codec knows nothing of ONNX graphs or of where the region comes from.
+Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra
+tokens. The codec knows nothing of ONNX graphs or of where the region comes from.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 MAX_INDENT_LEVEL = 12
 
 
-class RegionTooLong(UserError):
+class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
     """The region has more lines or tokens than this model can rewrite at once."""
 
 
@@ -48,10 +49,11 @@ class EditRequest:
         before: context lines above the region (this codec does not read them).
         after: context lines below the region (this codec does not read them).
         path: the file's path (this codec does not read it).
-        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at first.
-        earlier: instructions under which `kept` was written (this codec reads only the newest one: it stands before
-            the source, so that the source is read in its light, and a prompt of this size is read again in
-            milliseconds).
+        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at
+            first.
+        earlier: instructions under which `kept` was written (this codec reads only the newest one:
+            it stands before the source, so that the source is read in its light, and a prompt of
+            this size is read again in milliseconds).
     """
 
     instruction: str
@@ -69,7 +71,8 @@ class EncodedEdit:
 
     Attributes:
         prompt_ids: everything up to where generation starts, the kept lines included.
-        draft_ids: what the rest of the target would be if nothing more changed (ends with a stop token).
+        draft_ids: what the rest of the target would be if nothing more changed (ends with a stop
+            token).
         stop_ids: tokens that end the rewrite.
         decoder: turns generated tokens into text; made for this one request.
     """
@@ -215,7 +218,8 @@ class EditCodec:
             shuffle: in training, a source of randomness for anchor offsets and slot numbers.
 
         Returns:
-            `(prompt_ids, target_ids)`; the prompt includes the kept lines, the target ends with its stop token.
+            `(prompt_ids, target_ids)`; the prompt includes the kept lines, the target ends with its
+            stop token.
 
         Raises:
             RegionTooLong: as in `encode`.
@@ -298,8 +302,8 @@ class EditCodec:
     ) -> tuple[list[int], int]:
         """Encode target lines against the source lines from `used` on.
 
-        With `prefix` the lines are the start of an answer, so that source lines after the last match stay unused.
-        Returns the tokens and how many source lines are used up.
+        With `prefix` the lines are the start of an answer, so that source lines after the last
+        match stay unused. Returns the tokens and how many source lines are used up.
         """
         source = layout.lines[used:]
         ids: list[int] = []
@@ -338,7 +342,9 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def _similarity(old: str, new: str, old_words: list[str], new_words: list[str]) -> float:
-    """Score a pair of lines for the alignment: 3 when equal, 2.5 when only the indent differs, else 0..2."""
+    """Score a pair of lines for the alignment: 3 when equal, 2.5 when only the indent differs, else
+    0..2.
+    """
     if old == new:
         return 3.0 if old.strip() else 1.0
     if not old_words or not new_words:
@@ -363,7 +369,8 @@ def align(
     Args:
         source: source lines.
         target: target lines.
-        open_end: whether the target is only the start of an answer, so that its end need not meet the source's.
+        open_end: whether the target is only the start of an answer, so that its end need not meet
+            the source's.
 
     Returns:
         One `(source index or None, line)` for every target line.
@@ -437,8 +444,9 @@ def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
 class StreamDecoder:
     """Turns generated tokens into text as soon as the text is certain.
 
-    `feed` returns what became certain with a token; the concatenation of all of it and of `finish` is the rewrite
-    after the kept lines. A token that makes no sense where it stands (an anchor out of order) adds nothing.
+    `feed` returns what became certain with a token; the concatenation of all of it and of `finish`
+    is the rewrite after the kept lines. A token that makes no sense where it stands (an anchor out
+    of order) adds nothing.
     """
 
     codec: EditCodec
@@ -495,11 +503,11 @@ class StreamDecoder:
         return "" if text is None else self._start() + self._flush() + text
 
     def finish(self) -> str:
-        """Close the open line at a stop token, or when generation was cut: return only what is certain."""
-        if self._ended:
-            return ""
+        """End the answer. Adds nothing: a stop token (fed like any other) has closed the last line,
+        and of an answer that was cut, a line still open is not certain.
+        """
         self._ended = True
-        return self._close()
+        return ""
 
     def _start(self, *, margin: bool = True) -> str:
         """Make sure that a line is open for content; return what opening it writes."""

@@ -1,9 +1,10 @@
 """Build the ONNX graph of a plain decoder (RMSNorm, rotary grouped-query attention, SwiGLU).
 
-The graph follows the ONNX Runtime GenAI layout: `input_ids` int64 `[1, S]` and `attention_mask` int64 `[1, total]` in,
-`logits` float32 `[1, S, vocab]` out, and per layer `past_key_values.N.key/value` / `present.N.key/value`, float32
-`[1, kv_heads, length, head_size]`, which may share their buffers. Attention is `com.microsoft::GroupQueryAttention`
-with packed QKV. Weights are float32 or quantised in blocks (`MatMulNBits`, 8 or 4 bits).
+The graph follows the ONNX Runtime GenAI layout: `input_ids` int64 `[1, S]` and `attention_mask`
+int64 `[1, total]` in, `logits` float32 `[1, S, vocab]` out, and per layer
+`past_key_values.N.key/value` / `present.N.key/value`, float32 `[1, kv_heads, length, head_size]`,
+which may share their buffers. Attention is `com.microsoft::GroupQueryAttention` with packed QKV.
+Weights are float32 or quantised in blocks (`MatMulNBits`, 8 or 4 bits).
 
 Needs the `onnx` package, so only training and tests import this module. It runs nothing.
 """
@@ -20,8 +21,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 Array = npt.NDArray[np.float32]
 BLOCK_SIZE = 32
-"""Weights per scale; with `accuracy_level` 4 this is the block for which ORT's CPU kernels give a row the same bits
-whatever the number of rows, which exact drafting needs."""
+"""Weights per scale; with `accuracy_level` 4 this is the block for which ORT's CPU kernels give a
+row the same bits whatever the number of rows, which exact drafting needs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,9 @@ class DecoderShape:
 def weight_shapes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every weight `build_decoder` needs.
 
-    Matrices are `[inputs, outputs]`. `qkv` packs queries, keys and values in this order, `gate_up` the gate and the up
-    projection; `cos` and `sin` are the rotary tables, `[context, head_size / 2]`.
+    Matrices are `[inputs, outputs]`. `qkv` packs queries, keys and values in this order, `gate_up`
+    the gate and the up projection; `cos` and `sin` are the rotary tables, `[context, head_size /
+    2]`.
     """
     packed = (shape.heads + 2 * shape.kv_heads) * shape.head_size
     table: dict[str, tuple[int, ...]] = {
@@ -67,11 +70,12 @@ def weight_shapes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:
 
 
 def quantise(matrix: Array, bits: int) -> tuple[npt.NDArray[np.uint8], Array]:
-    """Quantise `[inputs, outputs]` symmetrically in blocks of `BLOCK_SIZE` inputs, in the layout of `MatMulNBits`.
+    """Quantise `[inputs, outputs]` symmetrically in blocks of `BLOCK_SIZE` inputs, in the layout of
+    `MatMulNBits`.
 
     Returns:
-        `(packed, scales)`: uint8 `[outputs, blocks, BLOCK_SIZE * bits / 8]` and float32 `[outputs * blocks]`; a stored
-        value `s` means `(s - 2 ** (bits - 1)) * scale`.
+        `(packed, scales)`: uint8 `[outputs, blocks, BLOCK_SIZE * bits / 8]` and float32 `[outputs *
+        blocks]`; a stored value `s` means `(s - 2 ** (bits - 1)) * scale`.
     """
     inputs, outputs = matrix.shape
     blocks = -(-inputs // BLOCK_SIZE)
@@ -81,9 +85,10 @@ def quantise(matrix: Array, bits: int) -> tuple[npt.NDArray[np.uint8], Array]:
     middle = 1 << (bits - 1)
     top = np.abs(parts).max(axis=-1, keepdims=True)
     scales = np.where(top > 0, top / (middle - 1), 1.0).astype(np.float32)
-    stored = np.clip(np.round(parts / scales) + middle, 0, 2 * middle - 1).astype(np.uint8)
+    shifted = np.clip(np.round(parts / scales) + middle, 0, 2 * middle - 1)
+    stored = np.asarray(shifted, np.uint8)
     if bits == 4:
-        stored = stored[..., 0::2] | (stored[..., 1::2] << 4)
+        stored = np.asarray(stored[..., 0::2] | (stored[..., 1::2] << 4), np.uint8)
     return stored, scales.reshape(-1)
 
 
@@ -114,11 +119,11 @@ class _Graph:
         inputs: list[str],
         outputs: list[str],
         domain: str = "",
-        **attributes: object,
+        **attributes: int | float,
     ) -> str:
-        self.nodes.append(
-            helper.make_node(kind, inputs, outputs, name=outputs[0], domain=domain, **attributes)
-        )
+        # The stub takes operator attributes for the function's own keywords.
+        node = helper.make_node(kind, inputs, outputs, name=outputs[0], domain=domain, **attributes)  # pyright: ignore[reportArgumentType]
+        self.nodes.append(node)
         return outputs[0]
 
     def product(self, name: str, x: str, matrix: Array) -> str:
@@ -158,7 +163,8 @@ def build_decoder(
     Args:
         shape: sizes.
         weights: arrays as `weight_shapes` lists them, float32.
-        bits: 32 for float32 matrices, 8 or 4 for quantised ones. The embedding table itself stays float32.
+        bits: 32 for float32 matrices, 8 or 4 for quantised ones. The embedding table itself stays
+            float32.
 
     Raises:
         ValueError: a weight is missing or has another shape, or `bits` is none of these.

@@ -1,8 +1,10 @@
-"""Slots of the edit codec: which pieces of an instruction and of a region become single tokens, and which text they mean.
+"""Slots of the edit codec: which pieces of an instruction and of a region become single tokens, and
+which text they mean.
 
-Three kinds (see `codec`): `<iN>` identifiers and numbers that the instruction names, `<qN>` code and phrases that it
-quotes, `<vN>` anything else in the region that would need several tokens: identifiers, numbers, comments, lines of
-docstrings, pieces of strings. This module only finds them; the codec turns them into token ids.
+Three kinds (see `codec`): `<iN>` identifiers and numbers that the instruction names, `<qN>` code
+and phrases that it quotes, `<vN>` anything else in the region that would need several tokens:
+identifiers, numbers, comments, lines of docstrings, pieces of strings. This module only finds them;
+the codec turns them into token ids.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ _KEYWORDS = frozenset({*keyword.kwlist, "self", "cls"})
 _CONSTANTS = {"none": "None", "true": "True", "false": "False"}
 _OPERATOR_CHARS = frozenset("=<>!+-*/%&|^~@")
 
-_GLUE = frozenset(
-    "a an the to in of as is if it and or for from with by on at be this that not so use add make new all every each "
-    "its into when then else please can you could should we let us f no".split()
+_GLUE_WORDS = (
+    "a an the to in of as is if it and or for from with by on at be this that not so use add make "
+    "new all every each its into when then else please can you could should we let us f no"
 )
-"""Words of English that are not taken for names only because the region has a variable of that spelling."""
+_GLUE = frozenset(_GLUE_WORDS.split())
+"""English words that are not names just because the region has a variable of that spelling."""
 
-_NAME_FOLLOWS = frozenset("to -> => called named into as name instead".split())
-_NAME_BEFORE = frozenset(
-    "rename variable parameter argument param arg var function method attribute name called named "
-    "call".split()
+_NAME_FOLLOWS = frozenset(["to", "->", "=>", "called", "named", "into", "as", "name", "instead"])
+_NAME_BEFORE_WORDS = (
+    "rename variable parameter argument param arg var function method attribute name called call "
+    "named"
 )
+_NAME_BEFORE = frozenset(_NAME_BEFORE_WORDS.split())
 
 _INSTRUCTION = re.compile(
     r"""
@@ -107,7 +111,9 @@ class SlotTable:
         return self._text.get(slot)
 
     def add(self, kind: str, text: str) -> str:
-        """Return the slot of a text, giving it a new one of this kind if there is one left ("" if not)."""
+        """Return the slot of a text, giving it a new one of this kind if there is one left ("" if
+        not).
+        """
         slot = self.slot_of.get(text)
         if slot is not None:
             return slot
@@ -193,10 +199,11 @@ def code_pieces(body: str, table: SlotTable) -> Iterator[Piece]:
 def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]:
     """Cut an instruction into words and slots, registering its `<iN>` and `<qN>` in the table.
 
-    White space between words is not kept and plain words are lowered; slots stand for exact text. A plain English
-    word that is taken for a name is written out after its first slot, so that its meaning is not lost.
+    White space between words is not kept and plain words are lowered; slots stand for exact text. A
+    plain English word that is taken for a name is written out after its first slot, so that its
+    meaning is not lost.
     """
-    in_region = {found for found in re.findall(_ATOM, region)}
+    in_region = set(re.findall(_ATOM, region))
     out: list[Piece] = []
     tail = _TRAILING_TEXT.search(instruction)
     rest = ""
