@@ -252,8 +252,9 @@ class PairingSession:
         Args:
             text: The instruction.
             path: The file it is about; without it the instruction must name a symbol.
-            cursor: 0-based line of the cursor, in the base text of the file.
-            selection: 0-based half-open line range that overrides the search for the region.
+            cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks
+                included, others not).
+            selection: 0-based half-open range of such lines that overrides the search.
 
         Raises:
             TargetUnclearError: The sentence is a question with candidates.
