@@ -248,6 +248,8 @@ class _Run:
         return self._now[path]
 
     def _store(self, section: ReplyFile, path: str, source: SourceText) -> bool:
+        if section.newline is not None and not self._bytes(path):
+            source = source.with_newline(section.newline)
         try:
             data = source.to_bytes()
         except UnencodableError as error:

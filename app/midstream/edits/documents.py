@@ -201,14 +201,9 @@ class SourceText:
             return self
         return replace(self, ends=(*self.ends[:-1], self.newline if wanted else ""))
 
-    def with_text(self, text: str) -> SourceText:
-        """The same kind of file (encoding, byte order mark, newline) with other text."""
-        lines, ends = split_lines(text)
-        return replace(
-            self,
-            lines=tuple(lines),
-            ends=tuple(self.newline if end else "" for end in ends),
-        )
+    def with_newline(self, newline: str) -> SourceText:
+        """The same lines with another terminator."""
+        return replace(self, ends=tuple(end and newline for end in self.ends))
 
     @property
     def newline(self) -> str:

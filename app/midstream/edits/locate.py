@@ -173,10 +173,12 @@ class Locator:
             at = line + 1
             ranges = [(at, self._matcher.block_end(line)), (at, None)]
         ranges += [(self._cursor, None)]
-        if len(hunk.context) < 2:
+        if len(hunk.context) < 2 and self._cursor:
             ranges += [(0, None)]
         ambiguous: Ambiguous | None = None
         for start, stop in ranges:
+            if ambiguous is not None and start == 0:
+                break  # several places follow; one before them would be a guess
             found = self._matcher.find(old, new=new, start=start, stop=stop, at_end=hunk.at_end)
             if isinstance(found, Match):
                 return found

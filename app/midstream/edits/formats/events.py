@@ -108,11 +108,13 @@ class FileClosed:
         path: The file.
         new_path: Where it moves to, if it does (some formats say so after the hunks).
         final_newline: Whether its text ends with a newline; None where the format does not say.
+        newline: Terminator of lines in a file that has none yet; None for the usual one.
     """
 
     path: str
     new_path: str | None = None
     final_newline: bool | None = None
+    newline: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

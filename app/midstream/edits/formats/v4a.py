@@ -289,7 +289,8 @@ def operation_events(
         kind: The operation's type.
         path: The file.
         diff: Its V4A diff without file headers; of a new file, only ``+`` lines.  As in OpenAI's
-            reference, a new file then ends with a newline only if the last ``+`` line is empty.
+            reference, a new file then ends with a newline only if the last ``+`` line is empty, and
+            a file without lines takes the line ends of the diff.
     """
     folder = NewlineFolder()
     body = folder.feed(diff) + folder.finish()
@@ -302,9 +303,10 @@ def operation_events(
         body = body.removesuffix("+").removesuffix("\n") if final_newline else body
     if body and kind != "delete_file":
         text += body + "\n"
+    newline = "\r\n" if "\r\n" in diff else None
     parser = V4AParser()
     events = parser.feed(f"{text}{_END}\n") + parser.finish()
     return [
-        FileClosed(path, final_newline=final_newline) if isinstance(event, FileClosed) else event
+        FileClosed(path, None, final_newline, newline) if isinstance(event, FileClosed) else event
         for event in events
     ]
