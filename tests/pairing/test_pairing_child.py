@@ -16,6 +16,7 @@ import pytest
 from pairing_support import TIMEOUT_S, Witness, numbered
 
 from midstream.edits.hunks import HunkState
+from midstream.errors import UserError
 from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.settings import Settings
@@ -101,6 +102,28 @@ async def test_server_killed_in_the_middle_of_a_stream(
         assert session.server_pid not in (None, first)
         assert await session.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(A, ("step_35 = work(35)", "other = 35"))
+
+
+@pytest.mark.parametrize("pause", [0, 0.02, 0.05])
+async def test_closing_while_the_server_starts(
+    root: Path, script: Path, settings: Settings, pause: float
+) -> None:
+    """The person quits before the model is there: no wait, no process left."""
+    before = children()
+    session = await PairingSession.open(root, settings=settings, replay=script, watch=False)
+    asking = asyncio.create_task(session.instruct("fast", path="run.py", cursor=3))
+    await asyncio.sleep(pause)
+    async with asyncio.timeout(5):
+        await session.close()
+    with pytest.raises(UserError):
+        await asking
+    assert children() <= before
+
+
+def children() -> set[int]:
+    """Process ids of this process's children, all threads'."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for path in tasks for pid in path.read_text().split()}
 
 
 async def test_server_killed_while_idle(root: Path, script: Path, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,18 @@ async def test_many_decisions_at_once_stay_in_order(
     results = await asyncio.gather(*(session.accept(i) for i in ids), session.undo())
     assert all(results)
     assert (root / "run.py").read_text() == changed(*changes[:-1])
+
+
+async def test_a_folder_that_is_taken_away_is_told(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        witness = Witness(session)
+        await session.open_file("run.py")
+        await witness.until(lambda: not session.watching.startswith("off"))
+        shutil.rmtree(root)
+        await witness.until(lambda: "not seen any more" in witness.notice)
+        assert [notice.level for notice in session.notices][-1] == "warning"
 
 
 async def test_watching_moves_hunks_and_reads_the_repository(

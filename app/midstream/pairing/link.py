@@ -158,9 +158,15 @@ class Link:
         if facts:
             self.facts = {**self.facts, **facts}
 
-    async def close(self) -> None:
-        """Close the connection and end the embedded server."""
+    def shut(self) -> None:
+        """Let nobody reach the server any more; ``close`` follows."""
         self._closed = True
+
+    async def close(self) -> None:
+        """Close the connection and end the embedded server, also one that is just starting."""
+        self.shut()
+        if self._server is not None:
+            await self._server.close()
         async with self._lock:
             await self._leave()
 

@@ -339,6 +339,7 @@ class PairingSession:
         if self._closed:
             return
         self._closed = True
+        self._link.shut()
         self.queued.clear()
         await self._steering.stop()
         if self._repo_timer is not None:
@@ -365,7 +366,12 @@ class PairingSession:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._board.fail(f"Midstream itself failed in the background ({error!r}).")
 
     async def _start_server(self) -> None:
         try:
@@ -412,6 +418,8 @@ class PairingSession:
         async for paths in watcher.changes():
             await self._desk.changed(paths)
             self._look_at_repo()
+        if not self._closed:
+            self._board.warn(f"Changes from outside are not seen any more ({watcher.mode}).")
 
     def _look_at_repo(self) -> None:
         if self._repo_timer is None and not self._closed:
