@@ -117,6 +117,26 @@ def test_report_adds_up_and_labels_itself() -> None:
     assert limit.rate.mid > report.rate.mid
 
 
+def test_every_constant_has_a_mark_and_a_source() -> None:
+    for kernels in ("waferllm-wse2", "cerebras-2024-08", "cerebras-2025", "spec-limit"):
+        listed = wafer.simulate("llama3.1-8b", kernels=kernels).as_dict()["constants"]
+        assert isinstance(listed, dict)
+        for name, entry in listed.items():
+            assert entry["mark"] in ("spec", "calibrated", "assumed"), name
+            assert entry["source"], name
+        assert ("collective_cycles" in listed) == (kernels != "spec-limit")
+        assert listed["link_us"]["mark"] == "assumed"
+
+
+def test_marks_weaken_outside_the_calibration() -> None:
+    assert wafer.simulate("llama3.1-70b", kernels="cerebras-2024-08").rate.mark == "calibrated"
+    mixture = wafer.simulate("gpt-oss-120b", kernels="cerebras-2024-08")
+    assert mixture.rate.mark == "assumed"
+    drafted = wafer.simulate("llama3.1-70b", kernels="cerebras-2024-08", speculation="4x0.8")
+    assert drafted.rate.mark == "assumed"
+    assert any("llama3.2-1b-sized draft" in note for note in drafted.notes)
+
+
 def test_published_sanity_numbers() -> None:
     """12.8 J/token for the 8B on one system, 0.14 % of SRAM bandwidth, 17.4 us a layer (Aug
     2024).

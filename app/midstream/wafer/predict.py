@@ -100,7 +100,7 @@ def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
     if row.matrix is not None:
         return _microbenchmark(row, row.matrix, hw, kernels, parameters)
     shape = resolve(row.model).shape
-    if row.grids is not None or (kernels.benchmark_shape and row.wafers is None):
+    if kernels.benchmark_shape or (row.grids is not None and row.wafers is None):
         return _layer_benchmark(row, shape, hw, kernels, parameters)
     return _production(row, shape, hw, kernels, parameters)
 

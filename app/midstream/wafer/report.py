@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from midstream.wafer.cost import HOST_OPERATOR_US
 from midstream.wafer.estimate import (
+    CHUNK_TOKENS,
     PREFILL_BAND,
     Step,
     band_of,
@@ -16,8 +18,10 @@ from midstream.wafer.estimate import (
     machine,
     prefill_seconds,
 )
+from midstream.wafer.kernels import SCALAR_CYCLES
 from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
+from midstream.wafer.parameters import frozen_document
 from midstream.wafer.pipeline import stages_of
 from midstream.wafer.placement import Plan, place
 from midstream.wafer.presets import preset
@@ -132,7 +136,44 @@ class Report:
                 for line in self.operators
             ],
             "notes": list(self.notes),
+            "constants": constants(self.plan),
         }
+
+
+def constants(plan: Plan) -> dict[str, dict[str, object]]:
+    """Every constant behind a report with its value, unit, mark and source."""
+    found: dict[str, dict[str, object]] = {
+        name: {**number.as_dict(), "mark": "assumed" if number.trust == "D" else "spec"}
+        for name, number in plan.hw.numbers.items()
+    }
+    fitted = frozen_document()["parameters"]
+    used = _FITTED.get(plan.kernels.name, ())
+    for name in used:
+        entry = fitted[name]
+        found[name] = {
+            "value": entry["value"],
+            "unit": entry["unit"],
+            "mark": entry["mark"],
+            "source": f"{entry['meaning']}; fitted on the {entry['stage']} rows",
+        }
+    assumed: tuple[tuple[str, float, str, str], ...] = (
+        ("scalar_cycles", SCALAR_CYCLES, "cycles", "scalar code of softmax and activation"),
+        ("host_operator_us", HOST_OPERATOR_US, "us", "an operator on the host, without its links"),
+        ("chunk_tokens", CHUNK_TOKENS, "tokens", "prompt tokens that travel together"),
+        ("reserve_bytes", plan.kernels.reserve_bytes, "B/PE", plan.kernels.reserve_source),
+    )
+    for name, value, unit, source in assumed:
+        found[name] = {"value": value, "unit": unit, "mark": "assumed", "source": source}
+    return found
+
+
+_CYCLES = ("issue_cycles", "shift_cycles", "collective_cycles")
+_FITTED: dict[str, tuple[str, ...]] = {
+    "waferllm-wse2": _CYCLES,
+    "cerebras-2024-08": (*_CYCLES, "scale_2024_08"),
+    "cerebras-2025": (*_CYCLES, "scale_2025", "fixed_us_2025"),
+}
+"""Fitted constants that each kernel generation uses."""
 
 
 def simulate(workload: Workload, options: Options) -> Report:
@@ -204,6 +245,10 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
         marks.append("assumed")
     if plan.kernels.benchmark_shape:
         notes.append("WaferLLM kernels on a placed model (no published row)")
+        marks.append("assumed")
+    covered = not (plan.shape.is_moe or plan.shape.latent)
+    if plan.kernels.mark == "calibrated" and not covered:
+        notes.append("mixtures and latent attention are outside this generation's calibration")
         marks.append("assumed")
     if speculating:
         draft = preset(DRAFT_MODEL).weights() * plan.weight_bits / 8
