@@ -4,10 +4,11 @@ Schedules generations and keeps conversations; how text is generated is the engi
 
 What goes beyond the published protocol, none of it unasked except for strings in ``metadata``:
 
-- ``response.interrupt`` (as Codex uses it), also with the mode ``keep_partial_items``: the text sent
-  so far stays in the conversation.
+- ``response.interrupt`` (as Codex uses it), also with the mode ``keep_partial_items``: the text
+  sent so far stays in the conversation.
 - ``response.steer`` takes effect at the end of the line that is being written.
-- ``stream_options.midstream_tokens``: text events say in ``tokens`` how many model tokens they hold.
+- ``stream_options.midstream_tokens``: text events say in ``tokens`` how many model tokens they
+  hold.
 - ``metadata`` of a response has the model's facts as ``midstream.<fact>``, and at its end what it
   cost: ``midstream.prefill_ms``, ``decode_ms``, ``forwards``, ``drafted_tokens`` and
   ``accepted_tokens``; while it waits for the engine, ``midstream.queue_ahead``.
