@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,7 @@ def untouched():
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
@@ -359,7 +363,8 @@ def test_colours_and_control_characters_on_a_terminal(folder: Path, tmp_path: Pa
     assert b"\x1b]0" not in shown
 
 
-def read_all(descriptor: int) -> bytes:
+def read_all(descriptor: int, *, until: bytes | None = None, keep: bool = False) -> bytes:
+    """What a terminal shows, to its end or until something is in it."""
     data = b""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -371,8 +376,34 @@ def read_all(descriptor: int) -> bytes:
             if not part:
                 break
             data += part
-    os.close(descriptor)
+            if until is not None and until in data:
+                break
+    if not keep:
+        os.close(descriptor)
     return data
+
+
+@pytest.mark.parametrize("arguments", [["."], ["sums.py"], ["demo"]])
+def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list[str]) -> None:
+    main, sub = pty.openpty()
+    fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        [PROGRAM, *arguments, "--replay", script],
+        stdin=sub,
+        stdout=sub,
+        stderr=sub,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    ) as program:
+        os.close(sub)
+        shown = read_all(main, until=b"ready", keep=True)
+        assert b"ready" in shown, shown[-2000:]
+        os.write(main, b"\x11")
+        shown = read_all(main)
+        assert program.wait(20) == 0
+    assert (b"The copy you worked on is" in shown) == (arguments == ["demo"])
 
 
 def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,10 @@ def untouched():
 """
 
 
-async def test_suggestions_of_the_demo(settings: Settings) -> None:
+async def test_suggestions_of_the_demo(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     info = demo.make_demo()
     async with await PairingSession.open(info.root, settings=settings, watch=False) as session:
         for suggestion in info.suggestions:
