@@ -195,7 +195,7 @@ async def _measure_stops(report: Report, rounds: int) -> None:
             await client.close()
             if kind == "local":
                 report.interrupt_ms = median(stops)
-                report.interrupt_p99_ms = quantiles(stops, n=100)[98]
+                report.interrupt_p99_ms = quantiles(stops, n=100, method="inclusive")[98]
                 report.redirect_ms = median(redirects)
             else:
                 report.redirect_dropping_ms = median(redirects)
@@ -274,7 +274,7 @@ async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
         await asyncio.gather(*(work(index) for index in range(clients)))
     report.clients = clients
     report.queue_p50_ms = median(waits)
-    report.queue_p99_ms = quantiles(waits, n=100)[98]
+    report.queue_p99_ms = quantiles(waits, n=100, method="inclusive")[98]
     report.served_spread = max(turns) / max(1, min(turns))
 
 
