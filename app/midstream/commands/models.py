@@ -94,10 +94,9 @@ def _show(info: ModelInfo, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_dict(info))
         return
-    for name, value in _as_dict(info).items():
-        if name != "facts":
-            print(printable(f"{name.replace('_', ' '):<18} {value}"))
-    for name, value in sorted(info.facts.items()):
+    values = {**_as_dict(info), "bytes": f"{info.bytes:,}"}
+    del values["facts"]
+    for name, value in {**values, **info.facts}.items():
         print(printable(f"{name.replace('_', ' '):<18} {value}"))
 
 
