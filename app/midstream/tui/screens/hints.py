@@ -69,6 +69,11 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.hunk is HunkState.SETTLED and not moment.marked:
         yield "hunk.accept"
         yield "hunk.reject"
+    if moment.hunk is HunkState.REJECTED and not moment.marked:
+        yield "fold:open or close it"
+        yield "hunk.accept:accept after all"
+    if moment.hunk is HunkState.ACCEPTED and not moment.marked:
+        yield "hunk.reject:take out again"
     if moment.undecided:
         yield (
             "hunk.next_undecided:next hunk"

@@ -233,6 +233,8 @@ class ViewActions(SteerActions):
         else:
             self.set_class(not wide, "-rail-open")
             self.rail.display = True
+            self.refresh_facts()
+            self.rail.show(self.rail.rows, select=self.path)
             self.set_focus(self.rail)
         self.refresh_facts()
 

@@ -159,9 +159,9 @@ class RowList(ScrollView, can_focus=True):
         if not 0 <= y < len(self.rows):
             return Strip.blank(width, palette.ground(self._ground))
         row = self.rows[y]
-        marked = y == self.cursor and row.value is not None
-        ground = palette.ground("selection" if marked and self.show_cursor else self._ground)
-        if palette.ansi and marked and self.show_cursor:
+        marked = y == self.cursor and row.value is not None and self.show_cursor
+        ground = palette.ground("selection" if marked else self._ground)
+        if palette.ansi and marked:
             ground += Style(reverse=True)
         segments = [
             Segment(self._glyphs.cursor if marked else " ", palette.style("accent") + ground)

@@ -1,0 +1,130 @@
+"""Pictures of the screens, compared with the ones that were looked at and found good.
+
+``pytest tests/tui/test_tui_snapshots.py --snapshot-update`` takes new ones; look at them before you
+keep them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from tui_support import CODE
+
+from midstream.pairing.turns import SessionState
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+from midstream.tui.screens.facts import Facts
+from midstream.tui.widgets.status_row import StatusFacts, StatusRow
+
+WIDE, SMALL = (160, 48), (80, 24)
+FACTS = StatusFacts(
+    model="brook",
+    state=SessionState.READY,
+    rate=1234.0,
+    history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),
+    ttft_s=0.021,
+    tokens=212,
+    branch="main",
+    dirty=2,
+    watching="native",
+)
+Step = Callable[[Pilot[None]], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What differs from run to run is fixed: rates, times, the place of the folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(Facts, "_show_status", lambda self: self.query_one(StatusRow).show(FACTS))
+
+
+def app_on(root: Path, theme: str, **settings: object) -> MidstreamApp:
+    script = root.parent / "script.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["total", "found"]]}]))
+    options = Settings(theme=theme, journal=False, **settings)  # type: ignore[arg-type]
+    return MidstreamApp(root, options, replay=script, open_file="pkg/things.py")
+
+
+async def opened(pilot: Pilot[None]) -> MidstreamApp:
+    app = pilot.app
+    assert isinstance(app, MidstreamApp)
+    for _ in range(600):
+        session = app.session
+        if (
+            session is not None
+            and session.state == "ready"
+            and app.review.path
+            and app.review.files
+        ):
+            break
+        await pilot.pause(0.02)
+    await pilot.press("escape")
+    return app
+
+
+async def decided(pilot: Pilot[None]) -> None:
+    """Three hunks: accepted, rejected, and one under the cursor."""
+    app = await opened(pilot)
+    review = app.review
+    review.pane.go_to(7)
+    review.composer.put("rename total to found")
+    review.action_send()
+    for _ in range(600):
+        assert app.session is not None
+        if app.session.turn is not None and not app.session.turn.running:
+            break
+        await pilot.pause(0.02)
+    await pilot.pause(0.2)
+    await pilot.press("g", "right_square_bracket", "a")
+    await pilot.pause(0.3)
+    await pilot.press("r")
+    await pilot.pause(0.3)
+    review.hush()
+    await pilot.pause(0.1)
+
+
+async def helped(pilot: Pilot[None]) -> None:
+    await opened(pilot)
+    await pilot.press("question_mark")
+    await pilot.pause(0.2)
+
+
+async def picking(pilot: Pilot[None]) -> None:
+    await opened(pilot)
+    await pilot.press("colon")
+    await pilot.pause(0.2)
+
+
+async def aiming(pilot: Pilot[None]) -> None:
+    await opened(pilot)
+    await pilot.press("j", "j", "j", "j", "j", "j", "v", "j", "j", "i")
+    await pilot.pause(0.2)
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL], ids=["wide", "small"])
+@pytest.mark.parametrize("theme", ["midnight", "paper"])
+def test_review(snap_compare, project: Path, theme: str, size: tuple[int, int]) -> None:
+    assert snap_compare(app_on(project, theme), terminal_size=size, run_before=decided)
+
+
+@pytest.mark.parametrize("step", [helped, picking, aiming], ids=["help", "palette", "aim"])
+def test_screens(snap_compare, project: Path, step: Step) -> None:
+    assert snap_compare(app_on(project, "midnight"), terminal_size=(120, 40), run_before=step)
+
+
+def test_split(snap_compare, project: Path) -> None:
+    app = app_on(project, "midnight", layout="split")
+    assert snap_compare(app, terminal_size=WIDE, run_before=decided)
+
+
+def test_ascii(snap_compare, project: Path) -> None:
+    app = app_on(project, "contrast", ascii=True)
+    assert snap_compare(app, terminal_size=SMALL, run_before=decided)
+
+
+def test_code_is_what_the_pictures_show() -> None:
+    assert CODE.count("total") == 4
