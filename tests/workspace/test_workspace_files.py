@@ -205,6 +205,17 @@ def test_things_that_are_no_files(workspace: Workspace) -> None:
     assert workspace.digest("nothing") is None
 
 
+def test_a_device_is_no_file(workspace: Workspace) -> None:
+    try:
+        os.mknod(workspace.root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except OSError:
+        pytest.skip("only root may make devices")
+    with pytest.raises(NotAFileError):
+        workspace.read("zero")
+    with pytest.raises(NotAFileError):
+        workspace.write("zero", b"x", expected=None)
+
+
 def test_too_large_both_ways(workspace: Workspace) -> None:
     with (workspace.root / "big").open("wb") as file:
         file.truncate(20_000_001)

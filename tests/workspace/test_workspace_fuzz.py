@@ -227,7 +227,7 @@ def test_no_interleaving_loses_a_users_save(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_no_interleaving_of_ten_thousand_loses_a_users_save(tmp_path: Path) -> None:
     raced, _ = run(tmp_path, range(10_000, 11_000))
-    assert raced > 3500
+    assert raced > 3000
 
 
 def test_every_refusal_is_a_sentence(tmp_path: Path) -> None:

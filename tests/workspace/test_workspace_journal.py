@@ -206,8 +206,8 @@ def test_a_killed_writer_loses_at_most_the_last_moment(state: Path, root: Path) 
     assert path is not None
     entries = list(Journal.read(path))
     assert [entry.data["n"] for entry in entries] == list(range(len(entries)))
-    # 100 ms of promise, and as much again for a machine that is busy with other things.
-    assert killed - entries[-1].data["t_mono"] < 0.2
+    # 100 ms of promise, the rest for a machine that is busy with other things.
+    assert killed - entries[-1].data["t_mono"] < 0.5
 
 
 def test_a_full_disk_keeps_the_entries_for_later(

@@ -199,8 +199,8 @@ async def test_a_half_written_file_is_never_shown(workspace: Workspace) -> None:
 
     def slow() -> None:
         with path.open("wb", buffering=0) as file:
-            for _ in range(10):
-                file.write(new[:1000])
+            for _ in range(5):
+                file.write(new[:2000])
                 time.sleep(0.012)
 
     async with watching(workspace) as log:
