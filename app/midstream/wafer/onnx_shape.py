@@ -301,6 +301,14 @@ class _Reader:
         heads = max(1, node.integer("num_heads", node.integer("q_num_heads", 1)))
         kv_heads = max(1, node.integer("kv_num_heads", heads))
         width = self.widths.get(node.inputs[0], 0) if node.inputs else 0
+        second = "".join(node.inputs[1:2])
+        built_in = self.weights.get(second, ())
+        if len(built_in) == 2:  # com.microsoft Attention projects queries, keys and values itself
+            bits = min(16, self.bits[second] or 16)
+            k, n = built_in
+            projection = Operator("qkv", "linear", k, n, weight_bits=bits, products=3)
+            self.emit(replace(projection, op_types=(node.op_type,)), node, n)
+            width = n // 3
         packed = len(node.inputs) < 3 or not node.inputs[1]
         if packed and width:
             width = width * heads // (heads + 2 * kv_heads)
@@ -515,7 +523,7 @@ def _label(node: Node, operator: Operator) -> str:
     """A name that is the same in every layer: the node's without its layer prefix or running
     number.
     """
-    if operator.name.startswith("experts_"):
+    if operator.name == "qkv" or operator.name.startswith("experts_"):
         return operator.name
     tail = _LAYER_PREFIX.sub("", node.name)
     tail = re.sub(r"_\d+$", "", tail)
