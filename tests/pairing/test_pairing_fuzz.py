@@ -1,4 +1,4 @@
-"""Random interleavings of a stream, a person's saves, decisions, stops, redirects and undo.
+"""Random interleavings of a stream, saves from outside, decisions, stops, redirects and crashes.
 
 What must hold whenever nothing is being written: a line that the person saved is on disk until the
 person takes it away, no line of the model is on disk unless it was accepted, and a line of the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from midstream.pairing.events import HunkDecided, SessionEvent
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace.journal import sessions
+from midstream.workspace.paths import state_dir
 
 LENGTH = 40
 
@@ -74,9 +77,16 @@ class Case:
     """One session under random actions."""
 
     def __init__(
-        self, rng: random.Random, root: Path, model: SteppedModel, session: PairingSession
+        self,
+        rng: random.Random,
+        root: Path,
+        model: SteppedModel,
+        endpoint: Endpoint,
+        session: PairingSession,
     ) -> None:
         self.rng = rng
+        self.root = root
+        self.endpoint = endpoint
         self.path = root / "run.py"
         self.model = model
         self.session = session
@@ -136,7 +146,7 @@ class Case:
             + ["save"] * 3
             + ["accept"] * 4
             + ["race", "reject", "instruct"] * 2
-            + ["undo", "redo", "rest", "refresh", "stop", "redirect", "end"]
+            + ["undo", "redo", "rest", "refresh", "stop", "redirect", "end", "crash"]
         )
         every = [hunk.id for hunk in session.hunks]
         ids = [hunk.id for hunk in session.hunks if hunk.decidable] if rng.random() < 0.8 else every
@@ -169,6 +179,8 @@ class Case:
         elif kind == "redirect" and self.running:
             await session.redirect(self.instruction())
             await self.running_model()
+        elif kind == "crash":
+            await self.crash()
         elif kind == "instruct" and not self.running:
             await self.instruct()
 
@@ -185,6 +197,28 @@ class Case:
         # Not looked at in between: while two names are being exchanged and, when a save has slipped
         # in, exchanged back, the file is for some microseconds what was about to be written.
         await asyncio.gather(*tasks)
+
+    async def crash(self) -> None:
+        """Go on from the journal as a killed process would have left it just now."""
+        state = state_dir()
+        live = [info.path for info in sessions(state, self.root) if info.live]
+        if not live:
+            return
+        left = state / "left.jsonl"
+        shutil.copyfile(live[0], left)
+        shown = self.path.read_bytes()
+        await self.session.close()
+        live[0].unlink()
+        left.replace(live[0])
+        self.session = await PairingSession.open(
+            self.root, settings=Settings(), endpoint=self.endpoint, watch=False, resume=live[0]
+        )
+        assert self.path.read_bytes() == shown, "taking up a session writes nothing"
+        assert "is back" in self.session.notices[-1].text, self.session.notices
+        self._witness = Witness(self.session)
+        self.session.subscribe(self.hear)
+        self.script = []
+        self.model.drop()
 
     @property
     def running(self) -> bool:
@@ -233,18 +267,19 @@ async def run_case(seed: int, endpoint: Endpoint, model: SteppedModel) -> None:
         session = await PairingSession.open(
             root, settings=Settings(), endpoint=endpoint, watch=seed % 25 == 0
         )
-        async with session:
-            case = Case(rng, root, model, session)
-            try:
-                await case.instruct()
-                for _ in range(rng.randrange(10, 60)):
-                    await case.act()
-                    case.check()
-                await case.finish()
-                assert all(turn.status is not TurnStatus.STREAMING for turn in session.turns)
-            except (AssertionError, TimeoutError, ValueError, KeyError) as error:
-                error.add_note(f"seed {seed}; notices: {session.notices}")
-                raise
+        case = Case(rng, root, model, endpoint, session)
+        try:
+            await case.instruct()
+            for _ in range(rng.randrange(10, 60)):
+                await case.act()
+                case.check()
+            await case.finish()
+            assert all(turn.status is not TurnStatus.STREAMING for turn in case.session.turns)
+        except (AssertionError, TimeoutError, ValueError, KeyError) as error:
+            error.add_note(f"seed {seed}; notices: {case.session.notices}")
+            raise
+        finally:
+            await case.session.close()
 
 
 @pytest.mark.parametrize("block", range(4))
