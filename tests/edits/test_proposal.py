@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import random
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,23 @@ def test_begin_supersedes_what_overlaps_and_keeps_the_rest() -> None:
     assert list(proposal.composed().lines) == [*new[:19], "fourth", *new[20:]]
 
 
+def test_insertion_where_two_regions_meet_is_superseded() -> None:
+    proposal = proposal_for(["a = 1", "b = 2", "c = 3"])
+    proposal.begin(0, 1)
+    proposal.feed("a = 1\ninserted\n")
+    proposal.finish()
+    proposal.begin(1, 1)
+    proposal.feed("also inserted\n")
+    proposal.finish()
+    assert [h.state for h in proposal.hunks] == [HunkState.SUPERSEDED, HunkState.SETTLED]
+    check_rows(proposal)
+    segment = proposal.begin(1, 3)
+    assert {h.state for h in proposal.hunks} == {HunkState.SUPERSEDED}
+    assert [(s.start, s.stop) for s in proposal.segments] == [(0, 1), (1, 3)]
+    assert proposal.segments[1] is segment
+    assert [row.kind for row in proposal.segments[0].settled] == [RowKind.CONTEXT]
+
+
 def test_begin_folds_accepted_hunks_first() -> None:
     proposal = proposal_for(["a = 1", "b = 2", "c = 3", "d = 4"])
     proposal.begin(0, 2)
@@ -387,13 +405,14 @@ def test_reverted_file_takes_the_accept_back() -> None:
 @settings(max_examples=300, deadline=None)
 @given(SEEDS)
 def test_user_lines_survive_any_interleaving(seed: int) -> None:
-    """Saves of the user in the middle of a stream: their unique lines are never lost."""
+    """Saves in the middle of a stream: no line of the user is lost, no unaccepted one is there."""
     rng = random.Random(seed)
     old = code(rng, 30)
     proposal = proposal_for(old)
     start, stop = sorted((rng.randint(0, 30), rng.randint(0, 30)))
     segment = proposal.begin(start, stop)
     marks: list[str] = []
+    accepted: set[str] = set()
     disk = proposal.base
     for chunk in chunks(rng, join_lines(mutate(rng, old[start:stop], 3))):
         proposal.feed(chunk)
@@ -419,6 +438,8 @@ def test_user_lines_survive_any_interleaving(seed: int) -> None:
         if action < 0.5:
             disk = proposal.composed()
         assert set(marks) <= set(disk.lines)
+        accepted |= {line for h in proposal.hunks if h.state == "accepted" for line in h.new}
+        assert {line for line in disk.lines if "changed_" in line} <= accepted
     proposal.abandon() if rng.random() < 0.3 else proposal.finish()
     check_rows(proposal)
     accept_all(proposal)
@@ -438,3 +459,47 @@ def test_user_deletes_an_unread_line_which_the_rewrite_keeps() -> None:
     check_rows(proposal)
     accept_all(proposal)
     assert list(proposal.composed().lines) == [old[0], "changed 1", old[2], old[3], old[5]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(SEEDS)
+def test_many_turns(seed: int) -> None:
+    """Rewrites of changing regions, decisions, undo and saves: the picture stays consistent."""
+    rng = random.Random(seed)
+    proposal = proposal_for(code(rng, 25))
+    store = proposal.hunks
+    for turn in range(4):
+        if rng.random() < 0.5:
+            proposal.advance(proposal.composed())
+        total = len(proposal.base.lines)
+        start, stop = sorted((rng.randint(0, total), rng.randint(0, total)))
+        start, stop = proposal.cover(start, stop)
+        region = proposal.proposed_region(start, stop).splitlines()
+        segment = proposal.begin(start, stop)
+        for chunk in chunks(rng, join_lines(mutate(rng, region, 2))):
+            proposal.feed(chunk)
+            if rng.random() < 0.2 and store.undecided():
+                store.accept(rng.choice(store.undecided()).id)
+            if rng.random() < 0.1:
+                lines = list(proposal.composed().lines)
+                at = rng.randint(0, len(lines))
+                lines[at : at + rng.choice([0, 1, 3])] = [f"# user {turn} {at}"]
+                proposal.advance(SourceText.from_text(join_lines(lines)))
+        proposal.abandon() if rng.random() < 0.2 else proposal.finish()
+        assert segment in proposal.segments
+        for _ in range(rng.randint(0, 4)):
+            with contextlib.suppress(UndecidableError):
+                rng.choice([store.undo, store.redo])()
+            if store.undecided():
+                hunk = rng.choice(store.undecided())
+                rng.choice([store.accept, store.reject])(hunk.id)
+        check_rows(proposal)
+        bounds = [(s.start, s.stop) for s in proposal.segments]
+        assert all(a[1] <= b[0] for a, b in pairwise(bounds))
+        assert all(0 <= a <= b <= len(proposal.base.lines) for a, b in bounds)
+        for hunk in store.for_path("a.py"):
+            assert proposal.base.lines[hunk.start : hunk.stop] == hunk.held
+            assert any(hunk.id in s.hunk_ids for s in proposal.segments)
+        before = proposal.composed()
+        proposal.advance(before)
+        assert proposal.composed() == before == proposal.base

@@ -127,9 +127,9 @@ class Hunk:
         return self.anchored and self.state is not HunkState.SUPERSEDED
 
     @property
-    def order(self) -> tuple[int, tuple[int, ...]]:
-        """Sort key by position."""
-        return self.start, self.rank
+    def order(self) -> tuple[int, int, tuple[int, ...]]:
+        """Sort key by position; what is inserted at a line comes before that line."""
+        return self.start, self.stop, self.rank
 
     def edit(self) -> LineEdit | None:
         """The change to the base that the hunk's decision asks for, if any.

@@ -222,8 +222,15 @@ class FileProposal:
         streaming = None if self._current is None else self._current.streaming_hunk
         rebase.move_hunks(self.hunks, streaming)
         self.base = new_base
+        floor = 0
         for segment, (first, last) in zip(self.segments, ranges, strict=True):
-            segment.moved(new_base, first, max(first, last), rebase.moves)
+            for hunk in map(self.hunks.get, segment.hunk_ids):
+                if hunk.live:  # a conflict takes in what was put at its place
+                    _clip(hunk, floor, new_base)
+                    first, last = min(first, hunk.start), max(last, hunk.stop)
+            first = max(first, floor)
+            floor = max(first, last)
+            segment.moved(new_base, first, floor, rebase.moves)
         self.hunks.touch()
         self.version += 1
         return moved[0], max(moved)
@@ -233,10 +240,13 @@ class FileProposal:
         kept: list[Segment] = []
         live = self.hunks.for_path(self.path)
         for segment in self.segments:
-            if segment.stop <= start or segment.start >= stop:
-                kept.append(segment)
-                continue
             mine = set(segment.hunk_ids)
+            if segment.stop <= start or segment.start >= stop:
+                if not mine <= {hunk.id for hunk in live}:  # an insertion where they meet
+                    segment.rebuild()
+                if segment.settled:
+                    kept.append(segment)
+                continue
             for first, last in ((segment.start, start), (stop, segment.stop)):
                 hunks = [h for h in live if h.id in mine and first <= h.start and h.stop <= last]
                 if hunks:
@@ -270,6 +280,13 @@ class FileProposal:
             segment.hunk_ids = [hunk.id for hunk in live if hunk.rank[0] in mine]
             segment.rebuild()
         self.version += 1
+
+
+def _clip(hunk: Hunk, floor: int, base: SourceText) -> None:
+    """Keep a conflict, whose range is only what lies around its place, out of the segment before."""
+    if hunk.state is HunkState.CONFLICT and hunk.start < floor:
+        stop = max(hunk.stop, floor)
+        hunk.place(floor, stop, base.lines[floor:stop])
 
 
 def _overlaps(hunk: Hunk, start: int, stop: int) -> bool:

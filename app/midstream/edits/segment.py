@@ -133,9 +133,6 @@ class Segment:
             moves: For each line of the former base its line in the new one, or -1.
         """
         self._base = base
-        for hunk in map(self._hunks.get, self.hunk_ids):
-            if hunk.live:  # a conflict at the edge takes in what was put there
-                start, stop = min(start, hunk.start), max(stop, hunk.stop)
         if not self.finished:
             at = start
             for number in self._base_of[: self._aligner.cursor]:
