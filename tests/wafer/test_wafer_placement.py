@@ -16,7 +16,7 @@ from midstream.wafer.draw import cells, wafer_text
 from midstream.wafer.layout import partition, treemap
 from midstream.wafer.machines import wafer as find_wafer
 from midstream.wafer.operators import workload_of
-from midstream.wafer.placement import kv_capacity
+from midstream.wafer.plan import kv_capacity
 from midstream.wafer.quantity import Quantity
 
 WSE3 = find_wafer("wse3")

@@ -77,7 +77,7 @@ def test_two_clocks(model: Path) -> None:
     assert clocks.slower_by == pytest.approx(clocks.wall_s / clocks.wafer_s)
 
 
-def test_io_binding_counts_tokens_and_context(model: Path) -> None:
+def test_io_binding_countstokens_and_context(model: Path) -> None:
     session = open_session(model)
     inputs = feed(session, 1, 0)
     binding = session.io_binding()
@@ -102,14 +102,14 @@ def test_io_binding_counts_tokens_and_context(model: Path) -> None:
 
 
 def test_context_is_read_from_masks_and_caches(tmp_path: Path) -> None:
-    from midstream.wafer.session import _tokens_and_context
+    from midstream.wafer.feeds import tokens_and_context
 
     ids = np.zeros((1, 4), np.int64)
-    assert _tokens_and_context({"input_ids": ids}, []) == (4, 4)
+    assert tokens_and_context({"input_ids": ids}, []) == (4, 4)
     mask = np.ones((1, 20), np.int64)
-    assert _tokens_and_context({"input_ids": ids, "attention_mask": mask}, []) == (4, 20)
+    assert tokens_and_context({"input_ids": ids, "attention_mask": mask}, []) == (4, 20)
     past = np.zeros((1, 2, 30, 16), np.float32)
-    assert _tokens_and_context({"input_ids": ids, "past.0.key": past}, ["past.0.key"]) == (4, 34)
+    assert tokens_and_context({"input_ids": ids, "past.0.key": past}, ["past.0.key"]) == (4, 34)
     session = open_session(qwen2_like(tmp_path / "plain.onnx"))
     z = Sizes()
     cache = np.zeros((1, z.kv_heads, 10, z.head), np.float32)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         WaferError,
         WaferUsageError,
     )
+    from midstream.wafer.feeds import IOBinding
     from midstream.wafer.kernels import KernelGeneration, generation
     from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
     from midstream.wafer.models import resolve
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from midstream.wafer.operators import Workload
     from midstream.wafer.options import Options
     from midstream.wafer.pacing import Pace, Pacer
-    from midstream.wafer.placement import Plan, kv_capacity, place
+    from midstream.wafer.placement import place
+    from midstream.wafer.plan import Plan, kv_capacity
     from midstream.wafer.presets import preset, preset_names
     from midstream.wafer.quantity import Band, Quantity
     from midstream.wafer.report import Report
-    from midstream.wafer.session import Clocks, InferenceSession, IOBinding
+    from midstream.wafer.session import Clocks, InferenceSession
     from midstream.wafer.shape import ModelShape
     from midstream.wafer.speculation import Speculation
     from midstream.wafer.validation import validate
@@ -50,11 +52,13 @@ _HOME = {
     "operators": ("Workload",),
     "options": ("Options",),
     "pacing": ("Pace", "Pacer"),
-    "placement": ("Plan", "kv_capacity", "place"),
+    "placement": ("place",),
+    "plan": ("Plan", "kv_capacity"),
     "presets": ("preset", "preset_names"),
     "quantity": ("Band", "Quantity"),
     "report": ("Report",),
-    "session": ("Clocks", "InferenceSession", "IOBinding"),
+    "feeds": ("IOBinding",),
+    "session": ("Clocks", "InferenceSession"),
     "shape": ("ModelShape",),
     "speculation": ("Speculation",),
     "validation": ("validate",),

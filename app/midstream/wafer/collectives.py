@@ -72,13 +72,6 @@ def chain_reduce(length: int, wavelets: int, ramp: int) -> Collective:
     return Collective(turns, (2 * ramp + 1) * turns, wavelets, turns, 2)
 
 
-def broadcast(distance: int, wavelets: int, ramp: int) -> Collective:
-    """Multicast from one PE to all PEs up to ``distance`` hops away on one side."""
-    if distance <= 0:
-        return NOTHING
-    return Collective(distance, 2 * ramp + 1, wavelets, 1, 1)
-
-
 @lru_cache(maxsize=32768)
 def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     """All-reduce of ``wavelets`` wavelets per PE along one axis of ``length`` PEs.

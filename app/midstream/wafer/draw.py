@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from midstream.wafer.placement import Placed, Plan
+from midstream.wafer.plan import Placed, Plan
 
 View = Literal["layers", "fill", "kv"]
 VIEWS: tuple[View, ...] = ("layers", "fill", "kv")

@@ -17,7 +17,7 @@ from midstream.wafer.kernels import KernelGeneration, costs
 from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, workload_of
 from midstream.wafer.parameters import Parameters
-from midstream.wafer.placement import Plan
+from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.shape import ModelShape
 

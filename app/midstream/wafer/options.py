@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.kernels import GENERATIONS, KernelGeneration, generation
+from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Wafer, wafer
-from midstream.wafer.placement import MODES, Mode
+from midstream.wafer.plan import MODES, Mode
 from midstream.wafer.speculation import Speculation, parse_speculation
 
 DEFAULT_KERNELS = "cerebras-2025"
@@ -104,8 +104,3 @@ def _value(name: str, text: str) -> object:
         )
     except ValueError:
         raise WaferUsageError(f"Option {name} needs a number, not '{text}'.") from None
-
-
-def kernel_names() -> list[str]:
-    """Names of the kernel generations."""
-    return list(GENERATIONS)

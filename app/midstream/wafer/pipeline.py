@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.estimate import Step, chunk_tokens, decode_step, machine, prefill_pass
-from midstream.wafer.placement import Plan
+from midstream.wafer.plan import Plan
 from midstream.wafer.speculation import Speculation
 
 

@@ -14,11 +14,9 @@ not fit is refused with the reason and the smallest number of wafers that would 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Literal
+from functools import lru_cache
 
 from midstream.wafer.cost import Rectangle, ceil_div
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
@@ -26,10 +24,9 @@ from midstream.wafer.kernels import KernelGeneration
 from midstream.wafer.layout import partition, treemap
 from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, Workload, workload_of
+from midstream.wafer.plan import MODES, Mode, Placed, Plan, stored_weights
 from midstream.wafer.shape import ModelShape
 
-Mode = Literal["layer-rect", "time-mux"]
-MODES: tuple[Mode, ...] = ("layer-rect", "time-mux")
 PLANS = 256
 """Placements kept for reuse."""
 
@@ -49,176 +46,6 @@ NOMINAL_CONTEXT = 4096
 
 COLLECTIVES_PER_LAYER = 10
 """All-reduces of a dense layer."""
-
-ALLREDUCE_COLOURS_PER_AXIS = 10
-"""Two reduction arms and two group arms, send and receive, and two multicast directions
-(``comm_pe.csl``).
-"""
-HANDOFF_COLOURS = 2
-HOST_COLOURS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One item on one wafer.
-
-    Attributes:
-        name: ``embedding``, ``layer 7`` or ``lm_head``.
-        layer: Layer index, or None.
-        kind: Index of its layer kind in the workload, or None.
-        wafer: Wafer index.
-        rect: Its PEs.
-        weight_bytes: Padded weight bytes on the fullest PE.
-        buffer_bytes: Activation buffers on the fullest PE.
-    """
-
-    name: str
-    layer: int | None
-    kind: int | None
-    wafer: int
-    rect: Rectangle
-    weight_bytes: int
-    buffer_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class KvCapacity:
-    """Tokens one layer can cache, with and without WaferLLM's cache shift.
-
-    ``shift`` spreads tokens over all rows by pushing the oldest entries one row up when a row is
-    full; ``concat`` appends to one row.  Their ratio is the number of rows, up to rounding down.
-    """
-
-    rows: int
-    concat: int
-    shift: int
-
-
-def kv_capacity(free_bytes: float, bytes_per_token: float, rows: int) -> KvCapacity:
-    """Tokens that fit when each PE row has room for ``free_bytes / bytes_per_token`` of them.
-
-    Args:
-        free_bytes: Free bytes per PE.
-        bytes_per_token: Bytes of one token's keys and values per PE of a row.
-        rows: PE rows of the rectangle.
-    """
-    if free_bytes <= 0 or bytes_per_token <= 0:
-        return KvCapacity(rows, 0, 0)
-    return KvCapacity(
-        rows, int(free_bytes // bytes_per_token), int(rows * free_bytes // bytes_per_token)
-    )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A placement that fits (or, from :func:`place` with ``check=False``, the best attempt)."""
-
-    workload: Workload
-    hw: Wafer
-    kernels: KernelGeneration
-    wafers: int
-    mode: Mode
-    weight_bits: int
-    kv_bits: int
-    items: tuple[Placed, ...]
-
-    @property
-    def shape(self) -> ModelShape:
-        """The model's dimensions."""
-        return self.workload.shape
-
-    @property
-    def layer_items(self) -> list[Placed]:
-        """The placed layers in order."""
-        return [item for item in self.items if item.layer is not None]
-
-    @property
-    def colours(self) -> int:
-        """Colours in use on the busiest PE."""
-        colours = 2 * ALLREDUCE_COLOURS_PER_AXIS + HOST_COLOURS
-        return colours + (HANDOFF_COLOURS if self.mode == "layer-rect" else 0)
-
-    @cached_property
-    def groups(self) -> dict[tuple[int | None, Rectangle], int]:
-        """How many rectangles there are of each layer kind (None: the head) and size."""
-        counted = Counter(
-            (item.kind, Rectangle(item.rect.width, item.rect.height))
-            for item in self.items
-            if item.name != "embedding"
-        )
-        return dict(counted)
-
-    def used_bytes(self, item: Placed) -> int:
-        """Bytes taken on the fullest PE of an item before any key or value is cached."""
-        weights = item.weight_bytes
-        if self.mode == "time-mux":
-            weights = sum(other.weight_bytes for other in self.items if other.wafer == item.wafer)
-        return weights + item.buffer_bytes + self.kernels.reserve_bytes
-
-    def free_bytes(self, item: Placed) -> int:
-        """Bytes left for keys and values on each PE of an item."""
-        return self.hw.count("sram_bytes") - self.used_bytes(item)
-
-    def kv_bytes_per_token(self, item: Placed) -> float:
-        """Bytes of one token's keys and values on each PE of one row of an item."""
-        values = ceil_div(self.shape.kv_values_per_token(), item.rect.width)
-        per_layer = values * self.kv_bits / 8
-        if self.mode == "time-mux":
-            return per_layer * sum(1 for other in self.layer_items if other.wafer == item.wafer)
-        return per_layer
-
-    @cached_property
-    def kv(self) -> KvCapacity:
-        """Cache capacity of the tightest layer that attends to everything (of any layer when none
-        does).
-        """
-        full = [i for i in self.layer_items if not self._windowed(i)]
-        capacities = [
-            kv_capacity(self.free_bytes(i), self.kv_bytes_per_token(i), i.rect.height)
-            for i in full or self.layer_items
-        ]
-        return min(capacities, key=lambda capacity: capacity.shift)
-
-    def _windowed(self, item: Placed) -> bool:
-        return any(
-            op.kind == "attention" and op.window for op in self.workload.operators(item.kind)
-        )
-
-    @cached_property
-    def padding(self) -> float:
-        """Share of stored weight bytes that is alignment padding."""
-        stored = sum(i.weight_bytes * i.rect.pes for i in self.items)
-        return 1.0 - _weight_bytes(self.workload, self.weight_bits) / stored if stored else 0.0
-
-    @cached_property
-    def fill(self) -> float:
-        """Highest share of SRAM in use on any PE, cache excluded."""
-        return max(self.used_bytes(item) for item in self.items) / self.hw.count("sram_bytes")
-
-    def spare_bytes(self, context: int, batch: int = 1) -> float:
-        """SRAM that neither weights, buffers, code nor the cache of a context take."""
-        width, height = self.hw.fabric(halo=self.kernels.halo)
-        room = self.wafers * width * height * self.hw.count("sram_bytes")
-        room -= self.wafers * width * height * self.kernels.reserve_bytes
-        stored = sum((item.weight_bytes + item.buffer_bytes) * item.rect.pes for item in self.items)
-        return room - stored - batch * self.shape.kv_bytes(context, self.kv_bits)
-
-    def problem(self, context: int, batch: int = 1) -> str | None:
-        """Why the plan does not fit, or None when it does."""
-        limit = self.hw.count("colours")
-        if self.colours > limit:
-            return f"it needs {self.colours} colours per PE and {self.hw.label} has {limit}"
-        for item in self.items:
-            used, room = self.used_bytes(item), self.hw.count("sram_bytes")
-            if used > room:
-                return f"{item.name} needs {used / 1024:.1f} KB on a PE that has {room // 1024} KB"
-        if self.kv.shift < context * batch:
-            return f"the cache holds {self.kv.shift:,} tokens and {context * batch:,} are asked for"
-        return None
-
-
-def _weight_bytes(workload: Workload, weight_bits: int) -> float:
-    return sum(part.weights for part in _parts(workload)) * weight_bits / 8
 
 
 def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight_bits: int) -> int:
@@ -348,7 +175,9 @@ def _smallest(
     room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
     if room <= 0:
         return None
-    need = _weight_bytes(workload, weight_bits) + batch * workload.shape.kv_bytes(context, kv_bits)
+    need = stored_weights(workload) * weight_bits / 8 + batch * workload.shape.kv_bytes(
+        context, kv_bits
+    )
     sizes = tuple(part.weights * weight_bits / 8 for part in _parts(workload))
     most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
     for count in range(max(1, math.ceil(need / room)), most + 1):

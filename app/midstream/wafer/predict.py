@@ -26,7 +26,8 @@ from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.models import resolve
 from midstream.wafer.operators import Operator
 from midstream.wafer.parameters import Parameters
-from midstream.wafer.placement import Plan, place
+from midstream.wafer.placement import place
+from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.rows import Row
 from midstream.wafer.shape import ModelShape

@@ -23,7 +23,8 @@ from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.pipeline import stages_of
-from midstream.wafer.placement import Plan, place
+from midstream.wafer.placement import place
+from midstream.wafer.plan import Plan
 from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Band, Mark, weakest
 

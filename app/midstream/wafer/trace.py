@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.estimate import OperatorCost, Step, machine
 from midstream.wafer.pipeline import Stage, stages_of
-from midstream.wafer.placement import Placed, Plan
+from midstream.wafer.plan import Placed, Plan
 
 PROVIDER = "WaferSimExecutionProvider"
 HOST_PID = 9999
