@@ -321,3 +321,32 @@ async def test_control_characters_never_reach_the_terminal(stage: Stage, project
     assert "\u202e" not in shown
     assert "\u241b[31m" in shown
     assert "\t" not in shown
+
+
+async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, state: Path) -> None:
+    from midstream.settings import Settings
+    from midstream.workspace.journal import Journal
+
+    async with on_stage(project, settings=Settings()) as stage:
+        await start(stage)
+        await stage.stream("".join(NEW_COUNT))
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        first = stage.screen.decidable_hunk
+        assert first is not None
+        await stage.press("r")
+        await stage.until(lambda: first.state == "rejected", "rejected")
+    journal = Journal.latest(state, project)
+    assert journal is not None
+    async with on_stage(project, settings=Settings(), resume=journal) as stage:
+        await stage.until(lambda: stage.screen.decidable_hunk is not None, "the hunk that is left")
+        assert stage.screen.pane.has_focus
+        assert [hunk.state for hunk in stage.session.hunks].count("rejected") == 1
+        assert "The last session is back" in stage.notice
+
+
+async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    stage.screen.set_focus(stage.screen.pane)
+    await stage.type("iaAr then R")
+    assert stage.screen.composer.text == "aAr then R"

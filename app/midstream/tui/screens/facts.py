@@ -93,7 +93,11 @@ class Facts(ViewActions):
         if rows is not None:
             count = rows[1] - rows[0]
             return f"{count} line{'s' * (count != 1)} marked"
-        return ""
+        hunk, view = self.hunk, self.view
+        if hunk is None or view is None:
+            return ""
+        ids = [other.id for _, _, other in view.places()]
+        return f"hunk {ids.index(hunk.id) + 1} of {len(ids)}" if len(ids) > 1 else ""
 
     def _show_rail(self) -> None:
         session = self.session

@@ -117,8 +117,19 @@ class ReviewScreen(Facts):
             last = session.notices[-1]
             self.say(last.level.value, last.text)
         if session.files and not self.path:
-            self.show_path(next(iter(session.files)), focus=False)
+            self._take_up(session)
         self.refresh_facts()
+
+    def _take_up(self, session: PairingSession) -> None:
+        """Show what a resumed session left to decide, or else the file it was in."""
+        waiting = session.hunks.undecided()
+        path = waiting[0].path if waiting else next(iter(session.files))
+
+        async def work() -> None:
+            if await self.open_path(path, focus=bool(waiting)) and waiting:
+                self.to_hunk(forward=True, undecided=True)
+
+        self.in_order(work)
 
     async def _list_files(self) -> None:
         import asyncio

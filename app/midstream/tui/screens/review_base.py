@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
 
+from textual.timer import Timer
 from textual.widgets import Input, TextArea
 
 from midstream.edits.hunks import HunkState
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.tui.app import MidstreamApp
 
+FACT_S = 8.0
+"""How long a mere fact stays on screen."""
 RUNNING = frozenset({SessionState.WAITING, SessionState.STREAMING})
 """States in which Enter redirects and Ctrl+C stops."""
 
@@ -48,6 +51,7 @@ class ReviewBase(EagerScreen):
         self.answers: tuple[Callable[[], None], ...] = ()
         """What the number keys do while a question is shown."""
         self._order = asyncio.Lock()
+        self._fading: Timer | None = None
 
     @property
     def program(self) -> MidstreamApp:
@@ -124,9 +128,16 @@ class ReviewBase(EagerScreen):
         return hunk if hunk is not None and hunk.state is HunkState.SETTLED else None
 
     def say(self, level: str, text: str) -> None:
-        """Show one sentence."""
+        """Show one sentence; a mere fact goes away by itself."""
         self.answers = ()
         self.notice.show(level, text)
+        if self._fading is not None:
+            self._fading.stop()
+        self._fading = self.set_timer(FACT_S, self._fade) if level == "info" else None
+
+    def _fade(self) -> None:
+        if self.notice.level == "info":
+            self.notice.clear()
 
     def ask(
         self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]
