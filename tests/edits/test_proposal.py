@@ -42,7 +42,7 @@ def check_rows(proposal: FileProposal) -> None:
         folded = {
             n
             for i in segment.hunk_ids
-            if (h := proposal.hunks.get(i)).held == h.new != h.old
+            if (h := proposal.hunks.get(i)).held != h.old and h.state != "conflict"
             for n in range(h.start, h.stop)
         }
         assert shown == sorted(expected - folded)
@@ -492,7 +492,20 @@ def test_many_turns(seed: int) -> None:
                 rng.choice([store.undo, store.redo])()
             if store.undecided():
                 hunk = rng.choice(store.undecided())
-                rng.choice([store.accept, store.reject])(hunk.id)
+                match rng.randint(0, 5):
+                    case 0 if hunk.held == hunk.old:
+                        cut = rng.randint(0, hunk.deleted), rng.randint(0, hunk.added)
+                        store.split(hunk.id, [cut])
+                    case 1 if hunk.held == hunk.old:
+                        store.edit(hunk.id, [*hunk.new, "# edited"])
+                    case 2 if hunk.held == hunk.old and hunk.added + hunk.deleted:
+                        last = rng.randint(1, hunk.added + hunk.deleted)
+                        first = rng.randint(0, last - 1)
+                        store.decide_lines(hunk.id, first, last, HunkState.ACCEPTED)
+                    case 3:
+                        store.reject(hunk.id)
+                    case _:
+                        store.accept(hunk.id)
         check_rows(proposal)
         bounds = [(s.start, s.stop) for s in proposal.segments]
         assert all(a[1] <= b[0] for a, b in pairwise(bounds))

@@ -268,6 +268,12 @@ class HunkStore:
         hunk.anchored = False
         self.touch()
 
+    def forget_splits(self, hunk_ids: Iterable[int]) -> None:
+        """Hunks came to lie in different segments: they cannot be joined again."""
+        parted = set(hunk_ids)
+        for steps in (self._undo, self._redo):
+            steps[:] = [s for s in steps if not any(child.id in parted for child in s.children)]
+
     def touch(self) -> None:
         """Note a change."""
         self.version += 1
@@ -374,11 +380,13 @@ class HunkStore:
         if parent is None:
             return True
         if backwards:
-            start, stop = children[0].start, children[-1].stop
-            if not whole or stop - start != parent.deleted:
+            if not whole or any(a.stop != b.start for a, b in pairwise(children)):
                 return False
-            parent.place(start, stop)
+            held = tuple(line for child in children for line in child.held)
+            parent.place(children[0].start, children[-1].stop, held)
             return True
+        if parent.held != parent.old:
+            return False
         at = parent.start
         for child in children:
             child.place(at, at + child.deleted)

@@ -9,6 +9,8 @@ decisions.  Reading and writing files is the workspace's.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.indent import IndentRepair
@@ -247,6 +249,7 @@ class FileProposal:
                 if segment.settled:
                     kept.append(segment)
                 continue
+            self.hunks.forget_splits(mine)
             for first, last in ((segment.start, start), (stop, segment.stop)):
                 hunks = [h for h in live if h.id in mine and first <= h.start and h.stop <= last]
                 if hunks:
@@ -274,16 +277,29 @@ class FileProposal:
     def _hunks_restructured(self, path: str) -> None:
         if path != self.path:
             return
-        live = self.hunks.for_path(path)
-        for segment in self.segments:
-            mine = {self.hunks.get(i).rank[0] for i in segment.hunk_ids}
-            segment.hunk_ids = [hunk.id for hunk in live if hunk.rank[0] in mine]
+        members: list[list[int]] = [[] for _ in self.segments]
+        for hunk in self.hunks.for_path(path):
+            kinship = [
+                max((_kinship(hunk, self.hunks.get(i)) for i in s.hunk_ids), default=0)
+                for s in self.segments
+            ]
+            if any(kinship):
+                members[kinship.index(max(kinship))].append(hunk.id)
+        for segment, hunk_ids in zip(self.segments, members, strict=True):
+            segment.hunk_ids = hunk_ids
             segment.rebuild()
         self.version += 1
 
 
+def _kinship(hunk: Hunk, other: Hunk) -> int:
+    """How closely two hunks come from one by splitting; 0 if they do not."""
+    if hunk is other:
+        return len(hunk.rank) + 1
+    return sum(takewhile(bool, (a == b for a, b in zip(hunk.rank, other.rank, strict=False))))
+
+
 def _clip(hunk: Hunk, floor: int, base: SourceText) -> None:
-    """Keep a conflict, whose range is only what lies around its place, out of the segment before."""
+    """Keep a conflict, whose range is what lies around its place, out of the segment before."""
     if hunk.state is HunkState.CONFLICT and hunk.start < floor:
         stop = max(hunk.stop, floor)
         hunk.place(floor, stop, base.lines[floor:stop])
