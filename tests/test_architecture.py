@@ -1,7 +1,7 @@
 """The arrows between rooms, and what a cold start may import.
 
-The rules are those of AGENTS.md.  Static: every import statement in a room is looked at, also those inside
-functions.  Dynamic: a fresh interpreter says what it has really loaded.
+The rules are those of AGENTS.md.  Static: every import statement in a room is looked at, also those
+inside functions.  Dynamic: a fresh interpreter says what it has really loaded.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_help_stays_light() -> None:
 
 
 def test_first_paint_stays_light() -> None:
-    """Compose the whole screen headless and look at what was imported when the first frame was there."""
+    """Compose the whole screen headless; look at what was imported when the first frame came."""
     code = """
 import asyncio, json, sys, tempfile
 from pathlib import Path
