@@ -283,6 +283,9 @@ async def test_commits_checkouts_and_staging_are_reported_apart(repository: Path
 
 async def test_a_repository_made_later_is_noticed(workspace: Workspace) -> None:
     async with watching(workspace) as log:
+        # Its folder stands for a moment before it is a repository.
+        (workspace.root / ".git").mkdir()
+        await asyncio.sleep(0.1)
         git(workspace.root, "init", "-q")
         await log.until(REPO_CHANGED)
         await log.quiet()

@@ -37,6 +37,9 @@ CHECK_S: Final = 2.0
 POLL_S: Final = 0.4
 """The same where there are no events."""
 
+_HOPES = 10
+"""Looks for a repository after its folder appeared: ``git init`` takes a moment to finish it."""
+
 Events = set[tuple[int, str]]
 
 _Message = Events | list[str] | None
@@ -190,8 +193,9 @@ class _Patrol(threading.Thread):
 
     def _rounds(self, looker: Looker, place: RepositoryPlace | None, folders: list[str]) -> None:
         checked = time.monotonic()
+        hopes = 0
         while True:
-            pause = POLL_S if self._polling else CHECK_S
+            pause = POLL_S if self._polling or hopes else CHECK_S
             message: _Message = set()
             try:
                 message = self._inbox.get(timeout=max(0.0, checked + pause - time.monotonic()))
@@ -211,8 +215,12 @@ class _Patrol(threading.Thread):
                 continue
             events = message
             if place is None and any(is_git_name(Path(path).name) for _, path in events):
+                hopes = _HOPES
+            if place is None and hopes:
+                hopes -= 1
                 place = find_repository(self._workspace.root)
                 if place is not None:
+                    hopes = 0
                     looker = Looker(self._workspace, place, self._deliver)
                     self._watch("near", [self._root, *_git_folders(place)], recursive=False)
                     self._deliver(frozenset({REPO_CHANGED}))
