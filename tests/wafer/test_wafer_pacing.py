@@ -53,9 +53,9 @@ def test_replay_buffers_then_runs_at_speed() -> None:
 
 
 def test_gpu_speed_feels_different() -> None:
-    wafer, gpu = Pace("wafer", 1 / 2000), Pace("gpu", 1 / 70, name="8 x H200")
-    assert wafer.released(1.0) == 2001
-    assert gpu.released(1.0) == 71
+    wafer, gpu = Pace.at_rate("wafer", 2000), Pace.at_rate("gpu", 70, "8 x H200")
+    assert wafer.released(1.0) == 2000
+    assert gpu.released(1.0) == 70
     assert "8 x H200" in Pacer(gpu, 0.0).label()
 
 

@@ -12,7 +12,7 @@ import pytest
 from midstream import wafer
 from midstream.wafer.estimate import decode_step, prefill_seconds
 from midstream.wafer.machines import wafer as find_wafer
-from midstream.wafer.pipeline import simulate, stages_of
+from midstream.wafer.pipeline import simulate, stage_at, stages_of
 from midstream.wafer.speculation import Speculation, expected_tokens, parse_speculation
 
 WSE3 = find_wafer("wse3")
@@ -83,6 +83,18 @@ def test_expected_tokens_of_the_paper() -> None:
     assert expected_tokens([0.9, 0.5, 0.0]) == pytest.approx(1 + 0.9 + 0.45)
     vector = Speculation(2, acceptance=(0.9, 0.5))
     assert vector.expected_tokens() == pytest.approx(2.35)
+
+
+def test_activity_walks_through_the_layers_in_order() -> None:
+    plan = plan_of("llama3.1-8b")
+    step = decode_step(plan, context=1024)
+    stages = stages_of(plan, step)
+    seen = [stage_at(stages, step.seconds * i / 2000) for i in range(2000)]
+    working = [index for index in seen if index is not None]
+    assert working == sorted(working)
+    assert set(working) == set(range(len(stages)))
+    assert len(working) > 0.95 * len(seen)
+    assert stage_at(stages, 2 * step.seconds) is None
 
 
 def test_prefill_runs_through_the_pipeline() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from midstream.wafer.errors import ModelUnavailableError
 from midstream.wafer.operators import Workload, workload_of
-from midstream.wafer.presets import preset
+from midstream.wafer.presets import preset, preset_names
 
 
 @cache
@@ -22,6 +22,8 @@ def resolve(name: str) -> Workload:
         ModelUnavailableError: The path holds no readable model, or looks like a path and does not
         exist. WaferUsageError: It is neither a path nor a preset.
     """
+    if name in preset_names():  # a folder of that name is written ./name
+        return workload_of(preset(name))
     path = Path(name).expanduser()
     if path.is_dir():
         from midstream.wafer.folder import workload_from_folder

@@ -57,6 +57,14 @@ class Pace:
                 "Pacing needs a positive time per step and bursts of at least one token."
             )
 
+    @classmethod
+    def at_rate(cls, mode: PaceMode, tokens_per_second: float, name: str = "") -> Pace:
+        """One token at a time at a simulated rate, the first one a step after the start."""
+        if tokens_per_second <= 0:
+            raise WaferUsageError("Pacing needs a positive rate.")
+        seconds = 1.0 / tokens_per_second
+        return cls(mode, seconds, first_seconds=seconds, name=name)
+
     @property
     def tokens_per_second(self) -> float:
         """Average simulated rate."""

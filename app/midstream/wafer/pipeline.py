@@ -123,6 +123,27 @@ def stages_of(plan: Plan, step: Step) -> list[Stage]:
     return _merged(stages) if plan.mode == "time-mux" else stages
 
 
+def stage_at(stages: Sequence[Stage], seconds: float) -> int | None:
+    """Which stage works at a moment of a single stream's step, for activity maps.
+
+    Args:
+        stages: The stages of a plan.
+        seconds: Simulated seconds since the step began.
+
+    Returns:
+        Index of the stage, or None while the token travels or is off the wafer.
+    """
+    now = 0.0
+    for index, stage in enumerate(stages):
+        now += stage.entry_seconds
+        if seconds < now:
+            return None
+        now += stage.seconds
+        if seconds < now:
+            return index
+    return None
+
+
 def _merged(stages: list[Stage]) -> list[Stage]:
     """One stage per wafer."""
     merged: list[Stage] = []

@@ -14,23 +14,29 @@ from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.shape import LatentAttention, ModelShape
 
 _SAME_SHAPE = {
+    "r1distill70b": "llama3.3-70b",
     "r1distillllama70b": "llama3.3-70b",
+    "deepseekr1distill70b": "llama3.3-70b",
     "deepseekr1distillllama70b": "llama3.3-70b",
     "llama370b": "llama3.1-70b",
-    "codellama34": "codellama-34b",
     "mistrallarge": "mistral-large-2",
     "deepseekr1": "deepseek-v3",
+    "qwen3235b": "qwen3-235b-a22b",
+    "qwen3480b": "qwen3-coder-480b",
+    "qwen3coder": "qwen3-coder-480b",
     "kimik2": "kimi-k2.6",
     "kimik25": "kimi-k2.6",
     "glm45": "glm-4.7",
     "glm46": "glm-4.7",
-    "gpt53codexspark": "spark-like",
+    "spark": "spark-like",
     "codexspark": "spark-like",
+    "gpt53codexspark": "spark-like",
 }
-"""Models whose shape equals that of a preset under another name."""
+"""Other names of models with a preset's shape, without punctuation and variant suffixes."""
 
-_NOISE = re.compile(
-    r"(instruct|chat|thinking|preview|base|turbo|versatile|(17b)?(16|128)e|(?<=480b)a35b|it|hf|2507|a12b)$"
+_VENDORS = re.compile(r"^(meta|openai|zai|google|nvidia|deepseekai)(?=[a-z])")
+_VARIANTS = re.compile(
+    r"(instruct|chat|thinking|preview|base|turbo|versatile|hf|it|2507|0905|a35b|(17b)?(16|128)e)$"
 )
 
 
@@ -46,19 +52,17 @@ def preset_names() -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A spelling without vendor, punctuation and variant suffixes."""
-    text = name.strip().lower().rsplit("/", 1)[-1]
-    text = re.sub(r"[\s._-]", "", text).removeprefix("meta").removeprefix("openai")
-    while (shorter := _NOISE.sub("", text)) != text:
+    """A spelling without vendor, punctuation, remarks in brackets and variant suffixes."""
+    text = re.sub(r"\(.*?\)", "", name.strip().lower().rsplit("/", 1)[-1])
+    text = _VENDORS.sub("", re.sub(r"[\s._:-]", "", text))
+    while (shorter := _VARIANTS.sub("", text)) != text:
         text = shorter
     return text
 
 
 @cache
 def _by_plain_name() -> dict[str, str]:
-    names = {_plain(name): name for name in _table()}
-    names["qwen3235b"] = "qwen3-235b-a22b"
-    return names | _SAME_SHAPE
+    return {_plain(name): name for name in _table()} | _SAME_SHAPE
 
 
 @cache
