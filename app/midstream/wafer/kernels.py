@@ -99,7 +99,7 @@ GENERATIONS: dict[str, KernelGeneration] = {
             "rows; precision, "
             "wafer count, load and speculation are undisclosed, so results are bands",
             "assumed",
-            2.0**0.5,
+            1.41,
             *_PRODUCTION_RESERVE,
         ),
         KernelGeneration(

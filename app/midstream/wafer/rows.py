@@ -168,13 +168,13 @@ class Row:
     @property
     def label(self) -> str:
         """Short name for tables."""
-        where = self.kernels or self.hardware
+        where = " ".join(filter(None, (self.hardware, self.kernels)))
         grid = ""
         if self.grids is not None:
             first, second = self.grids
             grid = f"@{first.width}" if first == second else f"@{first.width}/{second.width}"
         length = f" {self.prompt}/{self.output}" if self.phase == "end-to-end" else ""
-        return f"{self.hardware} {where} {self.model}{grid} {self.phase}{length}"
+        return f"{where} {self.model}{grid} {self.phase}{length}"
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -210,7 +210,7 @@ def _group(name: str, members: list[Checked]) -> Group:
         limits = (
             ("MAPE", mape, gate.mape),
             ("largest error", worst, gate.worst),
-            ("band width", widest - 1e-9, gate.width),
+            ("band width", widest, gate.width),
         )
         failures = [
             f"{what} {v:.3g} above {limit:.3g}" for what, v, limit in limits if limit and v > limit
