@@ -127,6 +127,10 @@ class MidstreamApp(App[None]):
             self.failure = error
             self.exit(return_code=error.exit_code)
             return
+        if not self.review.is_attached:
+            # Quit before the session was there: nothing would close it any more.
+            await session.close()
+            return
         self.session = session
         self.review.attach(session)
         if self._open_file is not None:

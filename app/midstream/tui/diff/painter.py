@@ -90,6 +90,11 @@ class RowPainter:
         """Cells before the code."""
         return 1 + (self.digits + 1) * (2 if self.two_numbers else 1) + 4
 
+    @property
+    def code_width(self) -> int:
+        """Cells for the code."""
+        return max(1, self.width - self.gutter)
+
     def paint(self, row: ViewRow, spans: Sequence[Span], marks: Marks, *, left: int = 0) -> Strip:
         """One row as a strip.
 

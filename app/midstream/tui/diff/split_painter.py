@@ -26,6 +26,11 @@ class SplitPainter(RowPainter):
         """Cells of one side."""
         return (self.width - 1) // 2
 
+    @property
+    def code_width(self) -> int:
+        """Cells for the code of one side."""
+        return max(1, self.side - self.digits - 4)
+
     def paint_both(
         self,
         row: ViewRow,

@@ -159,6 +159,7 @@ class Facts(ViewActions):
             marked=self.pane.mark is not None,
             searching=self.finder is not None,
             recallable=bool(self.composer.history),
+            cut=self.pane.cut,
         )
         self.query_one(KeyBar).show(hints(moment, self.program.keys))
 

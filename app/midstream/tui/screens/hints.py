@@ -27,6 +27,7 @@ class Moment:
         marked: Lines are marked.
         searching: Matches are marked.
         recallable: There are earlier instructions.
+        cut: The row under the cursor does not fit.
     """
 
     composing: bool = False
@@ -41,6 +42,7 @@ class Moment:
     marked: bool = False
     searching: bool = False
     recallable: bool = False
+    cut: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -97,6 +99,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "compose"
     if moment.hunk is HunkState.SETTLED and not moment.marked:
         yield "hunk.comment"
+    if moment.cut:
+        yield "row.right:rest of line"
     if moment.searching:
         yield "search.next"
         yield "search.previous"

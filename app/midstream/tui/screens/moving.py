@@ -57,10 +57,12 @@ class MoveActions(ReviewBase):
     def action_left(self) -> None:
         """Show columns further left."""
         self.pane.scroll_columns(-8)
+        self.refresh_facts()
 
     def action_right(self) -> None:
         """Show columns further right."""
         self.pane.scroll_columns(8)
+        self.refresh_facts()
 
     def action_next_undecided(self) -> None:
         """Next undecided hunk, in this file or another."""

@@ -160,6 +160,9 @@ class ReviewBase(EagerScreen):
                     await work()
                 except UserError as error:
                     self.say("error", str(error))
+                except Exception as error:  # a defect must not take the screen down
+                    self.log.error(error)
+                    self.say("error", f"Midstream itself failed ({error!r}); files are as decided.")
                 self.refresh_facts()
 
         self.run_worker(run(), group="session", exit_on_error=True)

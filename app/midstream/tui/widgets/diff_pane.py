@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -29,6 +30,7 @@ from midstream.tui.diff.syntax import AHEAD, FileSyntax
 from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import filtered, set_silently
 
 KEPT_STRIPS: Final = 6_000
@@ -181,6 +183,15 @@ class DiffPane(ScrollView, can_focus=True):
         if self.mark is None:
             return None
         return min(self.mark, self.cursor), max(self.mark, self.cursor) + 1
+
+    @property
+    def cut(self) -> bool:
+        """Whether the row under the cursor does not fit."""
+        row = None if self.view is None else self.view.row(self.cursor)
+        if row is None or self._painter is None:
+            return False
+        room = self._painter.code_width
+        return cell_len(visible(row.text)) - self.left > room
 
     @property
     def hunk(self) -> Hunk | None:

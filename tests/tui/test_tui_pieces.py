@@ -1,0 +1,96 @@
+"""Small pure pieces: words that changed, picking by letters, bars."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.edits.rows import Row, RowKind
+from midstream.tui.diff.intraline import changed_words, compare_rows, pair_lines
+from midstream.tui.glyphs import ASCII, UNICODE, sparkline
+from midstream.tui.screens.picker import fuzzy_score
+from midstream.tui.screens.search import MatchFinder
+
+WORDS = st.lists(st.sampled_from(["total", "found", "=", "(", ")", "x", "1", " "]), max_size=12)
+
+
+@given(WORDS, WORDS)
+def test_what_is_not_marked_is_the_same_on_both_sides(old: list[str], new: list[str]) -> None:
+    before, after = " ".join(old), " ".join(new)
+    gone, come = changed_words(before, after)
+    for text, ranges in ((before, gone), (after, come)):
+        assert all(0 <= start < stop <= len(text) for start, stop in ranges)
+        assert all(a[1] <= b[0] for a, b in pairwise(ranges))
+    if gone or come:
+        assert kept(before, gone).replace(" ", "") == kept(after, come).replace(" ", "")
+
+
+def kept(text: str, ranges: tuple[tuple[int, int], ...]) -> str:
+    for start, stop in reversed(ranges):
+        text = text[:start] + text[stop:]
+    return text
+
+
+def test_a_renamed_variable_is_marked_and_nothing_else() -> None:
+    gone, come = changed_words("    total += item", "    found += item")
+    assert gone == ((4, 9),)
+    assert come == ((4, 9),)
+    assert changed_words("alpha beta", "something else entirely") == ((), ())
+
+
+def test_pairs_go_down_both_sides() -> None:
+    pairs = pair_lines(["a = 1", "b = 2", "c = 3"], ["a = 10", "c = 30"])
+    assert pairs == sorted(pairs)
+    assert (0, 0) in pairs
+    assert (2, 1) in pairs
+    rows = [
+        Row(RowKind.DELETED, 0, None, "a = 1", 1),
+        Row(RowKind.ADDED, None, 0, "a = 2", 1),
+    ]
+    assert compare_rows(rows) == {0: ((4, 5),), 1: ((4, 5),)}
+
+
+@pytest.mark.parametrize(
+    ("typed", "better", "worse"),
+    [
+        ("money", "tally/money.py", "tests/test_money.py"),
+        ("tesm", "tests/test_money.py", "tally/money.py"),
+        ("entr", "tally/entries.py", "docs/central.md"),
+    ],
+)
+def test_letters_find_the_likelier_file(typed: str, better: str, worse: str) -> None:
+    good, bad = fuzzy_score(typed, better), fuzzy_score(typed, worse)
+    assert good is not None
+    assert bad is None or good > bad
+
+
+def test_letters_that_are_missing_find_nothing() -> None:
+    assert fuzzy_score("xyz", "tally/money.py") is None
+
+
+def test_bars_scale_to_the_largest() -> None:
+    assert sparkline([0, 50, 100], UNICODE, 8) == "▁▅█"
+    assert sparkline([1, 2, 3, 4], ASCII, 3)[-1] == "@"
+    assert sparkline([0, 0, 0], UNICODE, 8) == ""
+
+
+def test_matches_go_around_the_end() -> None:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.tui.diff.view import FileView
+
+    base = SourceText.from_bytes(b"One\ntwo\none one\nthree\n")
+    hunks = HunkStore()
+    view = FileView(FileProposal("f.txt", base, hunks), hunks)
+    view.refresh()
+    finder = MatchFinder(view, "one")
+    assert finder.matches == {0: ((0, 3),), 2: ((0, 3), (4, 7))}
+    assert finder.next(0, forward=True) == 2
+    assert finder.next(2, forward=True) == 0
+    assert finder.next(0, forward=False) == 2
+    assert finder.place(2) == (2, 2)
+    assert MatchFinder(view, "One").matches == {0: ((0, 3),)}
