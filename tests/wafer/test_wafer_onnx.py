@@ -178,6 +178,17 @@ def test_truncated_models_never_crash(cut: int, tmp_path_factory) -> None:
         workload_from_onnx(path)
 
 
+def test_a_given_precision_overrides_the_graphs(tmp_path: Path) -> None:
+    workload = workload_from_onnx(fused_decoder(tmp_path / "model.onnx", Sizes(width=512)))
+    assert workload.shape.native_bits == 4
+    native = wafer.simulate(workload, context=64).plan
+    wide = wafer.simulate(workload, context=64, weight_bits=16).plan
+    assert (native.weight_bits, wide.weight_bits) == (4, 16)
+    assert sum(i.weight_bytes * i.rect.pes for i in wide.layer_items) > 3 * sum(
+        i.weight_bytes * i.rect.pes for i in native.layer_items
+    )
+
+
 def test_folders(tmp_path: Path) -> None:
     config = {
         "num_hidden_layers": 61,

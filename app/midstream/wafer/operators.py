@@ -8,8 +8,8 @@ one function (:mod:`midstream.wafer.cost`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Literal
 
 from midstream.wafer.shape import LatentAttention, LayerKind, ModelShape
@@ -72,6 +72,11 @@ class Operator:
             return self.stored * self.k * self.n
         return self.k if self.kind == "norm" else 0
 
+    def stored_bytes(self, weight_bits: int) -> float:
+        """Bytes of the stored weights where the plan keeps ``weight_bits`` per weight."""
+        bits = 16 if self.kind == "norm" else self.weight_bits or weight_bits
+        return self.weights * bits / 8
+
     @property
     def active_weights(self) -> int:
         """Weights that one token touches; a lookup touches one row, which counts as none."""
@@ -124,6 +129,17 @@ def workload_of(shape: ModelShape) -> Workload:
         tuple(kinds.index(shape.layer_kind(index)) for index in range(shape.layers)),
         tuple(head_operators(shape)),
     )
+
+
+@lru_cache(maxsize=64)
+def at_one_precision(workload: Workload) -> Workload:
+    """The workload with all weights at the plan's precision, whatever its graph stores them in."""
+
+    def cleared(operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
+        return tuple(replace(op, weight_bits=0) for op in operators)
+
+    kinds = tuple(cleared(kind) for kind in workload.kinds)
+    return replace(workload, kinds=kinds, head=cleared(workload.head))
 
 
 def layer_operators(shape: ModelShape, kind: LayerKind) -> list[Operator]:

@@ -23,8 +23,8 @@ from midstream.wafer.errors import DoesNotFitError, WaferUsageError
 from midstream.wafer.kernels import KernelGeneration
 from midstream.wafer.layout import partition, treemap
 from midstream.wafer.machines import Wafer
-from midstream.wafer.operators import Operator, Workload, workload_of
-from midstream.wafer.plan import MODES, Mode, Placed, Plan, stored_weights
+from midstream.wafer.operators import Operator, Workload, at_one_precision, workload_of
+from midstream.wafer.plan import MODES, Mode, Placed, Plan, stored_bytes
 from midstream.wafer.shape import ModelShape
 
 PLANS = 256
@@ -112,6 +112,8 @@ def place(
     """
     workload = model if isinstance(model, Workload) else workload_of(model)
     shape = workload.shape
+    if weight_bits is not None and workload.nodes:  # a graph has precisions of its own
+        workload = at_one_precision(workload)
     weight_bits = weight_bits or shape.native_bits
     _check_arguments(wafers, mode, weight_bits, kv_bits, context, batch)
     if wafers is None:
@@ -175,9 +177,7 @@ def _smallest(
     room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
     if room <= 0:
         return None
-    need = stored_weights(workload) * weight_bits / 8 + batch * workload.shape.kv_bytes(
-        context, kv_bits
-    )
+    need = stored_bytes(workload, weight_bits) + batch * workload.shape.kv_bytes(context, kv_bits)
     sizes = tuple(part.weights * weight_bits / 8 for part in _parts(workload))
     most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
     for count in range(max(1, math.ceil(need / room)), most + 1):

@@ -157,9 +157,7 @@ class Plan:
     def padding(self) -> float:
         """Share of stored weight bytes that is alignment padding."""
         stored = sum(i.weight_bytes * i.rect.pes for i in self.items)
-        return (
-            1.0 - stored_weights(self.workload) * self.weight_bits / 8 / stored if stored else 0.0
-        )
+        return 1.0 - stored_bytes(self.workload, self.weight_bits) / stored if stored else 0.0
 
     @cached_property
     def fill(self) -> float:
@@ -188,8 +186,10 @@ class Plan:
         return None
 
 
-def stored_weights(workload: Workload) -> int:
-    """Weights of a whole model that are kept in SRAM: layers, head and embedding."""
-    layers = sum(op.weights for kind in workload.layer_kinds for op in workload.kinds[kind])
-    head = sum(op.weights for op in workload.head)
-    return layers + head + workload.shape.embedding_weights
+def stored_bytes(workload: Workload, weight_bits: int) -> float:
+    """Bytes of all weights that are kept in SRAM, without padding: layers, head and embedding."""
+    layers = Counter(workload.layer_kinds)
+    total = workload.shape.embedding_weights * weight_bits / 8
+    for kind, count in [*layers.items(), (None, 1)]:
+        total += count * sum(op.stored_bytes(weight_bits) for op in workload.operators(kind))
+    return total

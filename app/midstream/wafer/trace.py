@@ -176,7 +176,7 @@ def _node(
         "input_type_shape": [{"float16": [traced.tokens, op.k]}],
         "output_type_shape": [{"float16": [traced.tokens, op.n or op.k]}],
         "output_size": str(2 * traced.tokens * (op.copies * op.n or op.k)),
-        "parameter_size": str(op.weights * plan.weight_bits // 8),
+        "parameter_size": str(int(op.stored_bytes(plan.weight_bits))),
         "activation_size": str(2 * traced.tokens * op.k),
         "thread_scheduling_stats": "",
         "simulated": True,
