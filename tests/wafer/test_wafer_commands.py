@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_wafer_session import check_trace
+from wafer_checks import check_trace
 from wafer_graphs import fused_decoder
 
 from midstream.wafer import commands

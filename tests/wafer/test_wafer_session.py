@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from wafer_checks import check_trace
 from wafer_graphs import Sizes, fused_decoder, qwen2_like
 
 from midstream import wafer
@@ -138,35 +139,6 @@ def test_profile_opens_in_perfetto(model: Path, tmp_path: Path) -> None:
     assert session.numerics_profile
     assert Path(session.numerics_profile).is_file()
     assert session.end_profiling() == ""
-
-
-def check_trace(events: list[dict]) -> None:
-    """The Chrome trace rules that Perfetto's importer needs, and ours: complete, monotone,
-    labelled.
-    """
-    assert isinstance(events, list)
-    last_end: dict[tuple[int, int], float] = {}
-    for event in events:
-        assert event["ph"] in ("M", "X", "C")
-        assert isinstance(event["pid"], int)
-        assert isinstance(event["name"], str)
-        if event["ph"] == "X":
-            assert event["dur"] >= 0
-            assert event["args"]["simulated"] is True
-            if event["cat"] == "Node":
-                key = (event["pid"], event["tid"])
-                assert event["ts"] >= last_end.get(key, 0.0) - 1e-3, "no overlap within a rectangle"
-                last_end[key] = event["ts"] + event["dur"]
-                assert event["name"].endswith("_kernel_time")
-                args = event["args"]
-                causes = sum(v for k, v in args.items() if k.endswith("_cycles"))
-                assert causes == pytest.approx(args["cycles"], abs=1.0)
-                assert 0 <= args["util"] <= 1
-        if event["ph"] == "C":
-            assert all(isinstance(v, (int, float)) for v in event["args"].values())
-    named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
-    assert set(last_end) <= named
-    assert any("simulated" in str(e["args"]) for e in events if e["name"] == "process_name")
 
 
 def test_node_assignment_has_the_shape_of_onnx_runtimes(model: Path) -> None:
