@@ -94,3 +94,35 @@ def test_matches_go_around_the_end() -> None:
     assert finder.next(0, forward=False) == 2
     assert finder.place(2) == (2, 2)
     assert MatchFinder(view, "One").matches == {0: ((0, 3),)}
+
+
+def test_rows_that_stream_in_get_their_tokens_even_when_they_come_at_once() -> None:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.tui.diff.rows import Look
+    from midstream.tui.diff.syntax import FileSyntax
+    from midstream.tui.diff.view import FileView
+
+    base = SourceText.from_bytes(b'"""Doc."""\n\n\ndef f():\n    return 1\n')
+    hunks = HunkStore()
+    proposal = FileProposal("f.py", base, hunks)
+    view = FileView(proposal, hunks)
+    syntax = FileSyntax(view)
+    view.refresh()
+    syntax.sync()
+    proposal.begin(3, 5)
+    proposal.feed("def f():\n" + "".join(f"    call_{n}('text', {n})\n" for n in range(4_000)))
+    view.refresh()
+    syntax.sync()
+    shown = [view.row(y) for y in range(view.size)]
+    last = next(row for row in reversed(shown) if row.look in (Look.ADDED, Look.PENDING))
+    while not syntax.is_ready(last):
+        syntax.spans(last)
+    assert [kind for _, _, kind in syntax.spans(last)].count("string") >= 1
+    proposal.feed("    return")
+    view.refresh()
+    syntax.sync()
+    writing = view.row(view.writing)
+    assert writing.look is Look.WRITING
+    assert syntax.spans(writing) == ((4, 10, "keyword"),)

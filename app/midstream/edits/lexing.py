@@ -182,12 +182,11 @@ class LineLexer:
         return self._spans.get(line, ())
 
     def preview(self, text: str) -> tuple[Span, ...]:
-        """The tokens that ``text`` would have as the next line; nothing is kept."""
+        """The tokens ``text`` would have as the next line, ``()`` while lines above are not ready."""
         if self._lexer is None or len(text) > LONGEST_LINE:
             return ()
         if self._rules is None:
             return _stateless(self._lexer, text + "\n")
-        self.advance(len(self))
         stack = self._stacks[len(self)] if len(self._stacks) > len(self) else None
         if stack is None:
             return ()

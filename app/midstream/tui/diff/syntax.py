@@ -80,22 +80,32 @@ class FileSyntax:
 
     def advance(self, upto: int) -> bool:
         """Lex a little towards a line while nothing else is to do; says whether there is more."""
+        for _, lexer, _ in self._streams.values():
+            if not advance_for(lexer, len(lexer), IDLE_BUDGET_S):
+                return True
         return not advance_for(self._base, upto, IDLE_BUDGET_S)
 
     def is_ready(self, row: ViewRow) -> bool:
-        """Whether a row's tokens are known or never will be."""
-        return row.source >= 0 or row.line < self._base.ready
+        """Whether a row's tokens are known."""
+        if row.look is Look.WRITING:
+            return True
+        lexer, line = self._place(row)
+        return lexer is None or line < lexer.ready
 
     def spans(self, row: ViewRow) -> tuple[Span, ...]:
         """The tokens of a row, ``()`` while they are not known."""
-        if row.source < 0:
-            if row.line >= self._base.ready:
-                advance_for(self._base, row.line + 1, PAINT_BUDGET_S)
-            return self._base.spans(row.line)
-        known = self._streams.get(row.source)
-        if known is None:
+        lexer, line = self._place(row)
+        if lexer is None:
             return ()
-        _, lexer, above = known
-        return (
-            lexer.preview(row.text) if row.look is Look.WRITING else lexer.spans(row.line + above)
-        )
+        if row.look is Look.WRITING:
+            return lexer.preview(row.text)
+        if line >= lexer.ready:
+            advance_for(lexer, line + 1, PAINT_BUDGET_S)
+        return lexer.spans(line)
+
+    def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
+        """The lexer that knows a row, and the row's line in it."""
+        if row.source < 0:
+            return self._base, row.line
+        known = self._streams.get(row.source)
+        return (None, 0) if known is None else (known[1], row.line + known[2])
