@@ -247,6 +247,16 @@ def test_every_preset_answers_on_every_machine() -> None:
                 assert prediction.band.low <= prediction.point <= prediction.band.high
 
 
+def test_open_wafer_counts_hold_the_context() -> None:
+    line = f"{HEADER}\nwse3,cerebras-2025,llama3.1-70b,decode,,{{}},{{}},1,,,none,1,tok/s,x"
+    short = predict(only(line.format("", 1024))).notes
+    long = predict(only(line.format("", "128k"))).notes
+    assert any(note.startswith("4 wafers assumed") for note in short)
+    assert not any(note.startswith("4 wafers assumed") for note in long)
+    too_few = predict(only(line.format(4, "128k")))
+    assert too_few.point > 0, "a published row is predicted even where our memory model says no"
+
+
 def test_longer_contexts_and_larger_models_are_slower() -> None:
     line = f"{HEADER}\nwse3,cerebras-2024-08,{{}},decode,,,{{}},1,,,none,1,tok/s,x"
     rates = [point(line.format("llama3.1-8b", context)) for context in (512, 4096, 32768, 131072)]

@@ -220,7 +220,7 @@ def _production_plan(
             kernels,
             wafers=row.wafers,
             weight_bits=bits,
-            context=min(context, DEFAULT_CONTEXT),
+            context=context,
             check=False,
         )
 
