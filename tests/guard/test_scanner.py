@@ -47,7 +47,7 @@ async def test_halts(scanner: Scanner, text: str, rule: str) -> None:
     [
         "def f(db, name):\n    db.execute('select * from t where a = ?', (name,))",
         "TABLE = 't'\ndef f(db):\n    db.execute(f'select * from {TABLE}')",
-        "def f(d, i):\n    d.execute('select * from t where a in (%s)' % ','.join('?' * len(i)), i)",
+        "def f(d, i):\n    d.execute('select * from t where a in(%s)' % ','.join('?' * len(i)), i)",
         "import subprocess\nsubprocess.run('ls -l', shell=True)",
         "import subprocess\ndef f(cmd):\n    subprocess.run([cmd, '-l'])",
         "def f():\n    return eval('1 + 1')",

@@ -127,7 +127,7 @@ class MidstreamApp(App[None]):
             self.failure = error
             self.exit(return_code=error.exit_code)
             return
-        if not self.review.children:
+        if not self.is_running:
             # Quit before the session was there: nothing would close it any more.
             await session.close()
             return
