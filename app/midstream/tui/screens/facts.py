@@ -25,7 +25,7 @@ class Facts(ViewActions):
 
     def refresh_facts(self) -> None:
         """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
-        if not self.is_mounted:
+        if not self.is_mounted or not self.app.is_running:
             return
         self._show_status()
         self._show_file()
