@@ -41,6 +41,9 @@ KINDS: Final = (
 LONGEST_LINE: Final = 4_000
 """A text with a longer line (minified code, data) is not lexed at all."""
 _KEPT_LINES: Final = 4_096
+_REMEMBERED: Final = 16_384
+_memory: dict[tuple[str, Stack, str], tuple[tuple[Span, ...], Stack]] = {}
+"""Lines lexed before: language, state and text, to tokens and the state after."""
 
 _KIND_OF: Final = {
     "Keyword.Constant": "constant",
@@ -162,9 +165,9 @@ class LineLexer:
         if self._rules is None or self._frontier >= stop:
             return True
         reach = stop if limit is None else min(stop, self._frontier + limit)
-        self._lex(self._checkpoint(self._frontier), reach)
-        self._frontier = reach
-        return reach >= stop
+        while self._frontier < reach:
+            self._frontier = self._pass_line(self._frontier)
+        return self._frontier >= stop
 
     def spans(self, line: int) -> tuple[Span, ...]:
         """The tokens of one line, ``()`` where it is not ready (see ``advance``) or not lexed."""
@@ -182,7 +185,7 @@ class LineLexer:
         return self._spans.get(line, ())
 
     def preview(self, text: str) -> tuple[Span, ...]:
-        """The tokens ``text`` would have as the next line, ``()`` while lines above are not ready."""
+        """The tokens ``text`` would have as the next line; ``()`` while lines above are unread."""
         if self._lexer is None or len(text) > LONGEST_LINE:
             return ()
         if self._rules is None:
@@ -207,6 +210,31 @@ class LineLexer:
         first = self._checkpoint(line)
         return first, self._stacks[first] or ("root",)
 
+    def _pass_line(self, line: int) -> int:
+        """Lex one line, or what one token makes of several; returns the line after.
+
+        A rewrite repeats most lines of what it rewrites, so a line that was lexed before in the
+        same state is not lexed again.
+        """
+        stack = self._stacks[line] if line < len(self._stacks) else None
+        if stack is None:
+            return self._lex(self._checkpoint(line), line + 1)
+        name = "" if self._lexer is None else self._lexer.name
+        key = (name, stack, self._text[self._starts[line] : self._starts[line + 1]])
+        known = _memory.get(key)
+        if known is not None:
+            self._keep(line, known[0])
+            self._mark(line + 1, list(known[1]))
+            return line + 1
+        after = self._lex(line, line + 1)
+        end = self._stacks[line + 1] if line + 1 < len(self._stacks) else None
+        spans = self._spans.get(line)
+        if after == line + 1 and end is not None and spans is not None:
+            if len(_memory) >= _REMEMBERED:
+                _memory.clear()
+            _memory[key] = (spans, end)
+        return after
+
     def _checkpoint(self, line: int) -> int:
         line = min(line, len(self._stacks) - 1)
         while self._stacks[line] is None:
@@ -227,11 +255,15 @@ class LineLexer:
         frozen = tuple(stack)
         stacks[line] = self._interned.setdefault(frozen, frozen)
 
-    def _lex(self, first: int, stop: int) -> None:
-        """Run the lexer's rules from the checkpoint at line ``first`` to line ``stop``."""
+    def _lex(self, first: int, stop: int) -> int:
+        """Run the lexer's rules from the checkpoint at line ``first`` to line ``stop`` or after.
+
+        Returns:
+            The first line that was not passed.
+        """
         rules, lexer, text, starts = self._rules, self._lexer, self._text, self._starts
         if rules is None:
-            return
+            return stop
         stack = list(self._stacks[first] or ("root",))
         position, line, end = starts[first], first, starts[stop]
         spans: list[Span] = []
@@ -278,6 +310,7 @@ class LineLexer:
                     self._mark(passed, stack)
         if line < limit and line < stop:
             self._keep(line, tuple(spans))
+        return max(stop, line)
 
 
 @lru_cache(maxsize=1)
