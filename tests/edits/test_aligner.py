@@ -81,6 +81,15 @@ def test_far_false_anchor_needs_more_evidence() -> None:
     assert aligner.cursor == 0
 
 
+def test_a_pattern_of_replaced_lines_is_followed() -> None:
+    """One changed line among two frequent ones, over and over: no line alone says much."""
+    old = [text for n in range(80) for text in ("  {", f'    "size": {n},', "  },")]
+    new = [line.replace('"size"', '"length"') for line in old]
+    aligner = Aligner(old)
+    ops = [op for line in new for op in aligner.push(line)] + aligner.finish()
+    assert sum(op.change is not Change.CONTEXT for op in ops) <= 1.1 * 160
+
+
 def test_size_is_near_the_optimum() -> None:
     rng = random.Random(7)
     total = best = 0
