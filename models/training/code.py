@@ -44,11 +44,13 @@ class Code:
         text: the source, ASCII, ended by a newline.
         rng: the source of every random choice.
         names: pool of new names that the generator may give.
+        natural: whether code that only serves an edit (say, added prints) may not be made up.
     """
 
     text: str
     rng: random.Random
     names: list[str]
+    natural: bool = False
     tree: ast.Module = field(init=False)
     fn: Function | None = field(init=False, default=None)
     _starts: list[int] = field(init=False)

@@ -12,8 +12,9 @@ import argparse
 import json
 import random
 import time
+import tomllib
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -29,7 +30,18 @@ MAX_TOKENS = 480
 ATTEMPTS = 8
 PER_SNIPPET = 3
 
-_state: dict[str, object] = {}
+
+@dataclass(slots=True)
+class _Worker:
+    """What a worker process keeps between jobs."""
+
+    codec: EditCodec
+    names: list[str]
+    weights: list[float]
+    seed: int
+
+
+_worker: list[_Worker] = []
 
 
 def name_pool(rows: list[dict[str, str]], size: int = 6_000) -> list[str]:
@@ -68,14 +80,14 @@ def applicability(
     return {task: max(hits[task], 1) / len(picked) for task in TASK_NAMES}
 
 
-def weights_of(rates: dict[str, float]) -> list[float]:
+def weights_of(rates: dict[str, float], skip: frozenset[str]) -> list[float]:
     """Return how often to try each task for a mix like `SHARES` (rare tasks are capped)."""
-    return [min(SHARES[task] / rates[task], 400.0) for task in TASK_NAMES]
+    return [1e-9 if task in skip else min(SHARES[task] / rates[task], 400.0) for task in TASK_NAMES]
 
 
 def _setup(tokenizer: str, names: list[str], weights: list[float], seed: int) -> None:
-    _state["codec"] = EditCodec(Tokenizer.from_file(tokenizer))
-    _state["names"], _state["weights"], _state["seed"] = names, weights, seed
+    codec = EditCodec(Tokenizer.from_file(tokenizer))
+    _worker[:] = [_Worker(codec, names, weights, seed)]
 
 
 def _choose(rng: random.Random, weights: list[float]) -> list[str]:
@@ -85,26 +97,20 @@ def _choose(rng: random.Random, weights: list[float]) -> list[str]:
 
 def _encode_rows(job: tuple[int, list[dict[str, str]]]) -> tuple[bytes, bytes, bytes, bytes]:
     number, rows = job
-    codec, names, weights = _state["codec"], _state["names"], _state["weights"]
-    assert isinstance(codec, EditCodec)
-    rng = random.Random(f"{_state['seed']}-{number}")
+    worker = _worker[0]
+    rng = random.Random(f"{worker.seed}-{number}")
     tokens: list[int] = []
     lengths: list[int] = []
     prompts: list[int] = []
     tasks: list[int] = []
     for row in rows:
+        chosen = _choose(rng, worker.weights)
         made = examples(
-            row["text"],
-            row["package"],
-            names,
-            rng,
-            _choose(rng, weights),
-            held_out=False,
-            plain=False,  # type: ignore[arg-type]
+            row["text"], row["package"], worker.names, rng, chosen, held_out=False, plain=False
         )
         for example in made[:PER_SNIPPET]:
             request = EditRequest(example.instruction, example.region, kept=example.kept)
-            prompt, target = codec.encode_target(request, example.target, shuffle=rng)
+            prompt, target = worker.codec.encode_target(request, example.target, shuffle=rng)
             if len(prompt) + len(target) > MAX_TOKENS:
                 continue
             tokens += prompt + target
@@ -158,6 +164,12 @@ def main() -> None:
     """Write training shards and the evaluation sets."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--data", type=Path, default=Path("models/training/data"))
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path("models/training/configs/nano.toml"),
+        help="the training configuration: no examples are made of tasks that it skips",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--passes", type=int, default=1, help="how often to go over all snippets, one shard each"
@@ -168,22 +180,27 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     data: Path = arguments.data
+    skip = frozenset(tomllib.loads(arguments.config.read_text())["train"]["skip_tasks"])
     rows = [json.loads(line) for line in (data / "train.jsonl").read_text().splitlines()]
     held = [json.loads(line) for line in (data / "heldout.jsonl").read_text().splitlines()]
     random.Random(0).shuffle(rows)
     for name, held_out in (("eval_known", False), ("eval_new", True)):
+        if (data / f"{name}.jsonl").exists():
+            continue
         chosen = evaluation_set(held, 60, held_out=held_out, seed=7 + held_out)
         (data / f"{name}.jsonl").write_text("".join(json.dumps(asdict(e)) + "\n" for e in chosen))
     names = name_pool(rows)
-    rates = applicability(rows, names)
-    (data / "applicability.json").write_text(json.dumps(rates, indent=1))
+    measured = data / "applicability.json"
+    if not measured.exists():
+        measured.write_text(json.dumps(applicability(rows, names), indent=1))
+    rates = json.loads(measured.read_text())
     if arguments.snippets:
         begin = arguments.first * arguments.snippets % len(rows)
         rows = (rows + rows)[begin : begin + arguments.snippets]
     for number in range(arguments.first, arguments.first + arguments.passes):
         started = time.time()
         jobs = [(k, rows[k : k + 400]) for k in range(0, len(rows), 400)]
-        setup = (str(data / "tokenizer.json"), names, weights_of(rates), number)
+        setup = (str(data / "tokenizer.json"), names, weights_of(rates, skip), number)
         with Pool(arguments.jobs, _setup, setup) as pool:
             parts = list(pool.imap_unordered(_encode_rows, jobs))
         count = write_shard(data / f"shard-{number}.npz", parts)

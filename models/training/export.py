@@ -4,6 +4,8 @@
 The card and the exact-match table are written by `card` from what `evaluate` measured.
 """
 
+# pyright: reportMissingImports=false
+# (torch belongs to the `train` extra only)
 from __future__ import annotations
 
 import argparse

@@ -1,8 +1,9 @@
 """Instruction templates: how people ask for each kind of edit.
 
 A template is a small pattern: `(a|b)` chooses, `[x]` is optional, `{name}` is filled in. Each
-template is one family; every fourth family of a task is held out from training (`families`). Styles
-(quotes, politeness, sloppy typing) are applied on top by `write`.
+template is one family. `TEMPLATES` and `MORE` are for training; the families of `NEW` are kept for
+measuring how the model takes phrasings that it never saw. Styles (quotes, politeness, sloppy
+typing) are applied on top by `write`.
 """
 
 from __future__ import annotations
@@ -487,6 +488,454 @@ TEMPLATES: dict[str, list[str]] = {
     ],
 }
 
+MORE: dict[str, list[str]] = {
+    "rename_local": [
+        "rename variable {old} to {new} in this (function|method|block)",
+        "make {old} be called {new}",
+        "{old} to {new}",
+        "let's call {old} {new}",
+        "(the variable|variable) {old} (is|becomes) {new}",
+        "refactor: rename {old} to {new}",
+        "i'd like {old} renamed to {new}",
+        "turn [the variable] {old} into {new}",
+        "{old} => {new}",
+    ],
+    "rename_parameter": [
+        "rename parameter {old} to {new} (here|in this function|in the signature and body)",
+        "{old} => {new}",
+        "(replace|change) {old} (with|to) {new} [everywhere]",
+        "let's call the (parameter|argument) {old} {new}",
+        "(replace|change) the (parameter|argument) {old} (with|by|to) {new}",
+        "make the (parameter|argument) {old} be called {new}",
+        "{old} should be (called|named) {new}",
+        "turn the (parameter|argument) {old} into {new}",
+    ],
+    "rename_function": [
+        "rename it to {new}",
+        "rename this to {new}",
+        "give (the|this) (function|method) the name {new}",
+        "(the|this) (function|method) should be (called|named) {new}",
+        "{old} => {new}",
+        "name (it|this|this function) {new}",
+    ],
+    "rename_attribute": [
+        "rename the (attribute|field) {dotted} to {newdotted}",
+        "{dotted} should be {newdotted}",
+        "{old} -> {new}",
+        "change the (attribute|field) [name] {old} to {new}",
+        "call the (attribute|field) {old} {new} instead",
+    ],
+    "replace_name": [
+        "rename {old} to {new}",
+        "replace every {old} with {new}",
+        "{old} -> {new}",
+        "we (use|call) {new} now, not {old}",
+        "change (every|each) call of {old} to {new}",
+    ],
+    "replace_exception": [
+        "make it raise {new}",
+        "replace {old} by {new}",
+        "{old} -> {new}",
+        "throw {new} instead of {old}",
+        "raise {new} rather than {old}",
+        "the exception should be {new}",
+    ],
+    "add_parameter": [
+        "add {name} = {value} as a parameter",
+        "add {sig} to the (parameters|signature|arguments)",
+        "add a {name} (parameter|argument) with default {value}",
+        "add a {name} (parameter|argument), default {value}",
+        "add an optional {name} (parameter|argument) (that defaults|defaulting) to {value}",
+        "give (the function|it) an optional {name}, default {value}",
+        "parameter {name}, default {value}",
+        "add {name} with default [value] {value}",
+        "add {name} to the signature, defaulting to {value}",
+        "add keyword argument {sig}",
+    ],
+    "add_parameter_plain": [
+        "add a {name} (parameter|argument)",
+        "add parameter {name} at the end",
+        "take {name} as [an] (argument|parameter)",
+        "append [a] (parameter|argument) {name}",
+    ],
+    "remove_parameter": [
+        "remove {name}",
+        "remove the {name} (parameter|argument)",
+        "drop the {name} (parameter|argument)",
+        "delete {name} from the (signature|parameters|arguments)",
+        "we do not need the (parameter|argument) {name}",
+    ],
+    "change_default": [
+        "the default for {name} should be {value}",
+        "default of {name} = {value}",
+        "set {name} to {value} by default",
+        "{name} = {value} by default",
+        "change {name}'s default to {value}",
+        "replace the default of {name} (with|by) {value}",
+    ],
+    "add_decorator": [
+        "add a {decorator} decorator [on top]",
+        "{decorator} on (it|top|this function)",
+        "wrap (it|{name}) with [the decorator] {decorator}",
+        "this should be decorated with {decorator}",
+        "make it a {decorator}",
+        "add {decorator} as [a] decorator",
+    ],
+    "remove_decorator": [
+        "remove {decorator} from (it|the function)",
+        "strip {decorator}",
+        "the {decorator} decorator is not needed",
+        "drop {decorator} here",
+    ],
+    "guard_return": [
+        "return {value} when {cond}",
+        "guard: return {value} (if|when) {cond}",
+        "add a guard: if {cond} return {value}",
+        "add an early return of {value} (if|when) {cond}",
+        "make it return {value} (if|when) {cond}",
+        "handle the case that {cond}: return {value}",
+        "check if {cond} and return {value}",
+        "start with a check: if {cond} return {value}",
+    ],
+    "guard_plain": [
+        "return when {cond}",
+        "guard: return (if|when) {cond}",
+        "just return (if|when) {cond}",
+        "skip everything (if|when) {cond}",
+        "check if {cond} and return",
+    ],
+    "guard_raise": [
+        "fail with {error} (if|when) {cond}",
+        "check if {cond} and raise {error}",
+        "raise {error} when {cond}",
+        "add a guard that raises {error} (if|when) {cond}",
+        "make it raise {error} (if|when) {cond}",
+        "throw [a] {error} when {cond}",
+        "validate: raise {error} if {cond}",
+    ],
+    "add_hint": [
+        "add {type} as the type of {name}",
+        "add [the] hint {name}: {type}",
+        "the type of {name} is {type}",
+        "declare {name} as {type}",
+        "mark {name} as {type}",
+        "(parameter|argument) {name} is (a|an) {type}",
+        "add a type hint for {name}: {type}",
+        "type hint {name} [as] {type}",
+    ],
+    "add_return_hint": [
+        "returns {type}",
+        "add the return type {type} to the signature",
+        "declare that it returns (a|an) {type}",
+        "type hint the return value as {type}",
+        "the function returns (a|an) {type}",
+        "mark the return type as {type}",
+    ],
+    "remove_hints": ["remove annotations", "untyped please", "take the types out", "remove hints"],
+    "extract_constant": [
+        "move the (magic number|literal|value) {literal} to [a] constant {name}",
+        "turn {literal} into the constant {name}",
+        "introduce {name} = {literal}",
+        "use a constant {name} instead of {literal}",
+        "extract the (magic number|literal|value) {literal} as {name}",
+        "give {literal} a name: {name}",
+    ],
+    "fstring": [
+        "use an f-string here",
+        "use f-string formatting",
+        "make it an f-string",
+        "turn it into an f-string",
+        "replace % formatting with f-strings",
+        "replace .format with [an] f-string",
+        "convert % formatting to f-strings",
+        "convert the format call to an f-string",
+        "f-strings",
+        "switch to f-strings",
+        "format with an f-string",
+        "change the formatting to f-strings",
+    ],
+    "remove_else": [
+        "remove else",
+        "unindent the else [branch]",
+        "avoid the else",
+        "early return instead of else",
+    ],
+    "change_comparison": [
+        "compare with {new} instead of {old}",
+        "make it {new} instead of {old}",
+        "it should be {new}, not {old}",
+        "(change|turn) every {old} into {new}",
+    ],
+    "replace_literal": [
+        "(replace|change) {old} to {new} [everywhere]",
+        "it should be {new}, not {old}",
+        "set {old} to {new}",
+        "make {old} {new}",
+        "update {old} to {new}",
+        "{old} => {new}",
+        "{new} instead of {old}",
+        "bump {old} to {new}",
+    ],
+    "set_variable": [
+        "change the value of {name} to {value}",
+        "make {name} {value}",
+        "use {value} for {name}",
+        "replace the value of {name} (with|by) {value}",
+    ],
+    "change_return": [
+        "return {value} at the end",
+        "replace the return value (with|by) {value}",
+        "make {value} the return value",
+        "change the return to {value}",
+    ],
+    "add_docstring": [
+        "add docstring: {raw}",
+        "add the docstring: {raw}",
+        "document this: {text}",
+        "put [the] docstring {text} (in|on) it",
+        "docstring {text}",
+        "insert [a] docstring {text}",
+        "write the docstring {text}",
+        "add documentation {text}",
+        "describe it as {text}",
+    ],
+    "replace_docstring": [
+        "new docstring: {raw}",
+        "make the docstring {text}",
+        "rewrite the docstring as {text}",
+        "the docstring is wrong, it should (be|say) {text}",
+    ],
+    "remove_docstring": ["remove docstring", "remove the documentation", "take the docstring out"],
+    "print_log": [
+        "replace print with {logger} calls",
+        "change print to {logger}",
+        "print should be {logger}",
+        "use {logger} rather than print",
+        "replace each print (with|by) {logger}",
+        "convert print to {logger}",
+        "change the print calls to {logger}",
+    ],
+    "wrap_try": [
+        "wrap in try except {error}, {action}",
+        "try/except {error} around the body, {action}",
+        "add error handling: on {error} {action}",
+        "wrap the whole body in try/except {error}, then {action}",
+        "surround the body with try/except {error} and {action}",
+        "catch {error}, {action}",
+        "when {error} is raised, {action}",
+    ],
+    "add_first": [
+        "add {statement} first",
+        "insert {statement} (before everything else|as the first line)",
+        "add the line {statement} at the (top|start)",
+        "the first line should be {statement}",
+        "at the (top|start|beginning), (add|insert|call|do) {statement}",
+        "add {statement}",
+    ],
+    "add_last": [
+        "add the line {statement} at the (end|bottom)",
+        "at the end, (add|insert|call|do) {statement}",
+        "the last line should be {statement}",
+        "add {statement} last",
+    ],
+    "add_before_return": [
+        "add the line {statement} before the return",
+        "just before (returning|the return) (add|call|do) {statement}",
+        "add {statement} above the return",
+        "insert {statement} right before the return",
+    ],
+    "add_comment": [
+        "comment: {raw}",
+        "add comment {text}",
+        "add [a] comment {text} above",
+        "explain it with a comment: {raw}",
+    ],
+    "remove_prints": [
+        "remove the debug (print|prints)",
+        "clean up the prints",
+        "take the prints out",
+    ],
+    "delete_statement": [
+        "remove the call {statement}",
+        "(remove|delete) this line: {statement}",
+        "{statement} should go",
+        "we do not need {statement}",
+        "cut {statement}",
+    ],
+    "make_async": ["async def", "make async", "should be async", "turn it async"],
+}
+"""More families for training."""
+
+NEW: dict[str, list[str]] = {
+    "rename_local": [
+        "please use the identifier {new} where it says {old}",
+        "{new} is a better name than {old}",
+        "rename all occurrences of {old} to {new}",
+    ],
+    "rename_parameter": [
+        "the {old} parameter is now {new}",
+        "please use {new} as the parameter name in place of {old}",
+        "rename the {old} argument to {new}",
+    ],
+    "rename_function": [
+        "this function is now {new}",
+        "rename def {old} to {new}",
+        "change the function's name from {old} to {new}",
+    ],
+    "rename_attribute": [
+        "replace the attribute {old} by {new}",
+        "rename the {old} attribute to {new}",
+        "switch {dotted} over to {newdotted}",
+    ],
+    "replace_name": [
+        "use {new} rather than {old}",
+        "replace occurrences of {old} by {new}",
+        "{old} was renamed to {new}",
+    ],
+    "replace_exception": [
+        "switch the exception from {old} to {new}",
+        "{old} should be {new}",
+        "replace the {old} with a {new}",
+    ],
+    "add_parameter": [
+        "introduce a parameter {name} whose default is {value}",
+        "extend it by a parameter {name} (default {value})",
+        "i need a {name} argument here, defaulting to {value}",
+    ],
+    "add_parameter_plain": [
+        "introduce a parameter {name}",
+        "extend the signature with {name}",
+        "i need a {name} argument here",
+    ],
+    "remove_parameter": [
+        "nobody passes {name}, remove that parameter",
+        "eliminate the parameter {name}",
+        "the signature should not have {name}",
+    ],
+    "change_default": [
+        "{name} now defaults to {value}",
+        "switch the default of {name} to {value}",
+        "update the default value of {name} to {value}",
+    ],
+    "add_decorator": [
+        "attach the decorator {decorator}",
+        "we need {decorator} above the def",
+        "insert {decorator} on top of the function",
+    ],
+    "remove_decorator": [
+        "{decorator} is obsolete, remove it",
+        "we no longer need {decorator}",
+        "delete {decorator}",
+    ],
+    "remove_decorators": ["take all decorators off", "strip the decorators"],
+    "guard_return": [
+        "whenever {cond}, return {value}",
+        "exit early with {value} if {cond}",
+        "if {cond} then the result is {value}",
+    ],
+    "guard_plain": ["exit if {cond}", "leave the function when {cond}", "if {cond}, exit early"],
+    "guard_raise": [
+        "if {cond} it should raise {error}",
+        "reject the call with {error} if {cond}",
+        "whenever {cond}, raise {error}",
+    ],
+    "add_hint": [
+        "specify the type {type} for {name}",
+        "{name} takes (a|an) {type}, annotate it",
+        "put the annotation {type} on {name}",
+    ],
+    "add_return_hint": [
+        "specify {type} as the return type",
+        "put the annotation -> {type} on it",
+        "the result is (a|an) {type}, annotate that",
+    ],
+    "remove_hints": ["get rid of the type hints", "erase all annotations"],
+    "extract_constant": [
+        "hoist {literal} into {name}",
+        "create a constant called {name} for {literal}",
+        "{literal} should be a named constant {name}",
+    ],
+    "fstring": [
+        "prefer f-strings",
+        "rewrite the formatted strings as f-strings",
+        "the string formatting should be an f-string",
+    ],
+    "remove_else": ["dedent the else branch", "the else after return is redundant", "flatten it"],
+    "change_comparison": [
+        "update {old} to {new}",
+        "swap {old} for {new}",
+        "use the operator {new} not {old}",
+    ],
+    "replace_literal": [
+        "substitute {new} for {old}",
+        "turn {old} into {new}",
+        "the value should be {new} rather than {old}",
+    ],
+    "set_variable": [
+        "{name} starts as {value}",
+        "give {name} the value {value}",
+        "put {value} in {name}",
+    ],
+    "change_return": [
+        "the return value should be {value}",
+        "return {value} here",
+        "have it return {value}",
+    ],
+    "add_docstring": [
+        "include a docstring: {raw}",
+        "the docstring should read {text}",
+        "document the function with {text}",
+    ],
+    "replace_docstring": [
+        "reword the docstring to {text}",
+        "the docstring should read {text}",
+        "swap the docstring for {text}",
+    ],
+    "remove_docstring": ["erase the docstring", "no need for a docstring"],
+    "print_log": [
+        "swap print for {logger}",
+        "all prints should become {logger}",
+        "route the prints through {logger}",
+    ],
+    "wrap_try": [
+        "guard the body against {error} and {action}",
+        "in case of {error}, {action}",
+        "if {error} occurs, {action}",
+    ],
+    "add_first": [
+        "prepend {statement}",
+        "open with {statement}",
+        "before anything else, run {statement}",
+    ],
+    "add_last": [
+        "finish with {statement}",
+        "as the last step, {statement}",
+        "close with {statement}",
+    ],
+    "add_before_return": [
+        "right before returning, insert {statement}",
+        "{statement} should run before the return",
+    ],
+    "add_comment": ["annotate it with the comment {text}", "a comment on top: {raw}"],
+    "remove_prints": ["eliminate the print calls", "silence the prints"],
+    "delete_statement": [
+        "eliminate {statement}",
+        "erase the line {statement}",
+        "{statement} is dead code",
+    ],
+    "make_async": ["change it into a coroutine with async def", "declare it async"],
+    "remove_comments": ["erase the comments"],
+    "remove_asserts": ["eliminate the asserts"],
+    "delete_assignment": ["eliminate {name}"],
+    "make_sync": ["it should be synchronous"],
+    "add_argument": ["hand {argument} to {call}"],
+    "optional_union": ["prefer | None over Optional"],
+    "extract_variable": ["bind {expr} to {name} first"],
+    "invert_if": ["exchange the branches"],
+    "wrap_with": ["execute the body inside with {context}"],
+}
+"""Families that only evaluation uses."""
+
 TYPE_WORDS: dict[str, list[str]] = {
     "str": ["str", "string", "text"],
     "int": ["int", "integer", "whole number"],
@@ -540,9 +989,8 @@ SUFFIXES = [" please", ", please", "?", "!", " here", " in this function", ", th
 
 
 def families(task: str, *, held_out: bool) -> list[str]:
-    """Return the template families of a task: every fourth is held out from training."""
-    every = TEMPLATES[task]
-    return [t for k, t in enumerate(every) if (k % 4 == 3) == held_out] or every
+    """Return the template families of a task, of training or of the held-out side."""
+    return NEW[task] if held_out else TEMPLATES[task] + MORE.get(task, [])
 
 
 def expand(template: str, rng: random.Random) -> str:
@@ -579,12 +1027,26 @@ def quoted(text: str, rng: random.Random, *, name: bool) -> str:
     return f"`{text}`"
 
 
+_SMALL = frozenset("a an the to of in it is with for as and should be".split())  # noqa: SIM905
+
+
+def _sloppy(text: str, rng: random.Random) -> str:
+    """Drop one small word, as people do when they type fast."""
+    words = text.split(" ")
+    small = [k for k, word in enumerate(words) if word in _SMALL]
+    if len(words) > 4 and small:
+        del words[rng.choice(small)]
+    return " ".join(words)
+
+
 def write(template: str, values: dict[str, str], rng: random.Random) -> str:
     """Fill a template and put it in a random style.
 
     `values` maps names to text that is ready to be inserted (see `quoted`).
     """
     text = expand(template, rng)
+    if rng.random() < 0.12:
+        text = _sloppy(text, rng)
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
     raw_end = "{raw}" in template
@@ -603,7 +1065,7 @@ def write(template: str, values: dict[str, str], rng: random.Random) -> str:
 def vocabulary() -> list[str]:
     """Return every plain word of the templates: the tokenizer should know them."""
     words: set[str] = set()
-    phrases = [t for group in TEMPLATES.values() for t in group]
+    phrases = [t for table in (TEMPLATES, MORE) for group in table.values() for t in group]
     phrases += [w for group in TYPE_WORDS.values() for w in group]
     phrases += [w for group in CONDITION_WORDS.values() for w in group]
     for phrase in [*phrases, *PREFIXES, *SUFFIXES]:

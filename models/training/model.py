@@ -8,6 +8,8 @@ the same tokens stood before, a head that finds the next line anchor), which a s
 takes most of its training to find (Olsson et al., "In-context learning and induction heads").
 """
 
+# pyright: reportMissingImports=false
+# (torch belongs to the `train` extra only)
 from __future__ import annotations
 
 import math

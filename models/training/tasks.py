@@ -16,7 +16,7 @@ from models.training.code import Code, Edit
 Task = Callable[[Code], Edit | None]
 
 SHARES: dict[str, float] = {
-    "rename_local": 11,
+    "rename_local": 13,
     "rename_parameter": 10,
     "rename_function": 4,
     "rename_attribute": 4,
@@ -37,7 +37,7 @@ SHARES: dict[str, float] = {
     "remove_hints": 2,
     "extract_constant": 4,
     "extract_variable": 4,
-    "fstring": 7,
+    "fstring": 9,
     "invert_if": 2,
     "remove_else": 3,
     "change_comparison": 3,
@@ -47,7 +47,7 @@ SHARES: dict[str, float] = {
     "add_docstring": 5,
     "replace_docstring": 2,
     "remove_docstring": 2,
-    "print_log": 3,
+    "print_log": 4,
     "wrap_try": 3,
     "wrap_with": 1.5,
     "add_first": 3,
@@ -90,10 +90,12 @@ class Example:
     target: str
 
 
-def attempt(task: str, text: str, names: list[str], rng: random.Random) -> Edit | None:
+def attempt(
+    task: str, text: str, names: list[str], rng: random.Random, *, natural: bool = False
+) -> Edit | None:
     """Try a task on a dedented snippet; None where it does not fit or a side does not parse."""
     try:
-        code = Code(text, rng, names)
+        code = Code(text, rng, names, natural)
         edit = TASKS[task](code)
         if edit is None or edit.target == (edit.source or text):
             return None
@@ -179,7 +181,7 @@ def examples(
         margin = ""
     made: list[Example] = []
     for task in chosen:
-        edit = attempt(task, dedented, names, rng)
+        edit = attempt(task, dedented, names, rng, natural=plain)
         if edit is None:
             continue
         kept = ""

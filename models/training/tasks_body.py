@@ -304,8 +304,83 @@ def _fstring_backwards(code: Code) -> Edit | None:
     return Edit("fstring", {}, code.text, code.splice(changes))
 
 
+def _made_up_line(
+    code: Code, source: str, target: str, task: str, values: dict[str, str]
+) -> Edit | None:
+    """Put one line into a body, before the edit and after it."""
+    places = [
+        n
+        for n in code.nodes
+        if isinstance(n, ast.Assign | ast.Expr | ast.Return | ast.AugAssign | ast.If | ast.For)
+        and code.own_line(n)
+        and n is not code.docstring()
+    ]
+    if not places:
+        return None
+    node = code.rng.choice(places)
+    at = code.line_start(node.lineno)
+    pad = code.indent_of(node)
+    before = code.splice([(at, at, f"{pad}{source}\n")])
+    after = code.splice([(at, at, f"{pad}{target}\n")])
+    return Edit(task, values, after, before)
+
+
+def _fstring_made_up(code: Code) -> Edit | None:
+    rng = code.rng
+    if code.natural or rng.random() < 0.8 or re.search(r"%[sdr]|\.format\(", code.text):
+        return None
+    count = rng.choice((1, 1, 2, 2, 3))
+    atoms = sorted({n.id for n in code.all(ast.Name)} - {"print", "super"})
+    if not atoms:
+        return None
+    values: list[str] = []
+    for _ in range(count):
+        name = rng.choice(atoms)
+        shape = rng.choice(
+            ["{}", "{}", "{}", "len({})", "self.{}", "{}.name", "str({})", "{}[0]", "{} + 1"]
+        )
+        values.append(shape.format(name))
+    words = _sentence(code).rstrip(".").split(" ")
+    pieces = list(words)
+    for _ in values:
+        pieces.insert(rng.randrange(len(pieces) + 1), "\0")
+    quote = rng.choice('""\'')
+    text = " ".join(pieces)
+    if quote in text or "%" in text or "{" in text:
+        return None
+    percent = rng.random() < 0.5
+    marks = [
+        rng.choice(["%s", "%s", "%s", "%d", "%r"] if percent else ["{}", "{}", "{!r}"])
+        for _ in values
+    ]
+    old, new = text, text
+    for mark, value in zip(marks, values, strict=True):
+        old = old.replace("\0", mark, 1)
+        new = new.replace("\0", "{" + value + ("!r" if mark in ("%r", "{!r}") else "") + "}", 1)
+    old, new = quote + old + quote, "f" + quote + new + quote
+    if percent:
+        simple = count == 1 and "+" not in values[0]
+        old += f" % {values[0]}" if simple else f" % ({', '.join(values)}{',' * (count == 1)})"
+    else:
+        old += f".format({', '.join(values)})"
+    name = rng.choice(code.names)
+    frame = rng.choice(
+        [
+            "print({})",
+            "{n} = {}",
+            "raise ValueError({})",
+            "return {}",
+            "logger.info({})",
+            "self.{n} = {}",
+            "{n}({})",
+        ]
+    )
+    source, target = (frame.replace("{n}", name).replace("{}", part) for part in (old, new))
+    return _made_up_line(code, source, target, "fstring", {})
+
+
 def fstring(code: Code) -> Edit | None:
-    made = _fstring_backwards(code)
+    made = _fstring_made_up(code) or _fstring_backwards(code)
     if made is not None:
         return made
     changes: list[tuple[int, int, str]] = []
@@ -694,8 +769,28 @@ def _print_log_backwards(code: Code) -> Edit | None:
     )
 
 
+def _print_log_made_up(code: Code) -> Edit | None:
+    rng = code.rng
+    if code.natural or rng.random() < 0.85 or "print" in code.atoms:
+        return None
+    name = rng.choice(sorted(code.atoms))
+    inner = rng.choice(
+        [
+            f'"{_sentence(code)}"',
+            name,
+            f'"{name}", {name}',
+            f'f"{name}: {{{name}}}"',
+            f'"{name} %s" % {name}',
+        ]
+    )
+    logger = rng.choice(LOGGERS)
+    return _made_up_line(
+        code, f"print({inner})", f"{logger}({inner})", "print_log", {"logger": logger}
+    )
+
+
 def print_log(code: Code) -> Edit | None:
-    made = _print_log_backwards(code)
+    made = _print_log_made_up(code) or _print_log_backwards(code)
     if made is not None:
         return made
     spans = [

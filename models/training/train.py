@@ -7,6 +7,8 @@ budget: `--minutes` is wall-clock time. The curve goes to `curve.jsonl`; `last.p
     weights.
 """
 
+# pyright: reportMissingImports=false
+# (torch belongs to the `train` extra only)
 from __future__ import annotations
 
 import argparse
@@ -94,9 +96,19 @@ class Shards:
         self.starts = np.concatenate([[0], np.cumsum(lengths)])
         self.lengths = lengths
         self.prompts = np.concatenate([part["prompts"] for part in parts]).astype(np.int64)
-        tasks = np.concatenate([part["tasks"] for part in parts])
-        self.usable = np.flatnonzero(~np.isin(tasks, [TASK_NAMES.index(task) for task in skip]))
+        self.tasks = np.concatenate([part["tasks"] for part in parts])
+        self.usable = np.flatnonzero(
+            ~np.isin(self.tasks, [TASK_NAMES.index(task) for task in skip])
+        )
         self.anchors = anchors
+
+    def order(self, rng: random.Random, repeat: dict[str, float]) -> list[int]:
+        """Return usable examples in random order, each as often as its task's `repeat` says."""
+        often = np.array([repeat.get(task, 1.0) for task in TASK_NAMES])[self.tasks[self.usable]]
+        extra = np.array([rng.random() for _ in range(len(often))])
+        order: list[int] = np.repeat(self.usable, np.floor(often + extra).astype(int)).tolist()
+        rng.shuffle(order)
+        return order
 
     def batches(
         self, rng: random.Random, tokens: int, longest: int, chosen: np.ndarray
@@ -233,8 +245,11 @@ def main() -> None:
     model = Decoder(config)
     if arguments.init == "induction":
         induction_init(model, codec.anchor_0, limits.lines + 1)
+    tokens_before, seconds_before = 0, 0.0
     if arguments.start:
-        model.load_state_dict(torch.load(arguments.start)["weights"])
+        saved = torch.load(arguments.start)
+        model.load_state_dict(saved["weights"])
+        tokens_before, seconds_before = int(saved["tokens"]), float(saved["seconds"])
     if arguments.compile:
         for block in model.blocks:
             block.compile(dynamic=True)
@@ -261,7 +276,7 @@ def main() -> None:
     seen = step = 0
     running = 0.0
     next_report, next_evaluation, next_save = 30.0, run["first_evaluation"], 90.0
-    order = rng.sample(shards.usable.tolist(), len(shards.usable))
+    order = shards.order(rng, run.get("repeat", {}))
     position = 0
     batches: list[np.ndarray] = []
     seconds = arguments.minutes * 60
@@ -325,11 +340,19 @@ def main() -> None:
         if passed > next_save:
             next_save = passed + 120
             torch.save(
-                {"weights": model.state_dict(), "tokens": seen, "seconds": passed},
+                {
+                    "weights": model.state_dict(),
+                    "tokens": tokens_before + seen,
+                    "seconds": seconds_before + passed,
+                },
                 arguments.out / "last.pt",
             )
     torch.save(
-        {"weights": model.state_dict(), "tokens": seen, "seconds": time.time() - began},
+        {
+            "weights": model.state_dict(),
+            "tokens": tokens_before + seen,
+            "seconds": seconds_before + time.time() - began,
+        },
         arguments.out / "last.pt",
     )
     report = {

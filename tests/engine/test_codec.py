@@ -73,7 +73,7 @@ instruction = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(instruction, lines, lines)
 def test_any_rewrite_comes_back_exactly(
     codec: EditCodec, words: str, region: str, target: str
@@ -84,7 +84,7 @@ def test_any_rewrite_comes_back_exactly(
     assert decode(codec, request, ids) == target
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(instruction, lines, lines, lines)
 def test_kept_lines_and_the_rest_make_the_whole(
     codec: EditCodec, words: str, region: str, kept: str, rest: str
@@ -95,7 +95,7 @@ def test_kept_lines_and_the_rest_make_the_whole(
     assert decode(codec, request, ids) == rest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(lines)
 def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
     request = EditRequest("leave it as it is", region)
@@ -104,7 +104,7 @@ def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
     assert decode(codec, request, encoded.draft_ids) == region
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(lines, st.data())
 def test_the_decoder_takes_any_token_at_any_time(
     codec: EditCodec, region: str, data: st.DataObject
@@ -188,7 +188,7 @@ def test_the_draft_goes_on_after_the_kept_lines(codec: EditCodec) -> None:
     assert decode(codec, request, codec.encode(request).draft_ids) == "".join(rows[2:])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(line, max_size=8), st.lists(line, max_size=8), st.booleans())
 def test_alignment_keeps_the_order_and_every_target_line(
     source: list[str], target: list[str], open_end: bool

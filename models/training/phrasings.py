@@ -1,0 +1,175 @@
+"""Measure fixed phrasings on held-out functions: what a model may be advertised for.
+
+Each candidate is one plain sentence, filled in with the names of many held-out snippets. Those that
+are right at least nine times out of ten become the `suggestions` of `midstream.toml`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from models.training.data import name_pool
+from models.training.evaluate import GreedyModel
+from models.training.tasks import attempt
+
+from midstream.engine.codec import EditRequest
+
+CANDIDATES: dict[str, list[str]] = {
+    "rename_local": [
+        "rename {old} to {new}",
+        "rename `{old}` to `{new}`",
+        "rename the variable `{old}` to `{new}`",
+        "{old} -> {new}",
+    ],
+    "rename_parameter": [
+        "rename {old} to {new}",
+        "rename `{old}` to `{new}`",
+        "rename the parameter `{old}` to `{new}`",
+        "rename the parameter {old} to {new}",
+    ],
+    "rename_function": [
+        "rename {old} to {new}",
+        "rename the function `{old}` to `{new}`",
+        "rename this function to `{new}`",
+    ],
+    "rename_attribute": [
+        "rename {dotted} to {newdotted}",
+        "rename the attribute `{old}` to `{new}`",
+    ],
+    "replace_name": ["use {new} instead of {old}", "replace `{old}` with `{new}`"],
+    "replace_exception": ["raise {new} instead of {old}"],
+    "add_parameter": [
+        "add a parameter {name} with default {value}",
+        "add a parameter `{name}` with default `{value}`",
+        "add {sig}",
+        "add an optional parameter `{name}` with default `{value}`",
+    ],
+    "add_parameter_plain": ["add a parameter {name}", "add a parameter `{name}`"],
+    "remove_parameter": ["remove the parameter {name}", "remove the unused parameter `{name}`"],
+    "change_default": [
+        "change the default of {name} to {value}",
+        "change the default of `{name}` to `{value}`",
+        "{name} should default to {value}",
+    ],
+    "add_decorator": [
+        "add the decorator `{decorator}`",
+        "add {decorator}",
+        "decorate it with {decorator}",
+    ],
+    "remove_decorator": ["remove the decorator {decorator}", "remove `{decorator}`"],
+    "guard_return": [
+        "return {value} if {cond}",
+        "return `{value}` if {cond}",
+        "add a guard clause: return {value} if {cond}",
+        "if {cond} return {value}",
+    ],
+    "guard_plain": ["return early if {cond}", "do nothing if {cond}"],
+    "guard_raise": ["raise {error} if {cond}", "raise `{error}` if {cond}"],
+    "add_hint": [
+        "annotate {name} as {type}",
+        "annotate `{name}` as `{type}`",
+        "add a type hint {type} to {name}",
+        "{name} is a {type}",
+    ],
+    "add_return_hint": [
+        "add return type {type}",
+        "add the return type `{type}`",
+        "it returns a {type}",
+    ],
+    "remove_hints": ["remove the type hints"],
+    "extract_constant": [
+        "extract {literal} into a constant {name}",
+        "extract `{literal}` to a constant `{name}`",
+    ],
+    "fstring": ["use an f-string", "convert to an f-string", "use f-strings"],
+    "remove_else": ["remove the else after return", "no else after return"],
+    "change_comparison": ["change {old} to {new}", "use `{new}` instead of `{old}`"],
+    "replace_literal": ["change {old} to {new}", "replace `{old}` with `{new}`"],
+    "set_variable": ["set {name} to {value}", "set `{name}` to `{value}`"],
+    "change_return": ["return {value} instead of {old}", "change the return value to `{value}`"],
+    "add_docstring": ['add a docstring "{text}"', "add a docstring: {text}"],
+    "replace_docstring": ['change the docstring to "{text}"', "change the docstring: {text}"],
+    "remove_docstring": ["remove the docstring"],
+    "print_log": ["replace print with {logger}", "use {logger} instead of print"],
+    "wrap_try": ["wrap the body in try/except {error} and {action}", "catch {error} and {action}"],
+    "add_first": ["add `{statement}` at the start", "start with `{statement}`"],
+    "add_last": ["add `{statement}` at the end"],
+    "add_before_return": ["add `{statement}` before the return"],
+    "add_comment": ['add a comment "{text}" above it', "add a comment: {text}"],
+    "remove_prints": ["remove the prints", "remove all print calls"],
+    "delete_statement": ["remove `{statement}`", "delete the line `{statement}`"],
+    "make_async": ["make it async"],
+}
+
+
+def fill(template: str, values: dict[str, str]) -> str | None:
+    """Fill a candidate; None when the edit does not have what it names."""
+    text = template
+    for key, value in values.items():
+        key = key.rstrip("!")
+        if key == "cond":
+            value = value.replace("{x}", values["x"])
+        text = text.replace("{" + key + "}", value)
+    return None if "{" in template and text == template else text
+
+
+def measure(model: GreedyModel, rows: list[dict[str, str]], most: int) -> list[dict[str, Any]]:
+    """Return one row per candidate: task, phrasing, n, exact match in per cent, by length."""
+    names = name_pool(rows, 2_500)
+    report: list[dict[str, Any]] = []
+    for task, phrasings in CANDIDATES.items():
+        rng = random.Random(11)
+        found: list[tuple[str, Any]] = []
+        for row in rows:
+            source = textwrap.dedent(row["text"])
+            edit = attempt(task, source, names, rng, natural=True)
+            if edit is not None and len(found) < most:
+                found.append((edit.source or source, edit))
+        for phrasing in phrasings:
+            hits: dict[bool, list[bool]] = {True: [], False: []}
+            for source, edit in found:
+                words = fill(phrasing, edit.values)
+                if words is None:
+                    continue
+                answer = model.edit(EditRequest(words, source), edit.target)
+                hits[source.count("\n") <= 12].append(answer == edit.target)
+            every = hits[True] + hits[False]
+            row: dict[str, Any] = {"task": task, "phrasing": phrasing, "n": len(every)}
+            for key, some in (("exact", every), ("to_12", hits[True]), ("to_25", hits[False])):
+                row[key] = round(100 * sum(some) / len(some)) if some else None
+            report.append(row)
+    return report
+
+
+def main() -> None:
+    """Add measured phrasings and suggestions to a model folder's `evaluation.json`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--model", type=Path, default=Path("models/brook-4m"))
+    parser.add_argument("--data", type=Path, default=Path("models/training/data"))
+    parser.add_argument("--most", type=int, default=40, help="examples per task")
+    arguments = parser.parse_args()
+    lines = (arguments.data / "heldout.jsonl").read_text().splitlines()
+    rows = [row for line in lines if (row := json.loads(line))["text"].count("\n") <= 25]
+    random.Random(3).shuffle(rows)
+    measured = measure(GreedyModel(arguments.model), rows[:2500], arguments.most)
+    path = arguments.model / "evaluation.json"
+    report = json.loads(path.read_text())
+    report["phrasings"] = sorted(measured, key=lambda row: -row["exact"])
+    report["suggestions"] = [
+        row["phrasing"] for row in report["phrasings"] if row["exact"] >= 90 and row["n"] >= 20
+    ]
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    for row in report["phrasings"]:
+        print(
+            f"{row['exact']:3} % (n={row['n']}, <=12 lines {row['to_12']}, <=25 {row['to_25']})  "
+            f"{row['task']}: {row['phrasing']}"
+        )
+
+
+if __name__ == "__main__":
+    main()
