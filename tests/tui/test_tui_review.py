@@ -345,6 +345,11 @@ async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, sta
         assert "The last session is back" in stage.notice
 
 
+async def test_line_breaks_in_one_burst_stay_where_they_are(stage: Stage) -> None:
+    await stage.type("one\ntwo\nthree")
+    assert stage.screen.composer.text == "one\ntwo\nthree"
+
+
 async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     stage.screen.set_focus(stage.screen.pane)

@@ -91,8 +91,14 @@ class ComposerText(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         """Leave bound keys to their actions; the text area would insert Enter itself."""
-        if event.key in self._bindings.key_to_bindings and not event.is_printable:
-            event.prevent_default()
+        bound = self._bindings.key_to_bindings.get(event.key)
+        if not bound or event.is_printable:
+            return
+        event.prevent_default()
+        if bound[0].id == "composer.newline":
+            # At once: in a burst of keys the break must not come after the text that follows it.
+            event.stop()
+            self.insert("\n")
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Say that the text changed."""
