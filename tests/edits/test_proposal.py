@@ -208,6 +208,47 @@ def test_abandon_keeps_what_was_not_reached(seed: int) -> None:
     assert kept == old[len(old) - len(kept) :]
 
 
+def test_a_stopped_follow_up_gives_back_what_it_did_not_reach() -> None:
+    lines = [f"line {number}" for number in range(12)]
+    proposal = proposal_for(lines)
+    proposal.begin(0, 12)
+    first = [*lines]
+    first[1], first[9] = "changed 1", "changed 9"
+    proposal.feed(join_lines(first))
+    proposal.finish()
+    early, late = proposal.hunks.undecided()
+    proposal.begin(0, 12)
+    proposal.feed(join_lines(["line 0", "other 1", "line 2", "line 3", "line 4"]))
+    assert late.state is HunkState.SUPERSEDED
+    proposal.abandon()
+    assert early.state is HunkState.SUPERSEDED
+    assert late.state is HunkState.SETTLED
+    check_rows(proposal)
+    accept_all(proposal)
+    wanted = [*lines]
+    wanted[1], wanted[9] = "other 1", "changed 9"
+    assert proposal.composed().lines == tuple(wanted)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS)
+def test_giving_back_keeps_rows_and_hunks_whole(seed: int) -> None:
+    rng = random.Random(seed)
+    lines = code(rng, 24)
+    proposal = proposal_for(lines)
+    for _ in range(3):
+        proposal.begin(0, len(lines))
+        new = mutate(rng, lines, 4)
+        stream(proposal, join_lines(new[: rng.randrange(len(new) + 1)]), rng)
+        if rng.random() < 0.7:
+            proposal.abandon()
+        else:
+            proposal.finish()
+        check_rows(proposal)
+    accept_all(proposal)
+    check_rows(proposal)
+
+
 def test_abandon_before_the_first_line_changes_nothing() -> None:
     proposal = proposal_for(["a", "b"])
     segment = proposal.begin(0, 2)

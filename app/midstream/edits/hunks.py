@@ -263,6 +263,11 @@ class HunkStore:
         hunk.state = HunkState.SUPERSEDED
         self.touch()
 
+    def reinstate(self, hunk: Hunk) -> None:
+        """The rewrite that was to take the place of the hunk never came to it."""
+        hunk.state = HunkState.SETTLED
+        self.touch()
+
     def detach(self, hunk: Hunk) -> None:
         """The place of a decided hunk is rewritten: its decision stands and can't be taken back."""
         hunk.anchored = False

@@ -39,6 +39,7 @@ class FileProposal:
         self.segments: list[Segment] = []
         self.version = 0
         self._current: Segment | None = None
+        self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
         self._newlines = NewlineFolder()
         hunks.watch(self._hunks_restructured)
 
@@ -72,11 +73,14 @@ class FileProposal:
             raise ValueError(f"{self.path} has no lines {start}-{stop}")
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
+        self._superseded = []
         for hunk in self.hunks.for_path(self.path):
             if _overlaps(hunk, start, stop):
                 if hunk.decided:
                     self.hunks.detach(hunk)
                 else:
+                    if hunk.decidable:
+                        self._superseded.append(hunk)
                     self.hunks.supersede(hunk)
         self._clear(start, stop)
         segment = Segment(self.path, self.base, start, stop, self.hunks)
@@ -147,15 +151,24 @@ class FileProposal:
         """The stream was stopped for good: unread lines stay as they are, everything else settles.
 
         The line being written is dropped.  Pending lines settle against the old lines that they
-        meet; no unread line is deleted.
+        meet; no unread line is deleted.  Undecided hunks that the rewrite superseded but never came
+        to wait for a decision again.
 
         Raises:
             ValueError: No segment is open.
         """
         segment = self._open_segment()
         segment.feed(self._newlines.finish())
-        segment.abandon()
+        unread = segment.abandon()
         self._current = None
+        own = map(self.hunks.get, segment.hunk_ids)
+        # One that would touch the last block that was written would be part of it.
+        floor = unread.start + any(hunk.stop == unread.start for hunk in own)
+        back = [h for h in self._superseded if floor <= h.start and h.stop <= unread.stop]
+        for hunk in back:
+            self.hunks.reinstate(hunk)
+        if back:
+            segment.adopt(back)
         self.version += 1
 
     def composed(self) -> SourceText:
@@ -215,6 +228,7 @@ class FileProposal:
         if new_base.lines == self.base.lines and not self.hunks.accepted_edits(self.path):
             self.base = new_base  # the same lines: nothing moves
             return start, stop
+        self._superseded = []  # they do not move with the lines
         rebase = Rebase(self.hunks.for_path(self.path), self.base, new_base)
         ranges = [
             (rebase.start_of(s.start, s.hunk_ids), rebase.stop_of(s.stop, s.hunk_ids))

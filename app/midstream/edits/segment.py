@@ -117,11 +117,17 @@ class Segment:
         self._apply(self._aligner.finish())
         self._end()
 
-    def abandon(self) -> None:
-        """The rewrite was cut short: unread lines stay, everything settles."""
+    def abandon(self) -> range:
+        """The rewrite was cut short: unread lines stay, everything settles.
+
+        Returns:
+            The base lines which the rewrite had not reached.
+        """
         self._parts.clear()
         self._apply(self._aligner.stop())
+        unread = self.unread
         self._end()
+        return unread
 
     def moved(self, base: SourceText, start: int, stop: int, moves: Sequence[int]) -> None:
         """The base was replaced and all hunks were moved; take the new coordinates.
@@ -174,8 +180,8 @@ class Segment:
         self.hunk_ids = [hunk.id for hunk in live]
 
     def adopt(self, hunks: Iterable[Hunk]) -> None:
-        """Become the finished picture of existing hunks in this range."""
-        self.hunk_ids = [hunk.id for hunk in hunks]
+        """Become the finished picture of existing hunks in this range, besides one's own."""
+        self.hunk_ids += [hunk.id for hunk in hunks]
         self.finished = True
         self.rebuild()
 
