@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 
+from midstream.pairing.costs import Cost
+
 WINDOW_S = 1.0
 """Seconds over which the rate is taken."""
 SAMPLE_S = 0.25
@@ -22,6 +24,9 @@ class Meter:
         input_tokens: Prompt tokens of all finished turns, as the server counted them.
         output_tokens: Generated tokens of all turns.
         cached_tokens: Prompt tokens that the server found in its cache.
+        request_s: Seconds until the server had taken the last request, or ``None`` before it.
+        cost: What the server counted for the last answer that has ended.
+        total: The same for all answers together.
     """
 
     def __init__(self) -> None:
@@ -37,6 +42,9 @@ class Meter:
         self.input_tokens = 0
         self.output_tokens = 0
         self.cached_tokens = 0
+        self.request_s: float | None = None
+        self.cost = Cost()
+        self.total = Cost()
 
     def start_turn(self) -> None:
         """A request goes out now."""
@@ -45,7 +53,13 @@ class Meter:
         self._sent_at = time.monotonic()
         self._first_at = self._last_at = None
         self._bucket_start, self._bucket = None, 0
-        self.ttft_s = None
+        self.ttft_s = self.request_s = None
+        self.cost = Cost()
+
+    def taken(self) -> None:
+        """The server has taken the request."""
+        if self._sent_at is not None and self.request_s is None:
+            self.request_s = time.monotonic() - self._sent_at
 
     def add(self, tokens: int) -> None:
         """``tokens`` have just arrived."""
@@ -67,6 +81,12 @@ class Meter:
             elapsed = max(time.monotonic() - self._bucket_start, 1e-3)
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))
         self._bucket_start, self._bucket = None, 0
+
+    def add_cost(self, cost: Cost, *, current: bool) -> None:
+        """Keep what an answer has cost; ``current`` unless another turn has begun meanwhile."""
+        self.total += cost
+        if current:
+            self.cost = cost
 
     def add_usage(self, *, input_tokens: int, cached_tokens: int, missed: int) -> None:
         """Take over what the server counted for a turn, which may be over for a while.

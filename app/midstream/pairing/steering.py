@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from midstream.errors import UnavailableError, UsageError, UserError
 from midstream.pairing import requests
 from midstream.pairing.board import Board
+from midstream.pairing.costs import Cost
 from midstream.pairing.desk import Desk
 from midstream.pairing.events import TurnFinished, TurnStarted
 from midstream.pairing.generation import Conversation, Generation
@@ -333,6 +334,7 @@ class Steering:
                 match event:
                     case Started():
                         self._link.learn(event.metadata)
+                        self._meter.taken()
                     case Delta():
                         if generation.live:
                             self._board.enter(SessionState.STREAMING)
@@ -361,6 +363,8 @@ class Steering:
         self._meter.add_usage(
             input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
         )
+        cost = Cost.of(usage, finished.metadata)
+        self._meter.add_cost(cost, current=generation is self._generation)
 
     def _complete(self, generation: Generation, finished: Finished) -> None:
         generation.complete(self._recorder)

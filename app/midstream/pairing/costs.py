@@ -1,0 +1,89 @@
+"""What answers have cost the server, as it says at their end: for telemetry, never for decisions.
+
+Only Midstream's own server tells more than token counts; what nobody has measured is ``None`` and
+stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from midstream.responses.events import Usage
+
+_PREFIX = "midstream."
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Counts and times of one answer, or of several together.
+
+    Attributes:
+        input_tokens: Tokens of the prompt.
+        cached_tokens: Those of them that the server had in its cache.
+        output_tokens: Generated tokens.
+        prefill_s: Seconds the server read the prompt.
+        decode_s: Seconds the server generated.
+        forwards: Passes of the model that produced output.
+        drafted: Tokens proposed from the source text.
+        accepted: Proposed tokens that the model would have written itself.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    forwards: int | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+
+    @classmethod
+    def of(cls, usage: Usage, metadata: Mapping[str, str]) -> Cost:
+        """Read the end of a response."""
+        prefill = _number(metadata, "prefill_ms")
+        decode = _number(metadata, "decode_ms")
+        return cls(
+            usage.input_tokens,
+            usage.cached_tokens,
+            usage.output_tokens,
+            None if prefill is None else prefill / 1000,
+            None if decode is None else decode / 1000,
+            _count(metadata, "forwards"),
+            _count(metadata, "drafted_tokens"),
+            _count(metadata, "accepted_tokens"),
+        )
+
+    def __add__(self, other: Cost) -> Cost:
+        """Both together; what only one of them knows is that one's."""
+        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return Cost(*(b if a is None else a if b is None else a + b for a, b in pairs))
+
+    @property
+    def cached_share(self) -> float | None:
+        """Share of the prompt that was cached, ``None`` without a prompt."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+    @property
+    def accepted_share(self) -> float | None:
+        """Share of the drafted tokens that were accepted, ``None`` where nothing was drafted."""
+        return self.accepted / self.drafted if self.drafted and self.accepted is not None else None
+
+    @property
+    def tokens_per_forward(self) -> float | None:
+        """Output tokens for each pass of the model, ``None`` where passes are not counted."""
+        return self.output_tokens / self.forwards if self.forwards else None
+
+
+def _number(metadata: Mapping[str, str], name: str) -> float | None:
+    try:
+        return float(metadata[_PREFIX + name])
+    except (KeyError, ValueError):
+        return None
+
+
+def _count(metadata: Mapping[str, str], name: str) -> int | None:
+    number = _number(metadata, name)
+    return None if number is None else int(number)

@@ -1,0 +1,127 @@
+"""The simulated side of telemetry: what a wafer and some GPUs would do with a model.
+
+One blocking function with a cache, to be called in a thread; nothing here is measured, and wall
+time never enters.  ``midstream.wafer`` is imported when the function is called first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from midstream.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from midstream.wafer.baselines import Contender
+    from midstream.wafer.pipeline import Stage
+    from midstream.wafer.report import Report
+
+PRESETS: Final = (
+    "llama3.1-8b",
+    "llama3.3-70b",
+    "gpt-oss-120b",
+    "qwen3-coder-480b",
+    "kimi-k2.6",
+    "spark-like",
+)
+"""Models of public shape worth comparing, beside the one that runs."""
+
+CONTEXT_STEP: Final = 64
+"""Contexts are rounded up to a multiple of this, so that a growing one is rarely a new question."""
+
+
+class SimulationError(UnavailableError):
+    """A model cannot be simulated; the sentence says why."""
+
+    code = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """One model at one context.
+
+    Attributes:
+        report: Rates, times, energy and the placement on wafers.
+        contenders: The same model on the wafers and on GPUs.
+        stages: What a token passes one after the other, layers and output head.
+    """
+
+    report: Report
+    contenders: tuple[Contender, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def stage_items(self) -> tuple[int, ...]:
+        """For every stage the index of its item in ``report.plan.items``."""
+        items = self.report.plan.items
+        return tuple(i for i, item in enumerate(items) if item.name != "embedding")
+
+    @property
+    def on_wafer_s(self) -> float:
+        """Seconds of a step that the stages and the ways between them take."""
+        return sum(stage.entry_seconds + stage.seconds for stage in self.stages)
+
+    def working_item(self, share: float) -> int | None:
+        """Which item works when a token has done ``share`` (0 to 1) of its way over the stages.
+
+        Returns:
+            Index in ``report.plan.items``, or ``None`` while the token travels between two.
+        """
+        from midstream.wafer.pipeline import stage_at
+
+        stage = stage_at(self.stages, share * self.on_wafer_s)
+        return None if stage is None else self.stage_items[stage]
+
+
+def rounded_context(tokens: int) -> int:
+    """The context that stands for ``tokens`` tokens."""
+    return max(CONTEXT_STEP, -(-tokens // CONTEXT_STEP) * CONTEXT_STEP)
+
+
+@lru_cache(maxsize=128)
+def simulate_model(model: str, context: int) -> Simulated:
+    """Simulate a model (blocking, milliseconds; a model folder takes longer the first time).
+
+    Args:
+        model: A preset of the simulator, or the path of a model folder or ONNX file.
+        context: Tokens in the cache.
+
+    Raises:
+        SimulationError: It cannot be read, or does not fit on any number of wafers.
+    """
+    from midstream.wafer.baselines import compare
+    from midstream.wafer.errors import WaferError
+    from midstream.wafer.models import resolve
+    from midstream.wafer.options import Options
+    from midstream.wafer.pipeline import stages_of
+    from midstream.wafer.report import simulate
+
+    options = Options(context=context)
+    try:
+        workload = resolve(model)
+        report = simulate(workload, options)
+        contenders = compare(workload, options)
+    except WaferError as error:
+        raise SimulationError(str(error)) from error
+    return Simulated(report, tuple(contenders), tuple(stages_of(report.plan, report.step)))
+
+
+def pace_sentence(name: str, simulated_rate: float, measured_rate: float) -> str:
+    """How a measured rate compares with the simulated one, in the words of the pacing.
+
+    Args:
+        name: What is simulated.
+        simulated_rate: Tokens per second of the simulated wafer clock.
+        measured_rate: Tokens per second of the wall clock.
+    """
+    from midstream.wafer.pacing import LATE_TOLERANCE, Pace, Pacer
+    from midstream.wafer.quantity import compact
+
+    faster = measured_rate / simulated_rate
+    if faster > LATE_TOLERANCE:
+        rate = f"{compact(simulated_rate)} tok/s simulated"
+        return f"{faster:.1f}x faster than the {name} ({rate})"
+    pacer = Pacer(Pace.at_rate("wafer", simulated_rate, name), started_at=0.0)
+    pacer.produced(1.0, max(1, round(measured_rate)))
+    return pacer.label()
