@@ -20,8 +20,8 @@ from textual.screen import Screen
 
 SHORTEST_FRAME_S: Final = 0.004
 """Seconds between two immediate paints; closer ones wait for the timer."""
-SLOW_FRAME_S: Final = 0.1
-"""Seconds between paints while the terminal lags behind."""
+RETRY_S: Final = 0.008
+"""Seconds until the next look whether a terminal that lagged behind has caught up."""
 BACKLOG: Final = 2
 """Writes waiting for the terminal from which on it counts as lagging behind."""
 
@@ -61,11 +61,12 @@ class EagerScreen(Screen[Any]):
     def _on_timer_update(self) -> None:
         if EAGER:
             now = perf_counter()
-            if self.output_backlog > BACKLOG and now - self._last_paint < SLOW_FRAME_S:
+            if self.output_backlog > BACKLOG:
+                # What is painted now would only stand in the queue; it is painted when it can go.
                 self._update_timer.pause()
                 if not self._retry_armed:
                     self._retry_armed = True
-                    self.set_timer(SLOW_FRAME_S, self._retry)
+                    self.set_timer(RETRY_S, self._retry)
                 return
             self._last_paint = now
         super()._on_timer_update()

@@ -1,0 +1,396 @@
+"""The wafer map: every rectangle of a simulated placement, what fills it, and what works now.
+
+The map is drawn as the wafer is, a square, with half blocks; where colours cannot be told apart
+(ASCII, sixteen colours, ``NO_COLOR``) letters and shades stand for them.  Several wafers stand
+beside each other; a model that needs little of one is drawn enlarged, and the line above says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.themes import Palette
+from midstream.tui.widgets.line_api import filtered
+
+if TYPE_CHECKING:
+    from midstream.wafer.plan import Placed, Plan
+
+MapView = Literal["layers", "fill", "kv"]
+MAP_VIEWS: Final[tuple[MapView, ...]] = ("layers", "fill", "kv")
+
+ENLARGE_BELOW: Final = 0.5
+"""A model that uses less than this share of a wafer's width and height is drawn enlarged."""
+GAP: Final = 2
+"""Blank cells between two wafers."""
+LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SHADES: Final = ".:-=+*%@"
+_STEPS: Final = 16
+"""Tints between the emptiest and the fullest PE."""
+
+Grid = list[list[int]]
+"""Rows of item indices; -1 where nothing is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One wafer on the screen; ``x`` and ``y`` are cells, the grid has two rows for each cell."""
+
+    wafer: int
+    x: int
+    y: int
+    width: int
+    height: int
+    grid: Grid
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class MapFacts:
+    """What the map shows.
+
+    Attributes:
+        plan: The placement.
+        view: Layers, SRAM fill or cache fill.
+        context: Tokens in the cache.
+        enlarge: Whether a small model is drawn enlarged.
+        working: Index of the item that works now, ``None`` while none does.
+    """
+
+    plan: Plan
+    view: MapView = "layers"
+    context: int = 1
+    enlarge: bool = True
+    working: int | None = None
+
+
+def fill_of(plan: Plan, item: Placed, context: int) -> float:
+    """Share of the SRAM on the fullest PE of an item that is taken before anything is cached."""
+    del context
+    return min(1.0, plan.used_bytes(item) / plan.hw.count("sram_bytes"))
+
+
+def cache_of(plan: Plan, item: Placed, context: int) -> float:
+    """Share of an item's room for keys and values that a context takes."""
+    room = plan.free_bytes(item) * item.rect.height
+    if item.layer is None:
+        return 0.0
+    return min(1.0, context * plan.kv_bytes_per_token(item) / room) if room > 0 else 1.0
+
+
+def used_window(plan: Plan, *, enlarge: bool) -> tuple[int, int]:
+    """Columns and rows of PEs that the map shows of every wafer: all, or what is used."""
+    width, height = plan.hw.fabric(halo=plan.kernels.halo)
+    right = max(item.rect.x + item.rect.width for item in plan.items)
+    bottom = max(item.rect.y + item.rect.height for item in plan.items)
+    small = right < width * ENLARGE_BELOW and bottom < height * ENLARGE_BELOW
+    return (right, bottom) if enlarge and small else (width, height)
+
+
+def paint_grid(plan: Plan, wafer: int, window: tuple[int, int], columns: int, rows: int) -> Grid:
+    """Which item owns each sample of a ``columns x rows`` grid over the window."""
+    grid = [[-1] * columns for _ in range(rows)]
+    across, down = columns / window[0], rows / window[1]
+    for index, item in enumerate(plan.items):
+        if item.wafer != wafer:
+            continue
+        rect = item.rect
+        left, right = round(rect.x * across), round((rect.x + rect.width) * across)
+        top, bottom = round(rect.y * down), round((rect.y + rect.height) * down)
+        for row in grid[top : max(bottom, top + 1)]:
+            row[left:right] = [index] * (min(right, columns) - left)
+    return grid
+
+
+def arrange(count: int, width: int, height: int) -> tuple[int, int, int]:
+    """How wafers stand beside each other in ``width x height`` cells.
+
+    Returns:
+        Wafers in a row, and the width and height of each in cells (its line of text not included);
+        a wafer is about twice as many cells wide as high.
+    """
+    best = (1, 2, 1)
+    for per_row in range(1, count + 1):
+        lines = -(-count // per_row)
+        room = (width - GAP * (per_row - 1)) // per_row
+        high = min(height // lines - 1, room // 2)
+        if high > best[2] or (high == best[2] and per_row < best[0]):
+            best = (per_row, 2 * high, high)
+    return best
+
+
+class WaferMap(Widget):
+    """The map; nothing is computed that did not change."""
+
+    DEFAULT_CSS = """
+    WaferMap { height: 1fr; width: 1fr; background: $ms-background; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.facts: MapFacts | None = None
+        self._palette = palette
+        self._glyphs = glyphs
+        self._tiles: tuple[Tile, ...] = ()
+        self._strips: list[Strip] = []
+
+    @property
+    def lettered(self) -> bool:
+        """Whether letters stand for colours."""
+        return self._glyphs.spark.isascii() or self._palette.ansi or self.app.no_color
+
+    def show(self, facts: MapFacts | None) -> None:
+        """Show this from now on."""
+        if facts == self.facts:
+            return
+        old, self.facts = self.facts, facts
+        if (
+            old is None
+            or facts is None
+            or (old.plan is not facts.plan or old.enlarge != facts.enlarge)
+        ):
+            self._tiles = ()
+        self._strips = []
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Everything is laid out anew."""
+        self._tiles, self._strips = (), []
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The strips of a region."""
+        width, height = self.size
+        if len(self._strips) != height:
+            strips = self._paint(width, height)
+            self._strips = filtered(self, strips, self._palette.colors["background"])
+        return [strip.crop(crop.x, crop.right) for strip in self._strips[crop.y : crop.bottom]]
+
+    def text(self) -> str:
+        """What is shown, without style."""
+        return "\n".join(strip.text.rstrip() for strip in self._paint(*self.size))
+
+    # laying out
+
+    def _lay_out(self, facts: MapFacts, width: int, height: int) -> tuple[Tile, ...]:
+        plan = facts.plan
+        window = used_window(plan, enlarge=facts.enlarge)
+        per_row, wide, high = arrange(plan.wafers, width, height - 2)
+        rows_per_cell = 1 if self.lettered else 2
+        tiles: list[Tile] = []
+        for wafer in range(plan.wafers):
+            down, across = divmod(wafer, per_row)
+            tiles.append(
+                Tile(
+                    wafer,
+                    across * (wide + GAP),
+                    down * (high + 1),
+                    wide,
+                    high,
+                    paint_grid(plan, wafer, window, wide, high * rows_per_cell),
+                    _label(plan, wafer, wide),
+                )
+            )
+        return tuple(tiles)
+
+    def _paint(self, width: int, height: int) -> list[Strip]:
+        ground = self._palette.ground("background")
+        facts = self.facts
+        if facts is None:
+            return [Strip.blank(width, ground)] * height
+        if not self._tiles:
+            self._tiles = self._lay_out(facts, width, height)
+        brush = _Brush(facts, self._palette, self._glyphs, lettered=self.lettered)
+        strips = [self._caption(facts, width)]
+        for y in range(max(0, height - 2)):
+            segments: list[Segment] = []
+            at = 0
+            for tile in self._tiles:
+                line = y - tile.y
+                if not 0 <= line <= tile.height:
+                    continue
+                if tile.x > at:
+                    segments.append(Segment(" " * (tile.x - at), ground))
+                at = tile.x + tile.width
+                segments.extend(
+                    brush.heading(tile) if line == 0 else brush.line(tile.grid, line - 1)
+                )
+            strips.append(Strip(segments).adjust_cell_length(width, ground))
+        strips.append(Strip(brush.legend()).adjust_cell_length(width, ground))
+        return strips[:height]
+
+    def _caption(self, facts: MapFacts, width: int) -> Strip:
+        palette, plan = self._palette, facts.plan
+        whole = plan.hw.fabric(halo=plan.kernels.halo)
+        window = used_window(plan, enlarge=facts.enlarge)
+        size = f"{whole[0]} x {whole[1]:,} PEs"
+        if window != whole:
+            size = f"enlarged: {window[0]} x {window[1]} of {size}"
+        elif plan.wafers > 1:
+            size = f"{plan.wafers} wafers of {size}"
+        what = {"layers": "placement", "fill": "SRAM fill", "kv": "cache fill"}[facts.view]
+        ground = palette.ground("background")
+        segments = [
+            Segment(f"{what} simulated", palette.style("foreground") + ground),
+            Segment(f"  {size}", palette.style("muted") + ground),
+        ]
+        return Strip(segments).adjust_cell_length(width, ground)
+
+
+def _label(plan: Plan, wafer: int, width: int) -> str:
+    if plan.wafers == 1:
+        return ""
+    layers = [item.layer for item in plan.items if item.wafer == wafer and item.layer is not None]
+    number = str(wafer + 1)
+    if not layers:
+        return number[:width]
+    span = f"{layers[0]}-{layers[-1]}" if len(layers) > 1 else f"{layers[0]}"
+    for text in (f"wafer {number}  layers {span}", f"{number}: {span}", number):
+        if len(text) <= width:
+            return text
+    return ""
+
+
+class _Brush:
+    """Colours and letters of one state of the map."""
+
+    def __init__(
+        self, facts: MapFacts, palette: Palette, glyphs: Glyphs, *, lettered: bool
+    ) -> None:
+        self._facts = facts
+        self._palette = palette
+        self._glyphs = glyphs
+        self._lettered = lettered
+        plan, items = facts.plan, facts.plan.items
+        value = cache_of if facts.view == "kv" else fill_of
+        self._values = [value(plan, item, facts.context) for item in items]
+        self._last = max(1, plan.shape.layers - 1)
+        self._colors = [self._color(index) for index in range(len(items))]
+        self._idle = palette.colors["panel"] if lettered else _mix(palette, "panel", "border", 0.5)
+        self._made: dict[tuple[int, int], Style] = {}
+
+    def heading(self, tile: Tile) -> list[Segment]:
+        working = self._facts.working
+        here = working is not None and self._facts.plan.items[working].wafer == tile.wafer
+        style = self._palette.style("warning" if here else "muted")
+        style += self._palette.ground("background")
+        return [Segment(tile.label.ljust(tile.width), style)]
+
+    def line(self, grid: Grid, y: int) -> list[Segment]:
+        return self._letters(grid[y]) if self._lettered else self._blocks(grid[2 * y : 2 * y + 2])
+
+    def _blocks(self, pair: Grid) -> list[Segment]:
+        segments: list[Segment] = []
+        upper, lower = pair
+        start, here = 0, (upper[0], lower[0])
+        for x in range(1, len(upper) + 1):
+            next_ = (upper[x], lower[x]) if x < len(upper) else None
+            if next_ != here:
+                text = (" " if here[0] == here[1] else "▀") * (x - start)
+                segments.append(Segment(text, self._style(*here)))
+                start = x
+                if next_ is not None:
+                    here = next_
+        return segments
+
+    def _style(self, top: int, bottom: int) -> Style:
+        style = self._made.get((top, bottom))
+        if style is None:
+            style = self._made[top, bottom] = Style(
+                color=self._of(top).rich_color, bgcolor=self._of(bottom).rich_color
+            )
+        return style
+
+    def _of(self, index: int) -> Color:
+        return self._idle if index < 0 else self._colors[index]
+
+    def _color(self, index: int) -> Color:
+        facts, palette = self._facts, self._palette
+        item = facts.plan.items[index]
+        if index == facts.working:
+            return palette.colors["warning"]
+        if facts.view != "layers":
+            share = round(self._values[index] * _STEPS) / _STEPS
+            return _mix(palette, "raised", "accent", 0.08 + 0.92 * share)
+        if item.layer is None:
+            role = "muted" if item.name == "embedding" else "success"
+            return _mix(palette, "raised", role, 0.55)
+        share = 0.28 + 0.34 * item.layer / self._last + (0.14 if item.layer % 2 else 0.0)
+        return _mix(palette, "raised", "accent", share)
+
+    def _letters(self, row: list[int]) -> list[Segment]:
+        segments: list[Segment] = []
+        ground = self._palette.ground("background")
+        for index in row:
+            text, role, bold = self._letter(index)
+            style = self._palette.style(role, bold=bold) + ground
+            if segments and segments[-1].style == style:
+                segments[-1] = Segment(segments[-1].text + text, style)
+            else:
+                segments.append(Segment(text, style))
+        return segments
+
+    def _letter(self, index: int) -> tuple[str, str, bool]:
+        if index < 0:
+            return (" " if self._facts.view != "layers" else "."), "muted", False
+        item = self._facts.plan.items[index]
+        if index == self._facts.working:
+            return "#", "warning", True
+        if self._facts.view != "layers":
+            shade = round(self._values[index] * (len(SHADES) - 1))
+            return SHADES[shade], "accent", False
+        if item.layer is None:
+            return ("~", "muted", False) if item.name == "embedding" else ("^", "success", False)
+        role = "accent" if item.layer % 2 else "foreground"
+        return LETTERS[item.layer % len(LETTERS)], role, False
+
+    def legend(self) -> list[Segment]:
+        """What the colours or letters mean."""
+        palette, facts = self._palette, self._facts
+        muted = palette.style("muted") + palette.ground("background")
+        keys: list[tuple[str, Style, str]] = []
+        if facts.view == "layers":
+            if self._lettered:
+                keys = [("0-9a-Z", palette.style("foreground"), "layers")]
+                keys += [("~", palette.style("muted"), "embedding")]
+                keys += [("^", palette.style("success"), "output head")]
+            else:
+                first, last = (
+                    _mix(palette, "raised", "accent", share) for share in (0.28, 0.76)
+                )
+                keys = [
+                    (" ", Style(bgcolor=first.rich_color), ""),
+                    (" ", Style(bgcolor=last.rich_color), "layers"),
+                    (" ", Style(bgcolor=_mix(palette, "raised", "muted", 0.55).rich_color), "embedding"),
+                    (" ", Style(bgcolor=_mix(palette, "raised", "success", 0.55).rich_color), "head"),
+                    (" ", Style(bgcolor=self._idle.rich_color), "unused"),
+                ]
+        else:
+            what = "of 48 KB on the fullest PE" if facts.view == "fill" else "of the room for the cache"
+            if self._lettered:
+                keys = [(SHADES, palette.style("accent"), f"0 to 100 % {what}")]
+            else:
+                shades = [_mix(palette, "raised", "accent", 0.08 + 0.92 * n / 4) for n in range(5)]
+                keys = [(" ", Style(bgcolor=shade.rich_color), "") for shade in shades[:-1]]
+                keys.append((" ", Style(bgcolor=shades[-1].rich_color), f"0 to 100 % {what}"))
+        mark = "#" if self._lettered else " "
+        working = palette.style("warning") if self._lettered else palette.ground("warning")
+        keys.append((mark, working, "at work"))
+        segments: list[Segment] = []
+        ground = palette.ground("background")
+        for text, style, words in keys:
+            segments.append(Segment(text, ground + style))
+            if words:
+                segments.append(Segment(f" {words}  ", muted))
+        return segments
+
+
+def _mix(palette: Palette, low: str, high: str, share: float) -> Color:
+    return palette.colors[low].blend(palette.colors[high], min(1.0, share))
