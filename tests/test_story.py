@@ -79,8 +79,7 @@ class Person:
 
 
 @pytest.fixture
-async def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Person]:
-    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+async def person(tmp_path: Path) -> AsyncIterator[Person]:
     demo = make_demo(tmp_path)
     settings = replace(Settings(), pace=15.0)
     app = MidstreamApp(demo.root, settings, open_file=FILE)

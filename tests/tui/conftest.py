@@ -9,14 +9,6 @@ import pytest
 from tui_support import CODE, Stage, on_stage
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder of the test's own."""
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(folder))
-    return folder
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with one Python file and some others."""

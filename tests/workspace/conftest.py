@@ -52,13 +52,3 @@ def repository(root: Path) -> Path:
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "first")
     return root
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long runs of this room are made on demand: ``pytest -m slow tests/workspace``."""
-    if "slow" in config.option.markexpr:
-        return
-    skip = pytest.mark.skip(reason="slow; run with -m slow")
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("slow"):
-            item.add_marker(skip)
