@@ -43,32 +43,40 @@ class Bench:
         self.cache = PrefixCache(self.decoder)
         self.lock = threading.Lock()
 
-    def generate(
+    def start(
         self,
         prompt: list[int],
         draft: list[int],
         *,
         drafting: Drafting | None,
         limit: int = 40,
-        stop: frozenset[int] = frozenset(),
+        stop_ids: frozenset[int] = frozenset(),
+        stop: tuple[str, ...] = (),
         sampler: Sampler | None = None,
         fresh: bool = True,
-    ) -> tuple[list[int], Usage]:
+    ) -> ModelGeneration:
         if fresh:
             self.cache.clear()
-        generation = ModelGeneration(
-            Plan(prompt, draft, stop, Spelled()),
+        return ModelGeneration(
+            Plan(prompt, draft, stop_ids, Spelled()),
             self.decoder,
             self.cache,
             self.lock,
             sampler=sampler or Sampler(),
             limit=limit,
+            stop=stop,
             drafting=drafting,
         )
+
+    def generate(self, prompt: list[int], draft: list[int], **how: Any) -> tuple[list[int], Usage]:
+        generation = self.start(prompt, draft, **how)
         text = "".join(piece.text for piece in generation)
-        ended = text.endswith(".")
+        # However a text ends, its decoder is told.
+        tokens = [int(word) for word in text.removesuffix(".").split()]
+        assert text.endswith(".")
+        ended = tokens[-1] in how.get("stop_ids", ())
         assert generation.finish_reason is (FinishReason.STOP if ended else FinishReason.LENGTH)
-        return [int(word) for word in text.removesuffix(".").split()], generation.usage
+        return tokens, generation.usage
 
 
 def damaged(tokens: list[int], rng: np.random.Generator, vocab: int) -> list[int]:
@@ -138,11 +146,53 @@ def test_a_draft_ends_at_a_stop_token(tmp_path: Path) -> None:
     bench = Bench(tmp_path, shape, bits, seed=5)
     prompt = [3, 1, 4, 1, 5]
     plain, _ = bench.generate(prompt, [0], drafting=None)
-    stop = frozenset({plain[9]})
+    stop_ids = frozenset({plain[9]})
     first = plain.index(plain[9])
     for drafting in (None, Drafting(16, 16)):
-        drafted, _ = bench.generate(prompt, plain, drafting=drafting, stop=stop)
+        drafted, _ = bench.generate(prompt, plain, drafting=drafting, stop_ids=stop_ids)
         assert drafted == plain[: first + 1]
+
+
+def test_a_stop_string_ends_a_draft_where_it_ends_plain_text(tmp_path: Path) -> None:
+    bits, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, bits, seed=5)
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        prompt = [int(i) for i in rng.integers(0, shape.vocab, 9)]
+        plain, _ = bench.generate(prompt, [0], drafting=None)
+        at = int(rng.integers(2, len(plain) - 2))
+        # It starts inside a token's text and goes on into the next two.
+        stop = (f"{plain[at]}"[-1] + f" {plain[at + 1]} {plain[at + 2]}"[:-1], "never")
+        text = " ".join(map(str, plain)) + " "
+        expected = text[: text.index(stop[0])]
+        results: set[tuple[str, int, int]] = set()
+        for drafting in (None, Drafting(1, 3), Drafting(16, 16)):
+            generation = bench.start(prompt, plain, drafting=drafting, stop=stop)
+            pieces = list(generation)
+            usage = generation.usage
+            assert generation.finish_reason is FinishReason.STOP
+            assert sum(piece.tokens for piece in pieces) == usage.output_tokens
+            assert usage.accepted_tokens <= usage.output_tokens
+            results.add(("".join(p.text for p in pieces), usage.output_tokens, usage.input_tokens))
+        assert len(results) == 1
+        assert results.pop()[0] == expected
+
+
+def test_a_cut_gives_back_what_might_have_become_a_stop_string(tmp_path: Path) -> None:
+    bits, shape, _ = GRAPHS[0]
+    bench = Bench(tmp_path, shape, bits, seed=5)
+    plain, _ = bench.generate([3, 1, 4], [0], drafting=None, limit=6)
+    text = " ".join(map(str, plain)) + " "
+    stop = (text[-5:] + "?",)
+    cut = list(bench.start([3, 1, 4], [0], drafting=None, limit=6, stop=stop))
+    assert "".join(piece.text for piece in cut[:-1]) == text[:-5]
+    assert (cut[-1].text, cut[-1].tokens) == (text[-5:] + ".", 0)
+    stopped = bench.start([3, 1, 4], [0], drafting=None, limit=99, stop=stop)
+    pieces = iter(stopped)
+    written = "".join(next(pieces).text for _ in plain)
+    stopped.stop()
+    assert written + "".join(piece.text for piece in pieces) == text + "."
+    assert stopped.finish_reason is FinishReason.STOPPED
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 16])

@@ -212,3 +212,31 @@ def test_limits_of_the_model_hold(tmp_path: Path) -> None:
     assert sum(piece.tokens for piece in model.start(ask(max_output_tokens=99))) == 4
     with pytest.raises(PromptTooLongError, match=r"\d+ tokens and tiny reads at most 90"):
         model.start(ask("rename `items` to `goods` " * 9))
+
+
+def test_a_cut_answer_is_all_that_its_tokens_make_certain(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    known = tokens_of(model, ask(max_output_tokens=13))
+    for limit in range(1, 13):
+        request = ask(max_output_tokens=limit)
+        generation = model.start(request)
+        pieces = list(generation)
+        decoder = model.plan(request).decoder
+        text = "".join(decoder.feed(token) for token in known[:limit]) + decoder.finish()
+        assert "".join(piece.text for piece in pieces) == text
+        assert sum(piece.tokens for piece in pieces) == limit
+        assert generation.finish_reason is FinishReason.LENGTH
+
+
+def test_stop_strings_end_an_answer(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    model = open_model(tmp_path)
+    plain = ask(max_output_tokens=30)
+    text = "".join(piece.text for piece in model.start(plain))
+    stop = text[9:13]
+    generation = model.start(ask(max_output_tokens=30, stop=(stop,)))
+    assert "".join(piece.text for piece in generation) == text[: text.index(stop)]
+    assert generation.finish_reason is FinishReason.STOP
+    with pytest.raises(UserError, match="empty"):
+        model.start(ask(stop=("",)))

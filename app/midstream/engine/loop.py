@@ -5,9 +5,8 @@ Reads top to bottom as what happens. A stop flag is looked at before every run, 
 progress.
 
 Exactness: with a draft at hand the decoder runs at least two rows at once, drafted or not, because
-    its kernels round a
-single row differently from the same row among others (measured: two and more rows agree bit for
-bit). So the greedy text with drafting is the greedy text without.
+its kernels round a single row differently from the same row among others (measured: two and more
+rows agree bit for bit). So the greedy text with drafting is the greedy text without.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from midstream.engine.folder import Drafting
 from midstream.engine.plan import Plan
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
+from midstream.engine.stops import StopStrings
 from midstream.engine.types import FinishReason, Piece, Usage
 
 PREFILL_CHUNK = 128
@@ -45,6 +45,7 @@ class ModelGeneration:
         *,
         sampler: Sampler,
         limit: int,
+        stop: Sequence[str] = (),
         generate: bool = True,
         drafting: Drafting | None = None,
     ) -> None:
@@ -57,11 +58,16 @@ class ModelGeneration:
             turn: held while generating, so that one generation runs at a time.
             sampler: chooses tokens.
             limit: most tokens to generate.
+            stop: texts that end the answer.
             generate: False stops once the prompt is read.
             drafting: draft lengths; None verifies no drafts (the text is the same).
+
+        Raises:
+            PromptError: a stop string is empty.
         """
         self.usage = Usage(input_tokens=len(plan.prompt_ids))
         self._plan = plan
+        self._text = StopStrings(plan.decoder, stop)
         self._decoder = decoder
         self._cache = cache
         self._turn = turn
@@ -92,15 +98,18 @@ class ModelGeneration:
                 self._decoder.terminate()
 
     def __iter__(self) -> Iterator[Piece]:
-        """Read the prompt, then yield a piece for every run of the model."""
+        """Read the prompt, then yield a piece for every run of the model.
+
+        However it ends, text that was held back and is certain comes last, as a piece of no tokens.
+        """
         with self._turn:
             with self._running:
                 self._active = not self._stop.is_set()
             try:
                 if self._active:
                     yield from self._produce()
-            except RunTerminatedError:
-                pass
+                    if rest := self._text.finish():
+                        yield Piece(rest, 0)
             finally:
                 with self._running:
                     self._active = False
@@ -111,22 +120,25 @@ class ModelGeneration:
     def _produce(self) -> Iterator[Piece]:
         started = time.perf_counter()
         wafer_before = self._decoder.wafer_s
-        self._prefill()
-        read = time.perf_counter()
-        self.usage.prefill_s = read - started
-        if self._stop.is_set():
-            return
-        if not self._generate:
-            self._finish = FinishReason.STOP
-            return
-        pieces = self._decode()
-        while piece := next(pieces, None):
-            # Time that the reader takes between pieces is not ours.
-            self.usage.decode_s += time.perf_counter() - read
-            if wafer_before is not None and self._decoder.wafer_s is not None:
-                self.usage.wafer_s = self._decoder.wafer_s - wafer_before
-            yield piece
+        try:
+            self._prefill()
             read = time.perf_counter()
+            self.usage.prefill_s = read - started
+            if self._stop.is_set():
+                return
+            if not self._generate:
+                self._finish = FinishReason.STOP
+                return
+            pieces = self._decode()
+            while piece := next(pieces, None):
+                # Time that the reader takes between pieces is not ours.
+                self.usage.decode_s += time.perf_counter() - read
+                if wafer_before is not None and self._decoder.wafer_s is not None:
+                    self.usage.wafer_s = self._decoder.wafer_s - wafer_before
+                yield piece
+                read = time.perf_counter()
+        except RunTerminatedError:
+            return
 
     def _prefill(self) -> None:
         """Compute the rows of all prompt tokens but the last, which the first run decodes."""
@@ -155,9 +167,9 @@ class ModelGeneration:
                 self._drafter.learn(len(draft), len(tokens) - 1, tokens)
             current = tokens[-1]
             self.usage.forwards += 1
-            self.usage.drafted_tokens += len(draft)
-            self.usage.accepted_tokens += len(tokens) - 1
             piece, ended = self._piece(tokens)
+            self.usage.drafted_tokens += len(draft)
+            self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
                 self._finish = FinishReason.STOP
             yield piece
@@ -175,9 +187,15 @@ class ModelGeneration:
         return tokens
 
     def _piece(self, tokens: Sequence[int]) -> tuple[Piece, bool]:
-        """Return the text of new tokens, and whether they end the answer."""
-        decoder = self._plan.decoder
-        self.usage.output_tokens += len(tokens)
-        text = "".join(decoder.feed(token) for token in tokens)
-        ended = tokens[-1] in self._plan.stop_ids
-        return Piece(text + (decoder.finish() if ended else ""), len(tokens)), ended
+        """Return the text of new tokens, and whether the answer ends with it.
+
+        Tokens behind a stop string do not count: without a draft they would not have been written.
+        """
+        text, read = "", 0
+        for token in tokens:
+            text += self._text.feed(token)
+            read += 1
+            if self._text.hit:
+                break
+        self.usage.output_tokens += read
+        return Piece(text, read), self._text.hit or tokens[-1] in self._plan.stop_ids

@@ -94,6 +94,7 @@ class OnnxModel:
                 seed=request.seed,
             ),
             limit=min(limit for limit in asked if limit is not None),
+            stop=request.stop,
             generate=request.generate,
             drafting=self.drafting,
         )

@@ -22,7 +22,7 @@ class TextDecoder(Protocol):
         ...
 
     def finish(self) -> str:
-        """Return the text that is held back, at the end of a complete answer."""
+        """End the answer, complete or cut; return what of the text held back is certain."""
         ...
 
 

@@ -1,7 +1,7 @@
 """What a text model is to the rest of the program: requests in, pieces of text out.
 
 Only plain types, no heavy imports: the server, replayed models and tests share them with the
-    engine.
+engine.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class GenerateRequest:
         top_k: sample among the k likeliest tokens only; 0 keeps everything.
         min_p: drop tokens less likely than this share of the likeliest one; 0 keeps everything.
         seed: makes sampling repeatable; None draws a fresh one.
+        stop: texts that end the answer where they would begin; none of them may be empty.
         generate: False only reads the prompt into the cache.
     """
 
@@ -44,6 +45,7 @@ class GenerateRequest:
     top_k: int = 0
     min_p: float = 0.0
     seed: int | None = None
+    stop: tuple[str, ...] = ()
     generate: bool = True
 
 
