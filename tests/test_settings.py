@@ -138,3 +138,23 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 def test_configuration_lies_in_the_users_folder() -> None:
     assert config_path({}).parts[-2:] == ("midstream", "config.toml")
+
+
+def test_guard_levels_are_checked_with_the_nearest_name(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+
+    def read(text: str, **environ: str) -> Settings:
+        config.write_text(text)
+        return load_settings(tmp_path, environ={"MIDSTREAM_CONFIG": str(config), **environ})
+
+    assert read("").guard
+    assert not read("guard = false").guard
+    settings = read('[guard]\non = false\nS608 = "warn"\nsecret-jwt = "off"')
+    assert not settings.guard
+    assert dict(settings.guard_levels) == {"S608": "warn", "secret-jwt": "off"}
+    settings = read('[guard]\nS608 = "warn"', MIDSTREAM_GUARD_LEVELS="S301=off")
+    assert dict(settings.guard_levels) == {"S301": "off"}
+    with pytest.raises(UsageError, match='no rule "secret-aws"; did you mean "secret-aws-key"'):
+        read('[guard]\nsecret-aws = "off"')
+    with pytest.raises(UsageError, match='S608 does not know the level "warning"; .*"warn"'):
+        read('[guard]\nS608 = "warning"')

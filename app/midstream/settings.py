@@ -42,6 +42,9 @@ class Settings:
         provider: Execution provider of the built-in server, such as ``cpu`` or ``cuda``.
         pace: Tokens per second that the built-in server writes at most, to read along; ``None``
             is as fast as it can.
+        guard: Watch what the model writes and stop it on dangerous lines.
+        guard_levels: Pairs of a guard rule and its level: ``halt``, ``warn`` or ``off``.
+        attention: Note which hunks were on screen long enough to be read.
     """
 
     theme: str | None = None
@@ -56,6 +59,9 @@ class Settings:
     threads: int | None = None
     provider: str = "cpu"
     pace: float | None = None
+    guard: bool = True
+    guard_levels: tuple[tuple[str, str], ...] = ()
+    attention: bool = True
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -145,13 +151,20 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "model": {"folder": "model", "threads": "threads", "provider": "provider", "pace": "pace"},
 }
-_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal")
+_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal", "guard", "attention")
 
 
 def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
     changes: dict[str, Any] = {}
     for key, value in table.items():
-        if key in _TABLES:
+        if key == "guard" and isinstance(value, dict):
+            levels = dict(cast("dict[str, Any]", value))
+            if "on" in levels:
+                changes["guard"] = checked("guard", levels.pop("on"), f"{where}: guard.on")
+            own = checked("guard_levels", levels, f"{where}: guard")
+            merged = {**dict(settings.guard_levels), **dict(cast("tuple[tuple[str, str]]", own))}
+            changes["guard_levels"] = tuple(merged.items())
+        elif key in _TABLES:
             if not isinstance(value, dict):
                 raise UsageError(f'{where}: "{key}" must be a table, as in [{key}].')
             inner = _TABLES[key]
@@ -176,8 +189,11 @@ def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settin
         if text is None:
             continue
         value: object = text
-        if field.name in ("ascii", "journal"):
+        if field.name in ("ascii", "journal", "guard", "attention"):
             value = _BOOLEANS.get(text.strip().lower(), text)
+        elif field.name == "guard_levels":
+            pairs = (part.partition("=") for part in text.split(",") if part.strip())
+            value = {rule.strip(): level.strip() for rule, _, level in pairs}
         elif field.name in ("threads", "pace") and text.strip().isdigit():
             value = int(text)
         changes[field.name] = checked(field.name, value, variable)
@@ -222,6 +238,16 @@ def _boolean(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{where} must be true or false, not {value!r}.")
     return value
+
+
+def _levels(value: object, where: str) -> tuple[tuple[str, str], ...]:
+    from midstream.guard.policy import checked_levels
+
+    try:
+        levels = checked_levels(cast("dict[str, object]", value))
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return tuple((rule, level.value) for rule, level in levels.items())
 
 
 def _folder(value: object, where: str) -> Path:
@@ -271,4 +297,7 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "threads": _count,
     "provider": _text,
     "pace": _rate,
+    "guard": _boolean,
+    "guard_levels": _levels,
+    "attention": _boolean,
 }

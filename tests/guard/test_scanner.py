@@ -91,10 +91,10 @@ async def test_only_new_findings(scanner: Scanner) -> None:
 
 
 async def test_other_languages_are_scanned_for_secrets_only(scanner: Scanner) -> None:
-    line = "const password = 'kX9#" + "mP2$vL5q';"
-    found = await scanner.scan(["eval(x)", line], "app.js") or []
+    line = "password = 'kX9#" + "mP2$vL5q'"
+    found = await scanner.scan(["eval(x)", line], "app.rb") or []
     assert [(finding.rule, finding.line) for finding in found] == [("secret-keyword", 1)]
-    assert not scanner.guards("app.js")
+    assert not scanner.guards("app.rb")
 
 
 async def test_a_killed_ruff_is_started_again(scanner: Scanner) -> None:

@@ -10,10 +10,14 @@ switched off.
 from __future__ import annotations
 
 import ast
+import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from midstream.guard.findings import Level
+from midstream.guard.pack import RULES as PACK_RULES
+from midstream.guard.secrets import RULES as SECRET_RULES
 from midstream.guard.secrets import looks_real
 
 IDIOMS: Final[Mapping[str, str]] = {
@@ -252,3 +256,26 @@ _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
     "S107": _real_password,
 }
 """Rules that can halt, and when they do; every other reported rule warns."""
+
+
+def checked_levels(chosen: Mapping[str, object]) -> dict[str, Level]:
+    """Return a person's levels by rule.
+
+    Raises:
+        ValueError: A rule or a level is not known; the message names the nearest that is.
+    """
+    known = sorted({*IDIOMS, *NEVER, *_ALWAYS, *_TESTS, *PACK_RULES, *SECRET_RULES})
+    levels: dict[str, Level] = {}
+    for rule, level in chosen.items():
+        if rule not in known and not re.fullmatch(r"S[1-7]\d\d", rule):
+            raise ValueError(f'there is no rule "{rule}"; {_nearest(rule, known)}')
+        if level not in list(Level):
+            names = [name.value for name in Level]
+            raise ValueError(f'{rule} does not know the level "{level}"; {_nearest(level, names)}')
+        levels[rule] = Level(str(level))
+    return levels
+
+
+def _nearest(word: object, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    return f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known[:12])}."

@@ -1,8 +1,8 @@
 """The guard on a text: all findings, or only those that a change has brought in.
 
-Python goes through ruff (made parseable by `prefix`) and the secret rules, any other text
-through the secret rules alone: its language is "unguarded" for the rest, and the caller shows
-that.
+Python goes through ruff (made parseable by `prefix`) and the secret rules; JavaScript, TypeScript,
+Go and shell through our own pack and the secret rules; any other text through the secret rules
+alone: its language is "unguarded" for the rest, and the caller shows that.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from midstream.guard.findings import Finding, Level
+from midstream.guard.pack import has_pack, pack_findings
 from midstream.guard.policy import IDIOMS, SECRET_IDIOM, level_of
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.ruff import Diagnostic, RuffServer, RuffUnavailableError
 from midstream.guard.secrets import find_secrets, mask
 
 _IGNORE: Final = re.compile(
-    r"#\s*(?:noqa(?::\s*(?P<noqa>[A-Z0-9, ]+))?|nosec\b|midstream:\s*ignore\b)", re.IGNORECASE
+    r"(?:#|//)\s*(?:noqa(?::\s*(?P<noqa>[A-Z0-9, ]+))?|nosec\b|midstream:\s*ignore\b)",
+    re.IGNORECASE,
 )
 _CREDENTIAL_RULES: Final = frozenset({"S105", "S106", "S107"})
 _LONG_LINE: Final = 4_000
@@ -30,13 +33,19 @@ _LONG_LINE: Final = 4_000
 class Scanner:
     """Scans texts; keeps one warm ruff child.
 
+    Args:
+        levels: Levels that the person has set, by rule.
+
     Attributes:
         problem: Why Python is unguarded at the moment, ``""`` when it is guarded.
+        unparsed: Whether the last Python text did not parse, so that little could be said of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, levels: Mapping[str, Level] | None = None) -> None:
         self._ruff = RuffServer()
+        self._levels = levels or {}
         self.problem = ""
+        self.unparsed = False
 
     @property
     def ruff(self) -> RuffServer:
@@ -45,12 +54,12 @@ class Scanner:
 
     def guards(self, path: str) -> bool:
         """Whether more than secrets is looked for in this file."""
-        return path.endswith((".py", ".pyi")) and not self.problem
+        return has_pack(path) or (is_python(path) and not self.problem)
 
     async def scan_whole(self, lines: Sequence[str], path: str) -> list[Finding]:
         """Return the findings on a whole file; its last statement counts as finished."""
         found = await self.scan(lines, path)
-        return found if found is not None else list(_secrets(lines))
+        return found if found is not None else self.line_findings(lines, path)
 
     async def scan(self, lines: Sequence[str], path: str) -> list[Finding] | None:
         """Return the findings on the first lines of a file, by line.
@@ -62,28 +71,49 @@ class Scanner:
         Returns:
             ``None`` while the last statement is unfinished and nothing can be said about it.
         """
-        findings = list(_secrets(lines))
-        if path.endswith((".py", ".pyi")):
+        findings = self.line_findings(lines, path)
+        if is_python(path):
             text = complete_prefix(list(lines))
             if text is None:
                 return findings or None
-            findings += await self._python(lines, text)
-        findings = [finding for finding in findings if not _ignored(lines, finding)]
+            findings += await self.python_findings(lines, text)
+        findings = [finding for finding in findings if not ignored(lines, finding)]
         return sorted(findings, key=lambda finding: (finding.line, finding.rule))
+
+    def line_findings(self, lines: Sequence[str], path: str) -> list[Finding]:
+        """Return what single lines show by themselves: credentials, and the pack's rules."""
+        found = [*_secrets(lines), *pack_findings(lines, path)]
+        return [f for f in map(self._levelled, found) if f.level is not Level.OFF]
+
+    def _levelled(self, finding: Finding) -> Finding:
+        level = self._levels.get(finding.rule)
+        return finding if level is None else replace(finding, level=level)
 
     async def close(self) -> None:
         """End the ruff child."""
         await self._ruff.close()
 
-    async def _python(self, lines: Sequence[str], text: str) -> list[Finding]:
+    async def python_findings(
+        self, lines: Sequence[str], text: str, first: int = 0
+    ) -> list[Finding]:
+        """Return ruff's findings on a Python text.
+
+        Args:
+            lines: The lines that were written.
+            text: The same, made parseable.
+            first: Findings that begin above this line are left out.
+        """
         try:
             diagnostics = await self._ruff.check(text)
         except RuffUnavailableError as error:
             self.problem = str(error)
             return []
         self.problem = ""
+        self.unparsed = any(not item.code.startswith("S") for item in diagnostics)
         diagnostics = [
-            item for item in diagnostics if item.code.startswith("S") and item.line < len(lines)
+            item
+            for item in diagnostics
+            if item.code.startswith("S") and first <= item.line < len(lines)
         ]
         if not diagnostics:
             return []
@@ -100,9 +130,15 @@ class Scanner:
                 mask(lines[item.line].strip()),
             )
             for item in diagnostics
-            if (level := level_of(item.code, places.at(item), tree)) is not Level.OFF
-            and not (item.code in _CREDENTIAL_RULES and level is Level.WARN)
+            if (level := self._level(item, places, tree)) is not Level.OFF
         ]
+
+    def _level(self, item: Diagnostic, places: _Places, tree: ast.Module | None) -> Level:
+        chosen = self._levels.get(item.code)
+        if chosen is not None:
+            return chosen
+        level = level_of(item.code, places.at(item), tree)
+        return Level.OFF if level is Level.WARN and item.code in _CREDENTIAL_RULES else level
 
 
 def new_findings(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
@@ -131,7 +167,13 @@ def _secrets(lines: Sequence[str]) -> Iterable[Finding]:
             )
 
 
-def _ignored(lines: Sequence[str], finding: Finding) -> bool:
+def is_python(path: str) -> bool:
+    """Whether the file goes through ruff."""
+    return path.endswith((".py", ".pyi"))
+
+
+def ignored(lines: Sequence[str], finding: Finding) -> bool:
+    """Whether a comment in the finding's lines says that it is to be ignored."""
     for line in lines[finding.line : finding.stop]:
         for match in _IGNORE.finditer(line):
             codes = match.group("noqa")

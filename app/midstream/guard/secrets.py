@@ -240,6 +240,14 @@ _NOT_A_VALUE: Final = re.compile(
     re.VERBOSE,
 )
 
+RULES: Final = (
+    "secret-private-key",
+    "secret-url-password",
+    "secret-keyword",
+    *(f"secret-{name}" for name, _, _, _ in _PROVIDERS),
+)
+"""Names of all rules."""
+
 
 def entropy(text: str) -> float:
     """Return Shannon's entropy of the characters in bits per character."""
