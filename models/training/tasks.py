@@ -16,7 +16,7 @@ from models.training.code import Code, Edit
 Task = Callable[[Code], Edit | None]
 
 SHARES: dict[str, float] = {
-    "rename_local": 13,
+    "rename_local": 12,
     "rename_parameter": 10,
     "rename_function": 4,
     "rename_attribute": 4,

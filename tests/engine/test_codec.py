@@ -127,6 +127,29 @@ def test_an_unchanged_line_costs_one_token_and_a_new_name_another(codec: EditCod
     assert "settings" not in text
 
 
+def test_a_changed_line_names_only_what_changes(codec: EditCodec) -> None:
+    region = "def f(a, limit_value):\n    return a + limit_value * limit_value\n"
+    renamed = EditRequest("rename `limit_value` to `upper_bound`", region)
+    target = region.replace("limit_value", "upper_bound")
+    _, ids = codec.encode_target(renamed, target)
+    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2> <swap> <i1> <i2> <L3>"
+    assert decode(codec, renamed, ids) == target
+    added = EditRequest("add a parameter `upper_bound` with default `None`", region)
+    target = region.replace("limit_value):", "limit_value, upper_bound=None):")
+    _, ids = codec.encode_target(added, target)
+    assert names(codec, ids).startswith("<L1> <swap> ): ")
+    assert decode(codec, added, ids) == target
+
+
+def test_a_swap_that_would_change_too_much_is_written_out(codec: EditCodec) -> None:
+    region = "call(limit_value=limit_value)\n"
+    request = EditRequest("rename `limit_value` to `upper_bound`", region)
+    target = "call(limit_value=upper_bound)\n"
+    _, ids = codec.encode_target(request, target)
+    assert "<swap>" not in names(codec, ids)
+    assert decode(codec, request, ids) == target
+
+
 def test_text_is_given_out_as_soon_as_it_is_certain(codec: EditCodec) -> None:
     request = EditRequest("leave it", REGION)
     encoded = codec.encode(request)

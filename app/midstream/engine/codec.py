@@ -8,8 +8,9 @@ trivial while the text on the wire stays a plain rewrite of the region:
   need more than one token becomes `<v1>`, `<v2>`... The decoder puts the text back.
 - *lines*: the region is dedented and every source line begins with an anchor, `<L1>`, `<L2>`... In
   the answer an anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line
-  one level deeper or shallower, anchor + content replaces the line, `<new>` + content inserts one,
-  and a skipped anchor deletes its line.
+  one level deeper or shallower, anchor + `<swap>` + slot + content the same line with that content
+  wherever the slot stands, anchor + content replaces the line, `<new>` + content inserts one, and a
+  skipped anchor deletes its line.
 
 Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra
 tokens. The codec knows nothing of ONNX graphs or of where the region comes from.
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MAX_INDENT_LEVEL = 12
+MAX_SWAP = 14
+"""Most tokens that follow a `<swap>`."""
 
 
 class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
@@ -88,7 +91,7 @@ class CodecLimits:
     """Sizes that the tokenizer's special tokens fix."""
 
     lines: int = 64
-    names: int = 8
+    names: int = 7
     phrases: int = 6
     values: int = 64
 
@@ -111,6 +114,7 @@ def special_tokens(limits: CodecLimits) -> list[str]:
         *(f"<in{k}>" for k in range(1, MAX_INDENT_LEVEL + 1)),
         *(f"<L{k}>" for k in range(1, limits.lines + 2)),
         *(f"<i{k}>" for k in range(1, limits.names + 1)),
+        "<swap>",
         *(f"<q{k}>" for k in range(1, limits.phrases + 1)),
         *(f"<v{k}>" for k in range(1, limits.values + 1)),
     ]
@@ -258,7 +262,7 @@ class EditCodec:
         ids.append(self._id["<src>"])
         for number, line in enumerate(lines):
             ids.append(self.anchor_0 + layout.first_anchor + number)
-            ids += self._content(layout, table, line)
+            ids += self.content(layout, table, line)
         ids.append(self.anchor_0 + layout.first_anchor + len(lines))
         ids.append(self._id["<tgt>"])
         return layout, table, ids
@@ -283,7 +287,8 @@ class EditCodec:
         """Return the bytes that a token of text stands for."""
         return self._bytes[token_id]
 
-    def _content(self, layout: _Layout, table: SlotTable, line: str) -> list[int]:
+    def content(self, layout: _Layout, table: SlotTable, line: str) -> list[int]:
+        """Return the tokens of one line."""
         body = layout.strip(line)
         if body is None or (line and not body):
             return [self._id["<raw>"], *self._text(line)]
@@ -310,7 +315,7 @@ class EditCodec:
         consumed = 0
         for src, line in align(source, lines, open_end=prefix):
             if src is None:
-                ids += [self.new_id, *self._content(layout, table, line)]
+                ids += [self.new_id, *self.content(layout, table, line)]
                 continue
             consumed = src + 1
             ids.append(self.anchor_0 + layout.first_anchor + used + src)
@@ -322,8 +327,61 @@ class EditCodec:
             elif line == _shallower(layout, old):
                 ids.append(self._id["<ded>"])
             else:
-                ids += self._content(layout, table, line) or [self._id["<blank>"]]
+                ids += self._changed(layout, table, old, line)
         return ids, used + consumed if prefix else len(layout.lines)
+
+    def _changed(self, layout: _Layout, table: SlotTable, old: str, new: str) -> list[int]:
+        """Return the tokens after an anchor for a line that becomes another line."""
+        source, target = self.content(layout, table, old), self.content(layout, table, new)
+        swap = self._swap(source, target)
+        if swap and len(swap) <= MAX_SWAP and self._id["<raw>"] not in swap:
+            return [self._id["<swap>"], *swap]
+        return target or [self._id["<blank>"]]
+
+    def _swap(self, source: list[int], target: list[int]) -> list[int]:
+        """Return the token to replace and what replaces it, [] where one swap does not do it.
+
+        A named slot is replaced wherever it stands; any other token must stand only once in the
+        line. What is inserted is written with its right neighbour, or with its left one if that is
+        a named slot.
+        """
+        limit = min(len(source), len(target))
+        head = next((k for k in range(limit) if source[k] != target[k]), limit)
+        if head < len(source) and self._is_named(source[head]):
+            slot = source[head]
+            extra, rest = divmod(len(target) - len(source), source.count(slot))
+            swapped = target[head : head + 1 + extra]
+            if not rest and extra >= 0 and replaced(source, slot, swapped) == target:
+                return [slot, *swapped]
+        tail = 0
+        while tail < limit - head and source[-1 - tail] == target[-1 - tail]:
+            tail += 1
+        middle = target[head : len(target) - tail]
+        left = source[head - 1] if head else None
+        right = source[len(source) - tail] if tail else None
+        if len(source) - head - tail == 1 and source.count(source[head]) == 1:
+            return [source[head], *middle]
+        if (
+            head + tail == len(source)
+            and left is not None
+            and self._is_named(left)
+            and source.count(left) == 1
+        ):
+            return [left, left, *middle]
+        if head + tail == len(source) and right is not None and source.count(right) == 1:
+            return [right, *middle, right]
+        return []
+
+    def _is_named(self, token: int) -> bool:
+        return self._id["<i1>"] <= token <= self._id[f"<q{self.limits.phrases}>"]
+
+
+def replaced(ids: list[int], slot: int, new: list[int]) -> list[int]:
+    """Return tokens with others in place of every `slot`."""
+    out: list[int] = []
+    for token in ids:
+        out += new if token == slot else [token]
+    return out
 
 
 def _deeper(layout: _Layout, line: str) -> str | None:
@@ -453,7 +511,8 @@ class StreamDecoder:
     layout: _Layout
     table: SlotTable
     used: int
-    _open: str = field(default="none", init=False)  # none, anchor, line, moved
+    _open: str = field(default="none", init=False)  # none, anchor, line, new, swap
+    _swap: list[int] = field(default_factory=list[int], init=False)
     _utf8: Any = field(default=None, init=False)
     _ended: bool = field(default=False, init=False)
 
@@ -463,6 +522,9 @@ class StreamDecoder:
             return ""
         codec = self.codec
         name = codec.special_name(token_id)
+        if self._open == "swap" and (name is None or name[1:-1].lstrip("inqv").isdigit()):
+            self._swap.append(token_id)
+            return ""
         if name is None:
             return self._text(token_id)
         if name[:2] == "<L":
@@ -490,6 +552,10 @@ class StreamDecoder:
             moved = _deeper(self.layout, line) if name == "<ind>" else _shallower(self.layout, line)
             self._open = "none"
             return (line if moved is None else moved) + "\n"
+        if name == "<swap>":
+            if self._open == "anchor":
+                self._open, self._swap = "swap", []
+            return ""
         if name == "<blank>":
             if self._open != "anchor":
                 return ""
@@ -532,6 +598,27 @@ class StreamDecoder:
         state, self._open = self._open, "none"
         if state == "anchor":
             return self.layout.lines[self.used - 1] + "\n"
+        if state == "swap":
+            return self._swapped() + "\n"
         if state == "line":
             return self._flush() + "\n"
         return "\n" if state == "new" else ""
+
+    def _swapped(self) -> str:
+        """Return the open line with the content of its `<swap>`."""
+        line = self.layout.lines[self.used - 1]
+        if not self._swap:
+            return line
+        ids = self.codec.content(self.layout, self.table, line)
+        ids = replaced(ids, self._swap[0], self._swap[1:])
+        margin = "" if line and not line.startswith(self.layout.margin) else self.layout.margin
+        parts = [margin.encode()]
+        for token in ids:
+            name = self.codec.special_name(token)
+            if name is None:
+                parts.append(self.codec.bytes_of(token))
+            elif name[:3] == "<in" and name[3:-1].isdigit():
+                parts.append(b"    " * int(name[3:-1]))
+            else:
+                parts.append((self.table.text_of(name) or "").encode())
+        return b"".join(parts).decode("utf-8", "replace")
