@@ -68,7 +68,14 @@ def write_folder(
         "model": {
             "context_length": size.context,
             "eos_token_id": eos,
-            "decoder": {"filename": "model.onnx"},
+            "decoder": {
+                "filename": "model.onnx",
+                "head_size": size.head_size,
+                "hidden_size": size.width,
+                "num_attention_heads": size.heads,
+                "num_hidden_layers": size.layers,
+                "num_key_value_heads": size.kv_heads,
+            },
         },
         "search": {"past_present_share_buffer": True},
     }

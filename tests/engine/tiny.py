@@ -6,6 +6,7 @@ a cache are made by rewriting them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,35 @@ def random_weights(shape: DecoderShape, seed: int = 0) -> dict[str, Array]:
     return weights
 
 
-def reference_logits(shape: DecoderShape, weights: dict[str, Array], ids: list[int]) -> Array:
-    """Logits [len(ids), vocab] of the whole sequence, in float64."""
-    w = {name: value.astype(np.float64) for name, value in weights.items()}
+class _Precise(Mapping[str, Array]):
+    """Weights in float64, made as they are read: all at once they may not fit."""
+
+    def __init__(self, weights: Mapping[str, Array]) -> None:
+        self._weights = weights
+
+    def __getitem__(self, name: str) -> Array:
+        return self._weights[name].astype(np.float64)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+
+def reference_logits(
+    shape: DecoderShape, weights: Mapping[str, Array], ids: list[int], cache: Any = np.float32
+) -> Array:
+    """Logits [len(ids), vocab] of the whole sequence, in float64.
+
+    Keys and values are rounded to float16 if the cache is of that type.
+    """
+    w = _Precise(weights)
     count, size, half = len(ids), shape.head_size, shape.head_size // 2
-    cos, sin = (w[name][:count, None] for name in ("cos", "sin"))
+    cos, sin = (weights[name][:count, None].astype(np.float64) for name in ("cos", "sin"))
+
+    def kept(rows: Array) -> Array:
+        return rows.astype(cache).astype(np.float64) if cache == np.float16 else rows
 
     def norm(x: Array, gain: Array) -> Array:
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + shape.epsilon) * gain
@@ -64,7 +89,7 @@ def reference_logits(shape: DecoderShape, weights: dict[str, Array], ids: list[i
         a, b = x[..., :half], x[..., half:]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
-    x = w["embedding"][ids]
+    x = weights["embedding"][ids].astype(np.float64)
     future = np.triu(np.full((count, count), -np.inf), 1)
     repeat = shape.heads // shape.kv_heads
     for layer in range(shape.layers):
@@ -72,7 +97,7 @@ def reference_logits(shape: DecoderShape, weights: dict[str, Array], ids: list[i
         packed = norm(x, w[f"{at}.attention_norm"]) @ w[f"{at}.qkv"] + w[f"{at}.qkv_bias"]
         cuts = [shape.heads * size, (shape.heads + shape.kv_heads) * size]
         q, k, v = (part.reshape(count, -1, size) for part in np.split(packed, cuts, -1))
-        k, v = rotate(k).repeat(repeat, 1), v.repeat(repeat, 1)
+        k, v = kept(rotate(k)).repeat(repeat, 1), kept(v).repeat(repeat, 1)
         score = np.einsum("qhd,khd->hqk", rotate(q), k) / np.sqrt(size) + future
         share = np.exp(score - score.max(-1, keepdims=True))
         share /= share.sum(-1, keepdims=True)

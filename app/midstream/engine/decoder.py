@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from midstream.engine.folder import ModelFolder, ModelFolderError
-from midstream.engine.graph_io import GraphIO, TensorInfo, read_graph_io
+from midstream.engine.graph_io import CachePair, GraphIO, TensorInfo, read_graph_io
 from midstream.errors import UnavailableError
 
 Array = np.ndarray[Any, Any]
@@ -122,6 +122,8 @@ class Decoder:
         shared: whether past and present are one buffer.
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
         runtime_s: seconds spent inside ONNX Runtime so far.
+        written: rows of the live cache that ever held something: the memory that it really takes
+            (room beyond them is only reserved).
     """
 
     def __init__(
@@ -141,8 +143,12 @@ class Decoder:
         self._tile = math.gcd(16, *(2 * pair.width for pair in self.io.cache))
         self.shared, self.all_rows, self.vocab = self._probe(folder)
         self.runtime_s = 0.0
+        self.written = 0
         self._capacity = 0
-        self._buffers: list[list[Array]] = []
+        self._buffers: list[list[Array]] = [
+            [np.zeros(0, pair.dtype) for pair in self.io.cache]
+            for _ in range(1 if self.shared else 2)
+        ]
         self._side = 0
         self._stored = 0
         self._runs: dict[tuple[int, bool], _Run] = {}
@@ -150,13 +156,18 @@ class Decoder:
         mask = self.io.extras.get("attention_mask")
         self._mask_name = mask.name if mask else ""
         self._mask: Array = np.ones((1, 0))
-        self._reserve(min(self.context_length, 512))
+        self._reserve(min(self.context_length, 512), 0)
 
     @property
     def wafer_s(self) -> float | None:
         """Simulated seconds on a wafer so far; None where nothing is simulated."""
         clocks = getattr(self._session, "clocks", None)
         return None if clocks is None else float(clocks.wafer_s)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that the live cache takes for one row."""
+        return self.io.row_bytes * (1 if self.shared else 2)
 
     @property
     def cache_bytes(self) -> int:
@@ -204,8 +215,9 @@ class Decoder:
 
     def load_rows(self, saved: Sequence[Array], count: int) -> None:
         """Put the first `count` rows of a copy made by `save_rows` into the live cache."""
-        self._reserve(count)
+        self._reserve(count, 0)
         self._stored = count
+        self.written = max(self.written, count)
         for index, rows in enumerate(saved):
             self._rows(index)[:, :count] = rows[:, :count]
 
@@ -231,7 +243,8 @@ class Decoder:
 
     def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _Run:
         count = self._padded(len(ids)) if exact else len(ids)
-        self._reserve(past + count)
+        self._reserve(past + count, past)
+        self.written = max(self.written, past + count)
         if not self.shared and past != self._stored:
             self._compact(past)
         run = self._prepared(count, past, logits)
@@ -310,33 +323,41 @@ class Decoder:
         """View one live cache tensor as [heads, rows, width]."""
         pair = self.io.cache[index]
         rows = self._capacity if self.shared else self._stored
-        flat = self._buffers[self._side][index]
-        return flat[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
+        return _view(self._buffers[self._side][index], pair, rows)
 
     def _compact(self, past: int) -> None:
         """Drop the rows from `past` on (the layout is dense, so the rest has to move)."""
-        kept = self.save_rows(past)
-        self.load_rows(kept, past)
+        for index, pair in enumerate(self.io.cache):
+            rows = self._rows(index)
+            kept = _view(self._buffers[self._side][index], pair, past)
+            for head in range(pair.heads):
+                kept[head] = rows[head, :past]
+        self._stored = past
 
-    def _reserve(self, rows: int) -> None:
-        """Make room for so many rows: capacity doubles, so that growing costs little in all."""
+    def _reserve(self, rows: int, keep: int) -> None:
+        """Make room for so many rows, of which the first ones stay.
+
+        Capacity doubles, so that growing costs little in all.
+        """
         if rows <= self._capacity:
             return
         if rows > self.context_length:
             raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
-        held = self._capacity if self.shared else self._stored
-        kept = self.save_rows(held) if self._buffers else []
-        self._capacity = min(self.context_length, max(rows, 2 * self._capacity))
-        self._buffers = [
-            [np.zeros(p.heads * self._capacity * p.width, p.dtype) for p in self.io.cache]
-            for _ in range(1 if self.shared else 2)
-        ]
-        self._side = 0
-        for index, saved in enumerate(kept):
-            self._rows(index)[:, :held] = saved
+        capacity = min(self.context_length, max(rows, 2 * self._capacity))
+        # Tensor by tensor, so that a long cache is not there twice meanwhile.
+        for index, pair in enumerate(self.io.cache):
+            grown = [
+                np.zeros(pair.heads * capacity * pair.width, pair.dtype) for _ in self._buffers
+            ]
+            rows_there = _view(grown[self._side], pair, capacity if self.shared else keep)
+            rows_there[:, :keep] = self._rows(index)[:, :keep]
+            for side, buffer in zip(self._buffers, grown, strict=True):
+                side[index] = buffer
+        self._capacity = capacity
+        self._stored = self.written = keep
         self._runs.clear()
         if self._mask_name:
-            self._mask = np.ones((1, self._capacity), self.io.extras["attention_mask"].dtype)
+            self._mask = np.ones((1, capacity), self.io.extras["attention_mask"].dtype)
 
     def _probe(self, folder: ModelFolder) -> tuple[bool, bool, int]:
         """Run two tokens to see whether the cache can be shared, and which logits come back."""
@@ -371,6 +392,11 @@ class Decoder:
         names = [self.io.logits.name, self.io.cache[0].present]
         logits, present = self._session.run(names, feeds)
         return logits.shape, present.shape[2]
+
+
+def _view(buffer: Array, pair: CachePair, rows: int) -> Array:
+    """View the start of a flat buffer as [heads, rows, width]."""
+    return buffer[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
 
 
 def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:

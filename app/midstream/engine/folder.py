@@ -80,6 +80,8 @@ class ModelFolder:
         shares_cache: whether past and present may be one buffer; None where no file says so.
         drafting: draft lengths; None where the model wants no drafts.
         limits: limits below the context's.
+        row_bytes: bytes of cache that one token takes, estimated from the configuration; None where
+        it does not say enough.
         facts: strings for clients.
         chat_template: jinja2 text, None if the folder has none.
         special_tokens: bos_token, eos_token... as text, for the template.
@@ -98,6 +100,7 @@ class ModelFolder:
     shares_cache: bool | None = None
     drafting: Drafting | None = Drafting()
     limits: Limits = Limits()
+    row_bytes: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -147,6 +150,7 @@ def read_folder(path: Path) -> ModelFolder:
         shares_cache=shares if isinstance(shares, bool) else None,
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
+        row_bytes=_row_bytes(graph, decoder or config),
         facts=_facts(card, prompt, context),
         chat_template=template,
         special_tokens=_special_tokens(texts),
@@ -237,6 +241,21 @@ def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -
     named = "model.context_length" if genai else "max_position_embeddings"
     where = path / ("genai_config.json" if genai else "config.json")
     raise ModelFolderError(f"{where} does not say how long a context may be ({named}).")
+
+
+def _row_bytes(graph: Path, table: dict[str, Any]) -> int | None:
+    """Return layers x key/value heads x head width x 2 tensors x element size, if all is said."""
+    heads = table.get("num_attention_heads")
+    layers, width = table.get("num_hidden_layers"), table.get("hidden_size")
+    kept = table.get("num_key_value_heads", heads)
+    if not (isinstance(heads, int) and isinstance(layers, int) and isinstance(kept, int)):
+        return None
+    size = table.get("head_size", table.get("head_dim"))
+    if size is None and isinstance(width, int) and heads:
+        size = width // heads
+    # Exporters say in the graph's name whether activations, and with them the cache, are halves.
+    element = 2 if "f16" in graph.stem or "fp16" in graph.stem else 4
+    return 2 * layers * kept * size * element if isinstance(size, int) else None
 
 
 def _eos_ids(path: Path, model: dict[str, Any], config: dict[str, Any]) -> frozenset[int]:

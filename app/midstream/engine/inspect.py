@@ -15,6 +15,7 @@ import numpy as np
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import ModelFolder, ModelFolderError, read_folder
+from midstream.engine.memory import available_bytes, spelled
 from midstream.engine.prompts import prompt_style
 from midstream.errors import UserError
 
@@ -33,6 +34,8 @@ class ModelInfo:
         graph: file name of the ONNX graph.
         bytes: size of the graph with its external data.
         context_length: most tokens of prompt and answer together.
+        cache_bytes: memory that the cache takes when the context is full, estimated; None where the
+            configuration does not say enough. A graph that concatenates takes twice as much.
         prompt: "edit-codec" or "chat".
         facts: further facts from `midstream.toml`.
     """
@@ -43,6 +46,7 @@ class ModelInfo:
     graph: str
     bytes: int
     context_length: int
+    cache_bytes: int | None
     prompt: str
     facts: Mapping[str, str]
 
@@ -70,6 +74,7 @@ def describe(path: Path) -> ModelInfo:
         graph=folder.graph.name,
         bytes=sum(file.stat().st_size for file in graph_files(folder)),
         context_length=folder.context_length,
+        cache_bytes=folder.row_bytes and folder.row_bytes * folder.context_length,
         prompt=folder.prompt,
         facts=folder.facts,
     )
@@ -132,8 +137,11 @@ def _interface(decoder: Decoder) -> Check:
 
 def _memory(decoder: Decoder) -> Check:
     rows = decoder.context_length
-    total = rows * decoder.io.row_bytes * (1 if decoder.shared else 2)
-    return Check("memory", True, f"{total / 2**20:.0f} MiB of cache for {rows} tokens")
+    free = available_bytes()
+    left = "" if free is None else f", {spelled(free)} are free"
+    return Check(
+        "memory", True, f"{spelled(rows * decoder.row_bytes)} of cache for {rows} tokens{left}"
+    )
 
 
 def _numbers(decoder: Decoder) -> Iterator[Check]:

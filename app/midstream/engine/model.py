@@ -10,6 +10,7 @@ from pathlib import Path
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
 from midstream.engine.loop import ModelGeneration
+from midstream.engine.memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prompts import prompt_style
@@ -24,6 +25,12 @@ class PromptTooLongError(PromptError):
     """The prompt leaves no room for an answer in the model's context."""
 
     code = "prompt_too_long"
+
+
+class MemoryShortError(PromptError):
+    """The cache of a prompt does not fit into the memory that is free."""
+
+    code = "memory"
 
 
 class OnnxModel:
@@ -67,6 +74,7 @@ class OnnxModel:
 
         Raises:
             PromptTooLongError: the sentence names both lengths.
+            MemoryShortError: the sentence names what is needed and what is free.
             UserError: the model cannot be asked this.
         """
         if self._closed:
@@ -80,6 +88,7 @@ class OnnxModel:
                 f"The prompt has {len(plan.prompt_ids)} tokens and {self.name} reads at most "
                 f"{most}; select a smaller part."
             )
+        room = min(room, self._affordable(len(plan.prompt_ids)))
         asked = (room, request.max_output_tokens, self.folder.limits.output)
         generation = ModelGeneration(
             plan,
@@ -100,6 +109,23 @@ class OnnxModel:
         )
         self._started.add(generation)
         return generation
+
+    def _affordable(self, prompt: int) -> int:
+        """Return how many tokens may follow a prompt before memory runs out."""
+        decoder = self.decoder
+        if decoder.context_length * decoder.row_bytes <= SPARE_BYTES:
+            return decoder.context_length
+        more = rows_that_fit(decoder.row_bytes)
+        if more is None:
+            return decoder.context_length
+        left = decoder.written + more - prompt - 1
+        if left < 1:
+            raise MemoryShortError(
+                f"The prompt has {prompt} tokens, whose cache takes "
+                f"{spelled(prompt * decoder.row_bytes)}, and {spelled(available_bytes() or 0)} of "
+                "memory are free; select a smaller part."
+            )
+        return left
 
     def plan(self, request: GenerateRequest) -> Plan:
         """Return a request in tokens, as `start` will run it; errors are those of `start`."""
