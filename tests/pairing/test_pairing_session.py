@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, follow_ups, numbered
+from pairing_support import SteppedModel, Witness, follow_ups, numbered, served
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError, UsageError, UserError
@@ -413,6 +413,43 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
     assert 'but said: "I am sorry' in turn.error
     assert len(session.hunks) == 0
     assert "between <region> and </region>" in model.request.instructions
+
+
+@pytest.mark.parametrize("prompt", ["chat", "edit-codec"])
+async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, prompt: str) -> None:
+    model = SteppedModel({"prompt": prompt})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        give(model, rewrite((2, "    A\n")))
+        model.end()
+        await session.instruct("change", path="run.py", cursor=3)
+        await session.finished()
+        await session.reject(1, "A says\nnothing")
+        told = [
+            "change again",
+            "",
+            "Changes to this file that were turned down; do not make them again:",
+            "* turned down because: A says nothing",
+            f"    - {BEFORE.splitlines()[2]}",
+            "    +     A",
+        ]
+        give(model, rewrite((5, "    B\n"))[:9])
+        witness = Witness(session)
+        turn = await session.instruct("change again", path="run.py", cursor=3)
+        await witness.until(lambda: model.asked.startswith("change again"))
+        assert model.asked == ("\n".join(told) if prompt == "chat" else "change again")
+        assert turn.instruction == "change again"
+        await witness.until(lambda: bool(session.hunks.undecided()))
+        await session.reject(session.hunks.undecided()[0].id)
+        await session.redirect("otherwise")
+        await witness.until(lambda: model.asked.startswith("otherwise"))
+        assert ("+     B" in model.asked) is (prompt == "chat")
+        assert "A says" not in model.asked
+        await session.stop()
 
 
 async def test_decisions_that_cannot_be_made_are_explained(

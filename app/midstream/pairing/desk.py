@@ -156,11 +156,12 @@ class Desk:
         """
         async with self.lock:
             for attempt in range(ATTEMPTS):
-                if not self._step(hunk_ids, state, note):
+                hunks = self._step(hunk_id, step)
+                if not hunks:
                     return False
-                hunks = [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
-                label = f"{state} {len(hunks)} hunk{'s' * (len(hunks) != 1)} in {hunks[0].path}"
-                error = await self._sync(hunks, label)
+                record()
+                self._announce(hunks)
+                error = await self._sync(hunks, f"{what} in {hunks[0].path}")
                 if error is None:
                     return True
                 self._take_back("undo", self._hunks.undo())
@@ -168,25 +169,97 @@ class Desk:
                     self._board.fail(str(error))
                     break
                 await self._follow(hunks[0].path)
+
+        def step() -> Sequence[Hunk]:
+            self._hunks.decide(hunk_ids, state, note)
+            return [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
+
+        what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
+        return await self._do(
+            hunk_ids[0], step, lambda: self._recorder.decide(hunk_ids, state, note), what
+        )
+
+    async def decide_lines(
+        self, hunk_id: int, start: int, stop: int, state: HunkState, note: str = ""
+    ) -> bool:
+        """Decide some lines of a hunk in one step and bring the disk in line.
+
+        Args:
+            hunk_id: The hunk.
+            start: First line, counting the old lines and then the new ones.
+            stop: Line after the last one.
+            state: ACCEPTED or REJECTED.
+            note: Why.
+
+        Returns:
+            As ``decide``.
+        """
+        return await self._do(
+            hunk_id,
+            lambda: self._hunks.decide_lines(hunk_id, start, stop, state, note),
+            lambda: self._recorder.decide_lines(hunk_id, start, stop, state, note),
+            f"{state} some lines of a hunk",
+        )
+
+    async def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Split a hunk; the ids of its parts, ``()`` with a notice if it could not be."""
+        parts: Sequence[Hunk] = ()
+
+        def step() -> Sequence[Hunk]:
+            nonlocal parts
+            parts = self._hunks.split(hunk_id, cuts)
+            return parts
+
+        done = await self._do(
+            hunk_id, step, lambda: self._recorder.split(hunk_id, cuts), "split a hunk"
+        )
+        return tuple(hunk.id for hunk in parts) if done else ()
+
+    async def edit(self, hunk_id: int, new: Sequence[str]) -> bool:
+        """Give a hunk the person's own new lines; ``False`` with a notice if it could not be."""
+
+        def step() -> Sequence[Hunk]:
+            self._hunks.edit(hunk_id, new)
+            return (self._hunks.get(hunk_id),)
+
+        return await self._do(
+            hunk_id, step, lambda: self._recorder.edit(hunk_id, new), "edit a hunk"
+        )
+
+    async def _do(
+        self,
+        hunk_id: int,
+        step: Callable[[], Sequence[Hunk]],
+        record: Callable[[], None],
+        what: str,
+    ) -> bool:
+        """Take a step of the hunk store that can be undone, and write what follows from it.
+
+        Args:
+            hunk_id: A hunk that the step is about.
+            step: Takes it; returns the hunks that it changed or made, all of one file.
+            record: Notes it in the journal.
+            what: What it does, for the checkpoint.
+
+        Returns:
+            Whether it stands; if not, a notice says why and nothing was written.
+        """
             return False
 
-    def _step(self, hunk_ids: Sequence[int], state: HunkState, note: str) -> bool:
+    def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
         from midstream.edits.hunks import UndecidableError
 
         version = self._hunks.version
         try:
-            self._hunks.decide(hunk_ids, state, note)
+            hunks = step()
         except KeyError:
-            self._board.warn(f"There is no hunk {hunk_ids[0]} in this session.")
-            return False
+            self._board.warn(f"There is no hunk {hunk_id} in this session.")
+            return ()
         except UndecidableError as error:
             self._board.warn(str(error))
-            return False
-        if self._hunks.version == version:
-            return False  # They were decided so already; there is no step to write or undo.
-        self._recorder.decide(hunk_ids, state, note)
-        self._announce(map(self._hunks.get, hunk_ids))
-        return True
+            return ()
+        # Without a new version it was so already; there is no step to write or undo.
+        return () if self._hunks.version == version else hunks
 
     async def travel(self, *, back: bool) -> tuple[int, ...]:
         """Undo or redo the last decision and bring the disk in line; ids of the hunks changed."""

@@ -110,6 +110,28 @@ class Recorder:
         self._append("wrote", digests=dict(digests))
 
     def close(self) -> None:
+    def decide_lines(self, hunk_id: int, start: int, stop: int, state: str, note: str) -> None:
+        """Some lines of a hunk were decided in one step."""
+        self._append(
+            "decide_lines", id=hunk_id, start=start, stop=stop, state=str(state), note=note
+        )
+
+    def split(self, hunk_id: int, cuts: Iterable[tuple[int, int]]) -> None:
+        """A hunk was split."""
+        self._append("split", id=hunk_id, cuts=[list(cut) for cut in cuts])
+
+    def edit(self, hunk_id: int, new: Iterable[str]) -> None:
+        """The person wrote the new lines of a hunk."""
+        self._append("edit", id=hunk_id, new=list(new))
+
+    def quarantine(self, hunk_id: int, note: str) -> None:
+        """The guard holds a hunk back."""
+        self._append("quarantine", id=hunk_id, note=note)
+
+    def release(self, hunk_id: int, reason: str) -> None:
+        """A person let a quarantined hunk be decided after all."""
+        self._append("release", id=hunk_id, note=reason)
+
         """End the journal."""
         self._create = None
         if self._journal is not None:

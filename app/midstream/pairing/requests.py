@@ -14,11 +14,16 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.formats.base import Parser
+    from midstream.edits.hunk import Hunk
 
 LINES_BEFORE = 60
 """Lines above the region that go along as context."""
 LINES_AFTER = 30
 """Lines below the region that go along as context."""
+MOST_REJECTIONS = 8
+"""Rejected hunks that a request tells of."""
+MOST_REJECTED_LINES = 24
+"""Lines of each of them."""
 
 REGION_INSTRUCTIONS = """\
 You rewrite one region of a source file. The user message holds the instruction, the lines around
@@ -108,7 +113,35 @@ def longest_region(facts: Mapping[str, str]) -> int | None:
 
 def system_text(facts: Mapping[str, str]) -> str:
     """The system text for a model with these facts."""
-    return REGION_INSTRUCTIONS if facts.get("prompt", "chat") == "chat" else ""
+    return REGION_INSTRUCTIONS if _is_chat(facts) else ""
+
+
+def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[str, str]) -> str:
+    """An instruction that also says which changes the person turned down, and why.
+
+    An edit model is given the instruction alone: it was trained on nothing else, and the region it
+    gets holds no rejected line.
+
+    Args:
+        instruction: What the person asks for.
+        rejected: Rejected hunks of the file, oldest first; of many, the last ones are told.
+        facts: What is known about the model.
+    """
+    if not rejected or not _is_chat(facts):
+        return instruction
+    parts = [instruction, "", "Changes to this file that were turned down; do not make them again:"]
+    for hunk in rejected[-MOST_REJECTIONS:]:
+        reason = " ".join(hunk.note.split())
+        parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
+        lines = [*(f"    - {line}" for line in hunk.old), *(f"    + {line}" for line in hunk.new)]
+        parts += lines[:MOST_REJECTED_LINES]
+        if len(lines) > MOST_REJECTED_LINES:
+            parts.append(f"    ({len(lines) - MOST_REJECTED_LINES} more lines)")
+    return "\n".join(parts)
+
+
+def _is_chat(facts: Mapping[str, str]) -> bool:
+    return facts.get("prompt", "chat") == "chat"
 
 
 def region_message(

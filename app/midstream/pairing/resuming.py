@@ -91,6 +91,18 @@ class Replay:
         elif kind == "decide":
             self.hunks.decide(data["ids"], HunkState(data["state"]), data["note"])
             self._step(kind)
+        elif kind == "decide_lines":
+            state = HunkState(data["state"])
+            self.hunks.decide_lines(data["id"], data["start"], data["stop"], state, data["note"])
+            self._step(kind)
+        elif kind == "split":
+            self.hunks.split(data["id"], [(old, new) for old, new in data["cuts"]])
+        elif kind == "edit":
+            self.hunks.edit(data["id"], data["new"])
+        elif kind == "quarantine":
+            self.hunks.quarantine(data["id"], data["note"])
+        elif kind == "release":
+            self.hunks.release(data["id"], data["note"])
         elif kind == "undo":
             self.hunks.undo()
             self._step(kind)

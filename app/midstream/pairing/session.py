@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,6 +315,55 @@ class PairingSession:
         return await self._decide_rest(path, HunkState.ACCEPTED)
 
     async def reject_rest(self, path: str) -> int:
+    async def decide_lines(
+        self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
+    ) -> bool:
+        """Accept or reject some lines of an undecided hunk, in one undo step.
+
+        The lines become a hunk of their own with that decision; what lies before and behind them
+        stays undecided.
+
+        Args:
+            hunk_id: The hunk.
+            start: First line, counting the old lines and then the new ones.
+            stop: Line after the last one.
+            accept: Whether they are accepted or rejected.
+            note: Why.
+
+        Returns:
+            Whether it was done; if not, a notice says why.
+
+        Raises:
+            ValueError: The range is empty or not within the hunk.
+        """
+        from midstream.edits.hunks import HunkState
+
+        state = HunkState.ACCEPTED if accept else HunkState.REJECTED
+        return await self._desk.decide_lines(hunk_id, start, stop, state, note)
+
+    async def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Split an undecided hunk into consecutive ones, in one undo step.
+
+        Args:
+            hunk_id: The hunk.
+            cuts: For each cut, how many old and how many new lines lie before it, ascending.
+
+        Returns:
+            The ids of the parts, in order; ``()`` with a notice if it could not be split.
+
+        Raises:
+            ValueError: A cut is out of range or out of order.
+        """
+        return await self._desk.split(hunk_id, cuts)
+
+    async def edit(self, hunk_id: int, new_lines: Sequence[str]) -> bool:
+        """Give an undecided hunk other new lines, in one undo step; it stays undecided.
+
+        Raises:
+            ValueError: A line has a terminator in it.
+        """
+        return await self._desk.edit(hunk_id, new_lines)
+
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
         from midstream.edits.hunks import HunkState
 

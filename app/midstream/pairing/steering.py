@@ -107,6 +107,7 @@ class Steering:
         self._idle.set()
 
     @property
+        self._told: set[int] = set()
     def busy(self) -> bool:
         """Whether an instruction is being prepared or streams."""
         return self._preparing or self.streaming
@@ -193,7 +194,9 @@ class Steering:
             turn,
             old.proposal,
             old.segment,
-            old.conversation.followed(kept[len(old.kept_before) :], text),
+            old.conversation.followed(
+                kept[len(old.kept_before) :], self._with_rejections(text, path)
+            ),
             requests.region_parser(
                 self._link.facts, old.proposal.base.lines[turn.start : turn.stop]
             ),
@@ -270,7 +273,9 @@ class Steering:
                 f"model takes {longest} at a time; decide them first or name a smaller part."
             )
         base = proposal.base
-        message = requests.region_message(proposal.path, base, start, stop, region, text)
+        self._told.clear()
+        said = self._with_rejections(text, proposal.path)
+        message = requests.region_message(proposal.path, base, start, stop, region, said)
         segment = proposal.begin(start, stop)
         turn = Turn(
             id=len(self.turns) + 1,
@@ -390,6 +395,18 @@ class Steering:
         generation.close(TurnStatus.DONE)
         generation.announce(self._hunks, self._board)
         if generation.problems:
+    def _with_rejections(self, text: str, path: str) -> str:
+        """The instruction, with the rejected hunks that this conversation has not told yet."""
+        from midstream.edits.hunks import HunkState
+
+        rejected = [
+            hunk
+            for hunk in self._hunks
+            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
+        ]
+        self._told.update(hunk.id for hunk in rejected)
+        return requests.with_rejections(text, rejected, self._link.facts)
+
             self._board.warn(f"Look closely at this answer: {generation.problems[0]}.")
         if not generation.segment.hunk_ids:
             self._board.inform(f"Nothing to change: the model returned {what} of {path} as it is.")

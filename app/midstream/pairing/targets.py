@@ -287,7 +287,7 @@ def _selected(
     stop = min(stop, len(lines))
     outlined = outline(lines)
     whole = [d for d in outlined.definitions if (d.start, d.stop) == (start, stop)]
-    target = Target(start, stop, whole[0].name if whole else "", "the selected lines")
+    target = Target(start, stop, whole[0].name if whole else "", "the marked lines")
     return _fitting(target, outlined, max_lines, path)
 
 

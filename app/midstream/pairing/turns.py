@@ -75,6 +75,8 @@ class Turn:
             return f"`{self.symbol}`"
         if self.start == self.stop:
             return f"the place before line {self.start + 1}"
+        if self.stop - self.start == 1:
+            return f"line {self.stop}"
         return f"lines {self.start + 1}-{self.stop}"
 
     @property
