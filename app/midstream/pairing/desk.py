@@ -154,21 +154,6 @@ class Desk:
         Returns:
             Whether the decision stands; if not, a notice says why and nothing was written.
         """
-        async with self.lock:
-            for attempt in range(ATTEMPTS):
-                hunks = self._step(hunk_id, step)
-                if not hunks:
-                    return False
-                record()
-                self._announce(hunks)
-                error = await self._sync(hunks, f"{what} in {hunks[0].path}")
-                if error is None:
-                    return True
-                self._take_back("undo", self._hunks.undo())
-                if attempt == ATTEMPTS - 1 or not _stale(error):
-                    self._board.fail(str(error))
-                    break
-                await self._follow(hunks[0].path)
 
         def step() -> Sequence[Hunk]:
             self._hunks.decide(hunk_ids, state, note)
@@ -244,6 +229,21 @@ class Desk:
         Returns:
             Whether it stands; if not, a notice says why and nothing was written.
         """
+        async with self.lock:
+            for attempt in range(ATTEMPTS):
+                hunks = self._step(hunk_id, step)
+                if not hunks:
+                    return False
+                record()
+                self._announce(hunks)
+                error = await self._sync(hunks, f"{what} in {hunks[0].path}")
+                if error is None:
+                    return True
+                self._take_back("undo", self._hunks.undo())
+                if attempt == ATTEMPTS - 1 or not _stale(error):
+                    self._board.fail(str(error))
+                    break
+                await self._follow(hunks[0].path)
             return False
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:

@@ -91,25 +91,6 @@ class Recorder:
         """Hunks were decided in one step."""
         self._append("decide", ids=list(hunk_ids), state=str(state), note=note)
 
-    def travel(self, kind: str) -> None:
-        """The last step was undone or redone."""
-        self._append(kind)
-
-    def writing(self, digests: Mapping[str, str]) -> None:
-        """Files are about to be written so that they have these digests; on disk when this returns.
-
-        Raises:
-            OSError: The journal's disk is full or gone.
-        """
-        self._append("writing", digests=dict(digests))
-        if self._journal is not None:
-            self._journal.flush()
-
-    def wrote(self, digests: Mapping[str, str]) -> None:
-        """They were written."""
-        self._append("wrote", digests=dict(digests))
-
-    def close(self) -> None:
     def decide_lines(self, hunk_id: int, start: int, stop: int, state: str, note: str) -> None:
         """Some lines of a hunk were decided in one step."""
         self._append(
@@ -132,6 +113,25 @@ class Recorder:
         """A person let a quarantined hunk be decided after all."""
         self._append("release", id=hunk_id, note=reason)
 
+    def travel(self, kind: str) -> None:
+        """The last step was undone or redone."""
+        self._append(kind)
+
+    def writing(self, digests: Mapping[str, str]) -> None:
+        """Files are about to be written so that they have these digests; on disk when this returns.
+
+        Raises:
+            OSError: The journal's disk is full or gone.
+        """
+        self._append("writing", digests=dict(digests))
+        if self._journal is not None:
+            self._journal.flush()
+
+    def wrote(self, digests: Mapping[str, str]) -> None:
+        """They were written."""
+        self._append("wrote", digests=dict(digests))
+
+    def close(self) -> None:
         """End the journal."""
         self._create = None
         if self._journal is not None:

@@ -304,17 +304,6 @@ class PairingSession:
 
         return await self._desk.decide((hunk_id,), HunkState.REJECTED, note)
 
-    async def accept_rest(self, path: str) -> int:
-        """Accept every undecided settled hunk of a file, in one write and one undo step.
-
-        Returns:
-            How many; 0 with a notice if they could not be written.
-        """
-        from midstream.edits.hunks import HunkState
-
-        return await self._decide_rest(path, HunkState.ACCEPTED)
-
-    async def reject_rest(self, path: str) -> int:
     async def decide_lines(
         self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
     ) -> bool:
@@ -364,6 +353,17 @@ class PairingSession:
         """
         return await self._desk.edit(hunk_id, new_lines)
 
+    async def accept_rest(self, path: str) -> int:
+        """Accept every undecided settled hunk of a file, in one write and one undo step.
+
+        Returns:
+            How many; 0 with a notice if they could not be written.
+        """
+        from midstream.edits.hunks import HunkState
+
+        return await self._decide_rest(path, HunkState.ACCEPTED)
+
+    async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
         from midstream.edits.hunks import HunkState
 

@@ -103,11 +103,11 @@ class Steering:
         self._generation: Generation | None = None
         self._preparing = False
         self._stop_preparing = False
+        self._told: set[int] = set()
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
-        self._told: set[int] = set()
     def busy(self) -> bool:
         """Whether an instruction is being prepared or streams."""
         return self._preparing or self.streaming
@@ -300,6 +300,18 @@ class Steering:
             self._board.warn(f"This session has no journal and cannot be resumed: {error}")
         return generation
 
+    def _with_rejections(self, text: str, path: str) -> str:
+        """The instruction, with the rejected hunks that this conversation has not told yet."""
+        from midstream.edits.hunks import HunkState
+
+        rejected = [
+            hunk
+            for hunk in self._hunks
+            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
+        ]
+        self._told.update(hunk.id for hunk in rejected)
+        return requests.with_rejections(text, rejected, self._link.facts)
+
     def _enter(self, generation: Generation) -> None:
         self._generation = generation
         self.turns.append(generation.turn)
@@ -395,18 +407,6 @@ class Steering:
         generation.close(TurnStatus.DONE)
         generation.announce(self._hunks, self._board)
         if generation.problems:
-    def _with_rejections(self, text: str, path: str) -> str:
-        """The instruction, with the rejected hunks that this conversation has not told yet."""
-        from midstream.edits.hunks import HunkState
-
-        rejected = [
-            hunk
-            for hunk in self._hunks
-            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
-        ]
-        self._told.update(hunk.id for hunk in rejected)
-        return requests.with_rejections(text, rejected, self._link.facts)
-
             self._board.warn(f"Look closely at this answer: {generation.problems[0]}.")
         if not generation.segment.hunk_ids:
             self._board.inform(f"Nothing to change: the model returned {what} of {path} as it is.")
