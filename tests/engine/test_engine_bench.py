@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from folders import write_folder
+from tiny import random_weights
 
+from midstream.bench.bandwidth import weights_read
 from midstream.bench.engine import as_lines, measure, run
+from midstream.engine.folder import read_folder
 
 
 def test_everything_is_measured(tmp_path: Path) -> None:
@@ -22,15 +25,29 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     assert report.edits_drafted.tokens == report.edits_undrafted.tokens
     assert report.edits_drafted.forwards <= report.edits_undrafted.forwards
     assert report.edits_undrafted.tokens_per_forward == 1
-    assert list(report.plain_tokens_per_second) == [256]
+    assert list(report.plain_tokens_per_second) == [256, 1024]
     assert report.prefill_tokens_per_second > report.plain_tokens_per_second[256]
     assert 0 < report.python_share < 1
     assert report.first_token_ms["warm"] < report.first_token_ms["cold"]
-    assert set(report.stop_ms) == {"reading", "writing"}
+    assert set(report.stop_forwards) == {"reading", "writing"}
+    for kind in report.stop_forwards:
+        assert 0 < report.stop_ms[kind] <= report.stop_ms[f"{kind}, slowest"]
+    assert report.edit_ms["drafted"] > 0
+    assert 0 < report.bandwidth_share[256] < 1
     assert report.loop_lag_ms["generating p50"] <= report.loop_lag_ms["generating p99"]
     text = "\n".join(as_lines(report))
     assert "same text" in text
     assert "12 of 12" in text
+
+
+def test_a_step_reads_matrices_and_not_tables(tmp_path: Path) -> None:
+    shape = write_folder(tmp_path)
+    weights = random_weights(shape)
+    tables = sum(weights[name].nbytes for name in ("embedding", "cos", "sin"))
+    everything = sum(value.nbytes for value in weights.values())
+    read = weights_read(read_folder(tmp_path))
+    # A few constants of the graph come on top.
+    assert everything - tables <= read < everything - tables + 200
 
 
 def test_a_missing_model_is_one_sentence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.bench.engine import edit_requests
+from midstream.bench.reference_edits import edit_requests
 from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.inspect import check
 from midstream.engine.model import OnnxModel

@@ -10,26 +10,22 @@ import argparse
 import asyncio
 import json
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from midstream.bench.reference_edits import REFERENCE_EDITS
-from midstream.edits.request import RegionRequest, render_follow_up, render_request
-from midstream.engine.folder import read_folder
-from midstream.engine.inspect import graph_files
+from midstream.bench import latency, peers
+from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
+from midstream.bench.reference_edits import edit_requests
+from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
-from midstream.engine.types import GenerateRequest, Message, Usage
+from midstream.engine.types import GenerateRequest, Usage
 from midstream.errors import UserError
 from midstream.resources import default_model
 
-CONTEXTS = (256, 2048, 8192)
+CONTEXTS = (256, 1024, 2048, 8192)
 """Cached tokens at which single steps are timed, as far as the model's context allows."""
 
 
@@ -57,7 +53,13 @@ class EditFigures:
 
 @dataclass(slots=True)
 class Report:
-    """Everything measured; times in milliseconds, memory in MiB."""
+    """Everything measured; times in milliseconds, memory in MiB.
+
+    `python_share` is that of plain decode steps outside ONNX Runtime; `edit_ms` a whole edit from
+    request to last token; `stop_forwards` the slowest stop in forwards of its kind (a chunk of a
+    prompt, a step); `bandwidth_share` what plain decoding reads per second of what this machine
+    can read, by context length.
+    """
 
     model: str
     provider: str
@@ -69,13 +71,15 @@ class Report:
     same_text: str = ""
     plain_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     python_share: float = 0.0
+    edit_ms: dict[str, float] = field(default_factory=dict[str, float])
     prefill_tokens_per_second: float = 0.0
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_ms: dict[str, float] = field(default_factory=dict[str, float])
+    stop_forwards: dict[str, float] = field(default_factory=dict[str, float])
     loop_lag_ms: dict[str, float] = field(default_factory=dict[str, float])
     memory_mib: dict[str, float] = field(default_factory=dict[str, float])
-    bandwidth_gb_s: float = 0.0
-    bandwidth_share: float = 0.0
+    bandwidth_gb_s: dict[str, float] = field(default_factory=dict[str, float])
+    bandwidth_share: dict[int, float] = field(default_factory=dict[int, float])
     peers: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -134,40 +138,28 @@ def measure(
     report = Report(folder.name, provider, threads, size, load_ms=_ms(started))
     _measure_edits(report, model, repeat)
     _measure_steps(report, model)
-    _measure_first_token(report, model, repeat)
-    _measure_stop(report, model)
-    asyncio.run(_measure_loop_lag(report, model))
+    report.first_token_ms = latency.first_tokens(model, repeat)
+    report.stop_ms, report.stop_forwards = latency.stops(model)
+    report.loop_lag_ms = asyncio.run(latency.loop_lag(model))
     report.memory_mib = {
         "resident": resident_mib() - before,
         "live cache": model.decoder.cache_bytes / 2**20,
         "saved prefixes": model.cache.saved_bytes / 2**20,
     }
-    report.bandwidth_gb_s = copy_bandwidth()
-    if report.plain_tokens_per_second:
-        read = size * 2**20 * max(report.plain_tokens_per_second.values())
-        report.bandwidth_share = read / (report.bandwidth_gb_s * 1e9)
+    _measure_bandwidth(report, model)
+    edits = [model.plan(request) for request in edit_requests()]
+    lengths = _answer_lengths(model)
     model.close()
-    _measure_genai(report, path, threads)
-    _measure_llama(report, gguf, threads)
+    contexts = list(report.plain_tokens_per_second)
+    for name, compare in (
+        ("onnxruntime-genai", lambda: peers.genai(path, threads, contexts, edits, lengths)),
+        ("llama.cpp", lambda: peers.llama_cpp(gguf, threads, contexts)),
+    ):
+        try:
+            report.peers[name] = compare()
+        except peers.PeerMissing as reason:
+            report.skipped[name] = str(reason)
     return report
-
-
-def edit_requests() -> list[GenerateRequest]:
-    """Return the reference edits as requests."""
-    return [
-        GenerateRequest(
-            messages=(
-                Message(
-                    "user",
-                    render_request(
-                        RegionRequest(instruction=instruction, region=region, path="reference.py")
-                    ),
-                ),
-            ),
-            max_output_tokens=512,
-        )
-        for instruction, region in REFERENCE_EDITS
-    ]
 
 
 def _ms(started: float) -> float:
@@ -186,15 +178,24 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int) -> None:
     _complete(model, requests[0])
     drafted = _edits(model, requests, repeat)
     model.drafting = None
-    inside = model.decoder.runtime_s
-    started = time.perf_counter()
     undrafted = _edits(model, requests, repeat)
-    report.python_share = 1 - (model.decoder.runtime_s - inside) / (time.perf_counter() - started)
+    report.python_share = median(_python_share(model, request) for request in requests)
     model.drafting = drafting
     report.edits_drafted = _figures(drafted)
     report.edits_undrafted = _figures(undrafted)
+    for name, results in (("drafted", drafted), ("undrafted", undrafted)):
+        report.edit_ms[name] = 1000 * median(u.prefill_s + u.decode_s for _, u in results)
     same = sum(one[0] == other[0] for one, other in zip(drafted, undrafted, strict=True))
     report.same_text = f"{same} of {len(drafted)}"
+
+
+def _python_share(model: OnnxModel, request: GenerateRequest) -> float:
+    """Return which part of a request's decode steps is spent outside ONNX Runtime."""
+    _complete(model, request)
+    # Its prompt is in the cache now, so that nothing but decoding is run.
+    inside = model.decoder.runtime_s
+    _, usage = _complete(model, request)
+    return 1 - (model.decoder.runtime_s - inside) / usage.decode_s
 
 
 def _edits(
@@ -237,98 +238,20 @@ def _measure_steps(report: Report, model: OnnxModel) -> None:
         report.plain_tokens_per_second[context] = 1 / median(times)
 
 
-def _measure_first_token(report: Report, model: OnnxModel, repeat: int) -> None:
-    times: dict[str, list[float]] = {"cold": [], "warm": [], "redirect": []}
-    for request in edit_requests() * repeat:
-        model.cache.clear()
-        times["cold"].append(_first_token(model, request)[0])
-        seconds, text = _first_token(model, request)
-        times["warm"].append(seconds)
-        text += "".join(piece.text for piece in model.start(request))
-        kept = "".join(text.splitlines(keepends=True)[:2])
-        redirected = GenerateRequest(
-            messages=(
-                *request.messages,
-                Message("assistant", kept),
-                Message("user", render_follow_up("rename `result` to `outcome`")),
-            ),
-            max_output_tokens=4,
-        )
-        times["redirect"].append(_first_token(model, redirected)[0])
-    report.first_token_ms = {key: 1000 * median(values) for key, values in times.items()}
+def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
+    """Compare what a plain step reads, weights and cache, with what memory gives."""
+    threads = model.decoder.threads
+    weights = weights_read(model.folder)
+    report.bandwidth_gb_s["memory"] = read_bandwidth(LARGE, threads)
+    for context, rate in report.plain_tokens_per_second.items():
+        size = weights + context * model.decoder.io.row_bytes
+        limit = read_bandwidth(size, threads)
+        report.bandwidth_gb_s[f"{size / 2**20:.1f} MiB, a step at {context}"] = limit
+        report.bandwidth_share[context] = size * rate / (limit * 1e9)
 
 
-def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, str]:
-    started = time.perf_counter()
-    pieces = iter(model.start(request))
-    piece = next(pieces)
-    seconds = time.perf_counter() - started
-    close: Callable[[], None] = getattr(pieces, "close")  # noqa: B009
-    close()
-    return seconds, piece.text
-
-
-def _measure_stop(report: Report, model: OnnxModel) -> None:
-    """Time from stop() on one thread to the end of the generation on another."""
-    request = max(edit_requests(), key=lambda r: len(r.messages[0].text))
-    times: dict[str, list[float]] = {"reading": [], "writing": []}
-    for kind, values in times.items():
-        for _ in range(10):
-            model.cache.clear()
-            values.append(_stop_once(model, request, after_first=kind == "writing"))
-    report.stop_ms = {key: 1000 * median(values) for key, values in times.items()}
-
-
-def _stop_once(model: OnnxModel, request: GenerateRequest, *, after_first: bool) -> float:
-    generation = model.start(request)
-    begun, ended = threading.Event(), list[float]()
-
-    def work() -> None:
-        if not after_first:
-            begun.set()
-        for _ in generation:
-            begun.set()
-        begun.set()
-        ended.append(time.perf_counter())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    begun.wait()
-    if not after_first:
-        time.sleep(0.002)
-    stopped = time.perf_counter()
-    generation.stop()
-    thread.join()
-    return max(0.0, ended[0] - stopped)
-
-
-async def _measure_loop_lag(report: Report, model: OnnxModel) -> None:
-    """How late an event loop's timers are while a worker thread of the same process generates."""
-
-    def work(done: threading.Event) -> None:
-        requests = edit_requests()
-        while not done.is_set():
-            for request in requests:
-                for _ in model.start(request):
-                    if done.is_set():
-                        return
-
-    for name, busy in (("idle", False), ("generating", True)):
-        done = threading.Event()
-        thread = threading.Thread(target=work, args=(done,))
-        if busy:
-            thread.start()
-        lags: list[float] = []
-        for _ in range(400):
-            started = time.perf_counter()
-            await asyncio.sleep(0.002)
-            lags.append(_ms(started) - 2)
-        done.set()
-        if busy:
-            await asyncio.to_thread(thread.join)
-        lags.sort()
-        report.loop_lag_ms[f"{name} p50"] = lags[len(lags) // 2]
-        report.loop_lag_ms[f"{name} p99"] = lags[int(len(lags) * 0.99)]
+def _answer_lengths(model: OnnxModel) -> list[int]:
+    return [_complete(model, request)[1].output_tokens for request in edit_requests()]
 
 
 def resident_mib() -> float:
@@ -338,79 +261,6 @@ def resident_mib() -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return pages * 4096 / 2**20
-
-
-def copy_bandwidth() -> float:
-    """Return how fast this thread reads memory, in GB/s: the best of several sums of 64 MiB."""
-    import numpy as np
-
-    block = np.ones(8 << 20)
-    best = min(_timed(block.sum) for _ in range(5))
-    return block.nbytes / best / 1e9
-
-
-def _timed(call: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
-def _measure_genai(report: Report, path: Path, threads: int | None) -> None:
-    """Plain greedy decoding of the same folder in onnxruntime-genai."""
-    if find_spec("onnxruntime_genai") is None:
-        report.skipped["onnxruntime-genai"] = "not installed"
-        return
-    if not (path / "genai_config.json").is_file():
-        report.skipped["onnxruntime-genai"] = "the folder is not in its layout"
-        return
-    genai: Any = import_module("onnxruntime_genai")
-    try:
-        config = genai.Config(str(path))
-        if threads:
-            config.overlay(
-                json.dumps(
-                    {"model": {"decoder": {"session_options": {"intra_op_num_threads": threads}}}}
-                )
-            )
-        model = genai.Model(config)
-        for context in report.plain_tokens_per_second:
-            params = genai.GeneratorParams(model)
-            params.set_search_options(max_length=context + 64, do_sample=False)
-            generator = genai.Generator(model, params)
-            started = time.perf_counter()
-            generator.append_tokens([i % 200 for i in range(7, 7 + context)])
-            generator.generate_next_token()
-            prefill = time.perf_counter() - started
-            times = [_timed(generator.generate_next_token) for _ in range(40)]
-            figures = report.peers.setdefault("onnxruntime-genai", {})
-            figures[f"plain tokens/s at {context}"] = 1 / median(times)
-            figures[f"prefill tokens/s at {context}"] = context / prefill
-    except Exception as error:
-        report.skipped["onnxruntime-genai"] = str(error).splitlines()[0]
-
-
-def _measure_llama(report: Report, gguf: Path | None, threads: int | None) -> None:
-    """Plain greedy decoding of a GGUF file in llama.cpp."""
-    if find_spec("llama_cpp") is None:
-        report.skipped["llama.cpp"] = "llama-cpp-python is not installed"
-        return
-    if gguf is None:
-        report.skipped["llama.cpp"] = "no --gguf given"
-        return
-    llama_cpp: Any = import_module("llama_cpp")
-    try:
-        model = llama_cpp.Llama(str(gguf), n_ctx=4096, n_threads=threads, verbose=False)
-        for context in report.plain_tokens_per_second:
-            model.reset()
-            started = time.perf_counter()
-            model.eval([i % 200 for i in range(7, 7 + context)])
-            prefill = time.perf_counter() - started
-            times = [_timed(lambda: model.eval([7])) for _ in range(40)]
-            figures = report.peers.setdefault("llama.cpp", {})
-            figures[f"plain tokens/s at {context}"] = 1 / median(times)
-            figures[f"prefill tokens/s at {context}"] = context / prefill
-    except Exception as error:
-        report.skipped["llama.cpp"] = str(error).splitlines()[0]
 
 
 def as_lines(report: Report) -> Iterator[str]:
@@ -432,9 +282,10 @@ def as_lines(report: Report) -> Iterator[str]:
     yield f"  same text            {report.same_text:>8}"
     for context, speed in report.plain_tokens_per_second.items():
         yield f"  plain at {context:<11} {speed:8.0f} tokens/s"
-    yield f"  Python's share       {100 * report.python_share:8.1f} % of undrafted edits"
+    yield f"  Python's share       {100 * report.python_share:8.1f} % of a plain step"
     yield f"  prefill              {report.prefill_tokens_per_second:8.0f} tokens/s"
     for title, values, unit in (
+        ("whole edit", report.edit_ms, "ms"),
         ("first token", report.first_token_ms, "ms"),
         ("stop while", report.stop_ms, "ms"),
         ("loop lag", report.loop_lag_ms, "ms"),
@@ -442,12 +293,37 @@ def as_lines(report: Report) -> Iterator[str]:
     ):
         for key, value in values.items():
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
-    yield (
-        f"  memory bandwidth     {report.bandwidth_gb_s:8.1f} GB/s in one thread; "
-        f"plain decoding reads weights at {100 * report.bandwidth_share:.0f} % of it"
-    )
+    for key, value in report.stop_forwards.items():
+        yield f"  {'slowest stop, ' + key:24} {value:8.2f} forwards"
+    for key, value in report.bandwidth_gb_s.items():
+        yield f"  reads {key:27} {value:8.1f} GB/s"
+    for context, share in report.bandwidth_share.items():
+        speed = report.plain_tokens_per_second[context]
+        yield (
+            f"  limit at {context:<11} {speed / share:8.0f} tokens/s; "
+            f"plain decoding reaches {100 * share:.0f} % of it"
+        )
     for peer, figures in report.peers.items():
         for key, value in figures.items():
-            yield f"  {peer}: {key:24} {value:8.0f}"
+            ours = _ours(report, key)
+            times = "" if ours is None else f"  ours {ours:8.0f}, {_ratio(key, ours, value):.2f}x"
+            yield f"  {peer}: {key:24} {value:8.0f}{times}"
     for peer, reason in report.skipped.items():
         yield f"  {peer}: left out, {reason}"
+
+
+def _ours(report: Report, key: str) -> float | None:
+    """Return our figure for a peer's."""
+    if key == "edits tokens/s" and report.edits_drafted:
+        return report.edits_drafted.tokens_per_second
+    if key == "edit ms":
+        return report.edit_ms["drafted"]
+    kind, _, context = key.partition(" tokens/s at ")
+    if kind == "plain":
+        return report.plain_tokens_per_second[int(context)]
+    return report.prefill_tokens_per_second if kind == "prefill" else None
+
+
+def _ratio(key: str, ours: float, theirs: float) -> float:
+    """Return how many times as quick we are."""
+    return theirs / ours if key.endswith("ms") else ours / theirs

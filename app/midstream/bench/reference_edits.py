@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from midstream.edits.request import RegionRequest, render_request
+from midstream.engine.types import GenerateRequest, Message
+
 _TOTAL = """def total(items, tax, discount=0.0):
     result = 0
     for item in items:
@@ -87,3 +90,21 @@ REFERENCE_EDITS: tuple[tuple[str, str], ...] = (
     ("use an f-string", _REPORT),
     ("rename `rows` to `records`", _REPORT),
 )
+
+
+def edit_requests() -> list[GenerateRequest]:
+    """Return the reference edits as requests."""
+    return [
+        GenerateRequest(
+            messages=(
+                Message(
+                    "user",
+                    render_request(
+                        RegionRequest(instruction=instruction, region=region, path="reference.py")
+                    ),
+                ),
+            ),
+            max_output_tokens=512,
+        )
+        for instruction, region in REFERENCE_EDITS
+    ]

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from midstream.engine.folder import ModelFolder, ModelFolderError
+from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files
 from midstream.engine.graph_io import CachePair, GraphIO, TensorInfo, read_graph_io
 from midstream.errors import UnavailableError
 
@@ -65,14 +65,23 @@ class _Run:
     logits: Array | None = None
 
 
-def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> Any:
+def default_threads(folder: ModelFolder) -> int:
+    """Return how many threads one operator takes if nobody says.
+
+    One where the graph is so small that waking a second one costs what it saves, else as many as
+    this process may use, at most 8.
+    """
+    size = sum(file.stat().st_size for file in graph_files(folder))
+    return 1 if size < ONE_THREAD_BYTES else min(8, usable_cores())
+
+
+def open_session(folder: ModelFolder, *, provider: str, threads: int) -> Any:
     """Open a folder's graph in ONNX Runtime.
 
     Args:
         folder: the model folder.
         provider: a key of `PROVIDERS`.
-        threads: threads inside one operator; None for one where the graph is so small that waking
-            a second one costs what it saves, else as many as this process may use, at most 8.
+        threads: threads inside one operator.
 
     Raises:
         UnavailableError: the provider is unknown, or the installed onnxruntime has it not.
@@ -87,8 +96,7 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int | None) -> 
             f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
         )
     options = runtime.SessionOptions()
-    small = folder.graph.stat().st_size < ONE_THREAD_BYTES
-    options.intra_op_num_threads = threads or (1 if small else min(8, usable_cores()))
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Errors come as exceptions; on stderr they would tear the screen.
     options.log_severity_level = 4
@@ -118,6 +126,7 @@ class Decoder:
     Attributes:
         io: the graph's interface.
         context_length: most rows the cache may hold.
+        threads: threads inside one operator.
         vocab: size of the vocabulary.
         shared: whether past and present are one buffer.
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
@@ -135,7 +144,8 @@ class Decoder:
             ModelFolderError, UnavailableError: as in `open_session` and `read_graph_io`.
         """
         self._ort: Any = import_module("onnxruntime")
-        self._session = open_session(folder, provider=provider, threads=threads)
+        self.threads = threads or default_threads(folder)
+        self._session = open_session(folder, provider=provider, threads=self.threads)
         self.io: GraphIO = read_graph_io(
             folder, self._session.get_inputs(), self._session.get_outputs()
         )

@@ -157,6 +157,13 @@ def read_folder(path: Path) -> ModelFolder:
     )
 
 
+def graph_files(folder: ModelFolder) -> list[Path]:
+    """Return the graph and the files beside it that look like its external data."""
+    graph = folder.graph
+    beside = {*graph.parent.glob(f"{graph.name}?data*"), *graph.parent.glob(f"{graph.stem}.data*")}
+    return [graph, *sorted(beside)]
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from midstream.engine.decoder import Decoder
-from midstream.engine.folder import ModelFolder, ModelFolderError, read_folder
+from midstream.engine.folder import ModelFolderError, graph_files, read_folder
 from midstream.engine.memory import available_bytes, spelled
 from midstream.engine.prompts import prompt_style
 from midstream.errors import UserError
@@ -78,13 +78,6 @@ def describe(path: Path) -> ModelInfo:
         prompt=folder.prompt,
         facts=folder.facts,
     )
-
-
-def graph_files(folder: ModelFolder) -> list[Path]:
-    """Return the graph and the files beside it that look like its external data."""
-    graph = folder.graph
-    beside = {*graph.parent.glob(f"{graph.name}?data*"), *graph.parent.glob(f"{graph.stem}.data*")}
-    return [graph, *sorted(beside)]
 
 
 def installed(places: Iterable[Path]) -> list[ModelInfo]:

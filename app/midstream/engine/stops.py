@@ -31,7 +31,7 @@ class StopStrings:
         self._decoder = decoder
         self._stops = tuple(stops)
         self._longest = max(map(len, stops), default=0)
-        self._held = ""
+        self._held: str = ""
 
     def feed(self, token_id: int) -> str:
         """Take one token; return the text that it makes certain."""

@@ -1,0 +1,60 @@
+"""How fast this machine reads memory, and how much of it one decode step reads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from midstream.bench.peers import timed
+from midstream.engine.folder import ModelFolder, graph_files
+
+LARGE = 256 << 20
+"""Bytes that no cache holds."""
+
+
+def weights_read(folder: ModelFolder) -> int:
+    """Return how many bytes of weights a step of one token reads.
+
+    Tables of which it reads a row (embeddings, rotary angles) do not count; without the `onnx`
+    package nobody can tell them apart, and the whole file is taken.
+    """
+    if find_spec("onnx") is None:
+        return sum(file.stat().st_size for file in graph_files(folder))
+    onnx: Any = import_module("onnx")
+    graph = onnx.load(str(folder.graph), load_external_data=False).graph
+    rows: set[str] = set()
+    whole: set[str] = set()
+    for node in graph.node:
+        table = {"Gather": (0,), "GroupQueryAttention": (7, 8)}.get(node.op_type, ())
+        for place, name in enumerate(node.input):
+            (rows if place in table else whole).add(name)
+    return sum(_size(tensor) for tensor in graph.initializer if tensor.name in whole)
+
+
+def _size(tensor: Any) -> int:
+    """Return the bytes of an initialiser, wherever they are stored."""
+    onnx: Any = import_module("onnx")
+    count = int(np.prod(list(tensor.dims), dtype=np.int64))
+    return count * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+
+
+def read_bandwidth(size: int, threads: int) -> float:
+    """Return how many GB/s so many threads read together, going over `size` bytes again and again.
+
+    A small size stays in a cache and is read faster than memory is.
+    """
+    blocks = [np.ones(max(1, size // threads // 4), np.float32) for _ in range(threads)]
+    times = max(1, (64 << 20) // size)
+
+    def read(block: Any) -> None:
+        for _ in range(times):
+            # The quickest plain reading that numpy has: one vector comparison per load.
+            block.max()
+
+    with ThreadPoolExecutor(threads) as pool:
+        seconds = min(timed(lambda: list(pool.map(read, blocks))) for _ in range(5))
+    return sum(block.nbytes for block in blocks) * times / seconds / 1e9

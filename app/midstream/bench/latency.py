@@ -1,0 +1,158 @@
+"""How long a person waits for the engine, for `midstream bench engine`: to a first token, to a
+stop, and for an event loop beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from statistics import median
+
+from midstream.bench.reference_edits import edit_requests
+from midstream.edits.request import render_follow_up
+from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration
+from midstream.engine.model import OnnxModel
+from midstream.engine.plan import Plan
+from midstream.engine.sampling import Sampler
+from midstream.engine.types import GenerateRequest, Message
+
+STOPS = 12
+"""Generations stopped, each at another moment."""
+
+
+def first_tokens(model: OnnxModel, repeat: int) -> dict[str, float]:
+    """Return milliseconds to the first token: nothing cached, all cached, and after a redirect."""
+    times: dict[str, list[float]] = {"cold": [], "warm": [], "redirect": []}
+    for request in edit_requests() * repeat:
+        model.cache.clear()
+        times["cold"].append(_first_token(model, request)[0])
+        seconds, text = _first_token(model, request)
+        times["warm"].append(seconds)
+        text += "".join(piece.text for piece in model.start(request))
+        kept = "".join(text.splitlines(keepends=True)[:2])
+        redirected = GenerateRequest(
+            messages=(
+                *request.messages,
+                Message("assistant", kept),
+                Message("user", render_follow_up("rename `result` to `outcome`")),
+            ),
+            max_output_tokens=4,
+        )
+        times["redirect"].append(_first_token(model, redirected)[0])
+    return {key: 1000 * median(values) for key, values in times.items()}
+
+
+def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, str]:
+    started = time.perf_counter()
+    pieces = iter(model.start(request))
+    piece = next(pieces)
+    seconds = time.perf_counter() - started
+    close: Callable[[], None] = getattr(pieces, "close")  # noqa: B009
+    close()
+    return seconds, piece.text
+
+
+class _Silent:
+    """A text decoder without text."""
+
+    def feed(self, token_id: int) -> str:
+        return ""
+
+    def finish(self) -> str:
+        return ""
+
+
+def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
+    """Return a generation of plain tokens, with nothing in the cache."""
+    model.cache.clear()
+    ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
+    return ModelGeneration(
+        Plan(ids, [], frozenset(), _Silent()),
+        model.decoder,
+        model.cache,
+        threading.Lock(),
+        sampler=Sampler(),
+        limit=answer,
+    )
+
+
+def stops(model: OnnxModel) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure from stop() on one thread to the end of the generation on another.
+
+    Returns:
+        Milliseconds, and the slowest stop in forwards of its kind: a chunk of a prompt, a step.
+    """
+    took: dict[str, float] = {}
+    runs: dict[str, float] = {}
+    prompt = min(model.decoder.context_length - 128, 16 * PREFILL_CHUNK)
+    whole = _bare(model, prompt, 64)
+    list(whole)
+    forwards = {
+        "reading": whole.usage.prefill_s * min(1.0, PREFILL_CHUNK / prompt),
+        "writing": whole.usage.decode_s / whole.usage.forwards,
+    }
+    for kind, forward in forwards.items():
+        times: list[float] = []
+        for turn in range(STOPS):
+            delay = (1 + turn / STOPS) * forward
+            times.append(_stop_once(_bare(model, prompt, 4096), delay, kind == "writing"))
+        took[kind] = 1000 * median(times)
+        took[f"{kind}, slowest"] = 1000 * max(times)
+        runs[kind] = max(times) / forward
+    return took, runs
+
+
+def _stop_once(generation: ModelGeneration, delay: float, writing: bool) -> float:
+    """Stop some seconds after the beginning, or after the first token; return how long it took."""
+    begun, ended = threading.Event(), list[float]()
+
+    def work() -> None:
+        if not writing:
+            begun.set()
+        for _ in generation:
+            begun.set()
+        ended.append(time.perf_counter())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    time.sleep(delay)
+    stopped = time.perf_counter()
+    generation.stop()
+    thread.join()
+    return max(0.0, ended[0] - stopped)
+
+
+async def loop_lag(model: OnnxModel) -> dict[str, float]:
+    """Return how many milliseconds late an event loop's timers are, idle and while a worker thread
+    of the same process generates.
+    """
+    found: dict[str, float] = {}
+
+    def work(done: threading.Event) -> None:
+        requests = edit_requests()
+        while not done.is_set():
+            for request in requests:
+                for _ in model.start(request):
+                    if done.is_set():
+                        return
+
+    for name, busy in (("idle", False), ("generating", True)):
+        done = threading.Event()
+        thread = threading.Thread(target=work, args=(done,))
+        if busy:
+            thread.start()
+        lags: list[float] = []
+        for _ in range(400):
+            started = time.perf_counter()
+            await asyncio.sleep(0.002)
+            lags.append(1000 * (time.perf_counter() - started) - 2)
+        done.set()
+        if busy:
+            await asyncio.to_thread(thread.join)
+        lags.sort()
+        found[f"{name} p50"] = lags[len(lags) // 2]
+        found[f"{name} p99"] = lags[int(len(lags) * 0.99)]
+    return found
