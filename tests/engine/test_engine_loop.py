@@ -230,3 +230,36 @@ def test_sampled_text_with_a_seed_does_not_depend_on_drafts(tmp_path: Path) -> N
         taken += usage.accepted_tokens
     assert len(texts) == 20
     assert taken > 100
+
+
+@pytest.mark.parametrize("sizes", [{}, {"width": 128, "layers": 5, "hidden": 512}])
+@pytest.mark.parametrize(("at", "reading"), [(1, True), (3, True), (1, False), (4, False)])
+def test_a_stop_ends_the_run_in_progress_and_lets_none_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], at: int, reading: bool
+) -> None:
+    bench = Bench(tmp_path, make_shape(context=1024, **sizes), 32, seed=5)
+    generation = bench.start(list(range(299)) * 3, [0], drafting=Drafting(), limit=60)
+    name = "fill" if reading else "run"
+    original = getattr(bench.decoder, name)
+    begun: list[int] = []
+
+    def counting(*arguments: Any, **more: Any) -> Any:
+        begun.append(bench.decoder.written)
+        if len(begun) == at:
+            other = threading.Thread(target=generation.stop)
+            other.start()
+            other.join()
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(bench.decoder, name, counting)
+    rows = len(bench.cache.tokens)
+    for _ in generation:
+        rows = len(bench.cache.tokens)
+    assert generation.finish_reason is FinishReason.STOPPED
+    assert len(begun) == at
+    # What the cut run computed does not count: the cache is as the last whole run left it.
+    assert len(bench.cache.tokens) == (128 * (at - 1) if reading else rows)
+    assert generation.usage.forwards == (0 if reading else at - 1)
+    monkeypatch.undo()
+    again, usage = bench.generate([3, 1, 4], [0], drafting=None, limit=4, fresh=False)
+    assert len(again) == usage.output_tokens == 4
