@@ -6,6 +6,9 @@ back. Two ways of keeping them are known, and found out by a probe at load:
 - shared: GroupQueryAttention writes into the very buffer it reads, so that a step copies nothing;
 - concatenated: every run returns past and new rows in one new tensor, so two buffers take turns.
 
+The buffers are host memory. On another provider than the CPU's, ONNX Runtime copies them to the
+device and back at every run: right, but slow with a long cache.
+
 What the tokens are, and which to run next, is not known here.
 """
 
