@@ -146,6 +146,20 @@ class Desk:
                 "is kept, ask for the edit again."
             )
 
+    def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
+        """Take accepted hunks into the base now; where base lines ``[start, stop)`` went."""
+        before = proposal.base
+        text = proposal.composed()
+        edits = self._hunks.accepted_edits(proposal.path)
+        proposal.advance(text)
+        data, _ = encode(proposal.path, text)
+        self._recorder.base(proposal.path, data, self.digests[proposal.path] or "")
+        shift = [
+            sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
+            for line in (start, min(stop, len(before.lines)))
+        ]
+        return start + shift[0], stop + shift[1]
+
     # Decisions
 
     async def decide(self, hunk_ids: Sequence[int], state: HunkState, note: str = "") -> bool:

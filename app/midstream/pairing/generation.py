@@ -72,6 +72,7 @@ class Generation:
         problems: What was wrong with its reply.
         started: When the request was made, on the monotonic clock.
         announced: Hunks whose settling was told.
+        known: Lines that the region had before; the journal masks credentials in others.
     """
 
     turn: Turn
@@ -88,6 +89,7 @@ class Generation:
     problems: list[str] = field(default_factory=list[str])
     started: float = field(default_factory=time.monotonic)
     announced: set[int] = field(default_factory=set[int])
+    known: frozenset[str] = frozenset()
     _seen_version: int = -1
 
     def receive(self, delta: Delta, meter: Meter, recorder: Recorder) -> None:

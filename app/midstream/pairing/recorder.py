@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from midstream.guard.secrets import mask
 from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Recorder:
         self._create = create
         self._journal = journal
         self._bases: dict[str, tuple[bytes, str]] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._unfinished: dict[str, str] = {}
 
     def base(self, path: str, data: bytes, digest: str) -> None:
         """A file was opened, or its base was replaced by what is on disk."""
@@ -57,8 +60,12 @@ class Recorder:
         elif self._create is not None:
             self._bases[path] = data, digest
 
-    def begin(self, turn: Turn) -> None:
+    def begin(self, turn: Turn, known: frozenset[str] = frozenset()) -> None:
         """A turn opened a segment over the current base.
+
+        Args:
+            turn: The turn.
+            known: Lines that are in the file already and are noted as they are.
 
         Raises:
             UserError: The journal cannot be made.
@@ -69,6 +76,7 @@ class Recorder:
             for path, (data, digest) in self._bases.items():
                 self._append("base", path=path, data=pack(data), digest=digest)
             self._bases.clear()
+        self._known[turn.path] = known
         self._append("begin", turn=asdict(turn))
 
     def redirect(self, turn: Turn) -> None:
@@ -76,11 +84,22 @@ class Recorder:
         self._append("redirect", turn=asdict(turn))
 
     def text(self, path: str, text: str) -> None:
-        """Text was fed."""
+        """Text was fed; it is noted by whole lines, so that credentials in them can be masked."""
+        lines = (self._unfinished.pop(path, "") + text).split("\n")
+        self._unfinished[path] = lines.pop()
+        if lines:
+            self._note_lines(path, "".join(f"{self._masked(path, line)}\n" for line in lines))
+
+    def _masked(self, path: str, line: str) -> str:
+        return line if line.rstrip("\r") in self._known.get(path, ()) else mask(line)
+
+    def _note_lines(self, path: str, text: str) -> None:
         self._append("text", path=path, text=text)
 
     def mark(self, kind: str, path: str) -> None:
         """A segment was frozen, resumed, finished or abandoned."""
+        if rest := self._unfinished.pop(path, ""):
+            self._note_lines(path, self._masked(path, rest))
         self._append(kind, path=path)
 
     def end(self, turn: Turn) -> None:

@@ -20,6 +20,7 @@ from midstream.errors import UserError
 from midstream.pairing.board import Board
 from midstream.pairing.desk import Desk
 from midstream.pairing.events import Notice, RepoChanged, SessionEvent
+from midstream.pairing.guarding import Guard
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
@@ -54,6 +55,7 @@ class PairingSession:
         repo: Branch and dirty state, or ``None`` where there is no repository.
         meter: Rates and token counts.
         queued: Instructions that run when the current turn ends.
+        guard: Watches what streams in; says what it found and what it does not see.
     """
 
     def __init__(
@@ -84,7 +86,15 @@ class PairingSession:
         if resumed is not None:
             self._desk.files.update(resumed.files)
             self._desk.digests.update(resumed.digests)
+        self.guard = Guard(
+            on=settings.guard,
+            levels=settings.guard_levels,
+            hunks=hunks,
+            board=self._board,
+            recorder=recorder,
+        )
         self._steering = Steering(
+            guard=self.guard,
             workspace=workspace,
             hunks=hunks,
             desk=self._desk,
@@ -296,6 +306,7 @@ class PairingSession:
         """Accept a settled hunk and write the file; ``False`` with a notice if it could not be."""
         from midstream.edits.hunks import HunkState
 
+        await self.guard.caught_up()
         return await self._desk.decide((hunk_id,), HunkState.ACCEPTED)
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
@@ -361,6 +372,7 @@ class PairingSession:
         """
         from midstream.edits.hunks import HunkState
 
+        await self.guard.caught_up()
         return await self._decide_rest(path, HunkState.ACCEPTED)
 
     async def reject_rest(self, path: str) -> int:
@@ -372,6 +384,14 @@ class PairingSession:
     async def _decide_rest(self, path: str, state: Any) -> int:
         ids = [hunk.id for hunk in self.hunks.undecided(path)]
         return len(ids) if ids and await self._desk.decide(ids, state) else 0
+
+    def release(self, hunk_id: int, reason: str) -> None:
+        """Let a hunk that the guard holds back be decided; the reason is kept in the journal.
+
+        Raises:
+            UsageError: No reason is given, or the hunk is not quarantined.
+        """
+        self.guard.release(hunk_id, reason)
 
     async def undo(self) -> tuple[int, ...]:
         """Take the last decision back and rewrite what it had written; ids of the hunks changed."""
@@ -391,6 +411,7 @@ class PairingSession:
         self._link.shut()
         self.queued.clear()
         await self._steering.stop()
+        await self.guard.close()
         if self._repo_timer is not None:
             self._repo_timer.cancel()
         for task in list(self._tasks):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.guarding import Guard
     from midstream.responses.events import Failed, Finished
     from midstream.responses.stream import Stream
     from midstream.workspace.files import Workspace
@@ -88,11 +89,14 @@ class Steering:
         board: Board,
         meter: Meter,
         recorder: Recorder,
+        guard: Guard,
         turns: list[Turn],
         on_end: Callable[[Turn], None],
     ) -> None:
         self.turns = turns
         self._on_end = on_end
+        self._guard = guard
+        guard.serve(self)
         self._workspace = workspace
         self._hunks = hunks
         self._desk = desk
@@ -202,19 +206,108 @@ class Steering:
             ),
             kept_before=kept,
             announced=old.announced,
+            known=old.known,
         )
         self._report(old)
         self._enter(new)
+        self._guard.begin(new)
         self._recorder.redirect(turn)
-        if old.stream is not None:
-            await old.stream.interrupt(keep=True)
-        await self._send(new)
+        await self.resend(old, new)
         return turn
 
     async def finished(self) -> None:
-        """Wait until nothing is prepared, live or being drained."""
-        while not self._idle.is_set():
+        """Wait until nothing is prepared, live or being drained, and the guard has seen all."""
+        while True:
             await self._idle.wait()
+            await self._guard.caught_up()
+            if self._idle.is_set():
+                return
+
+    # What the guard does
+
+    def cut(self, generation: Generation) -> None:
+        """End a generation at once if it is live; its hunks settle."""
+        if generation.live:
+            self._cut(generation, TurnStatus.STOPPED)
+
+    async def interrupt(self, generation: Generation) -> None:
+        """Tell the server of a generation that was cut, and wait for its last word."""
+        if not generation.reported:
+            self._board.enter(SessionState.STOPPING)
+            await self._interrupt(generation, keep=False)
+
+    def may_rewrite(self, generation: Generation) -> bool:
+        """Whether nothing else has begun since a generation that was cut or has ended."""
+        return generation is self._generation and not self._preparing
+
+    def rewrite(
+        self,
+        old: Generation,
+        lines: int,
+        carried: int,
+        start: int,
+        *,
+        asked: str,
+        said: str,
+    ) -> Generation:
+        """Begin a turn that writes a segment again from one of its lines on.
+
+        Args:
+            old: The generation that was cut or has ended.
+            lines: Lines of its segment that count as written.
+            carried: The first of them that the new segment takes over; those before stay decidable.
+            start: Base line at which the new segment begins.
+            asked: The person's instruction.
+            said: What the model is told.
+
+        Returns:
+            The generation, which is still to be sent.
+        """
+        proposal, path = old.proposal, old.proposal.path
+        written = old.segment.new_lines
+        kept = "".join(f"{line}\n" for line in written[:lines])
+        if len(kept) < len(old.kept_before):  # the model was told already that these stand
+            kept = old.kept_before
+        carried_text = "".join(f"{line}\n" for line in kept.split("\n")[carried:-1])
+        stop = old.segment.stop
+        if self._hunks.accepted_edits(path):
+            start, stop = self._desk.fold(proposal, start, stop)
+        segment = proposal.begin(start, stop)
+        turn = Turn(
+            id=len(self.turns) + 1,
+            instruction=asked,
+            path=path,
+            start=segment.start,
+            stop=segment.stop,
+            symbol=old.turn.symbol,
+            why="corrects what the guard stopped",
+            redirected_from=old.turn.id,
+        )
+        new = Generation(
+            turn,
+            proposal,
+            segment,
+            old.conversation.followed(kept[len(old.kept_before) :], said),
+            requests.region_parser(self._link.facts, proposal.base.lines[turn.start : turn.stop]),
+            kept_before=carried_text,
+        )
+        if not old.reported:
+            self._report(old)
+        self._idle.clear()
+        self._enter(new)
+        self._recorder.begin(turn, old.known)
+        new.known = old.known
+        if carried_text:
+            proposal.feed(carried_text)
+            self._recorder.text(path, carried_text)
+            new.announce(self._hunks, self._board)
+        return new
+
+    async def resend(self, old: Generation, new: Generation) -> None:
+        """Interrupt one stream and send the request of the next."""
+        if old.stream is not None:
+            await old.stream.interrupt(keep=True)
+        await self._send(new)
 
     # Beginning
 
@@ -293,9 +386,11 @@ class Steering:
             Conversation(requests.system_text(self._link.facts), [("user", message)]),
             requests.region_parser(self._link.facts, base.lines[start:stop]),
         )
+        generation.known = frozenset(base.lines[start:stop])
         self._enter(generation)
+        self._guard.begin(generation)
         try:
-            self._recorder.begin(turn)
+            self._recorder.begin(turn, generation.known)
         except (OSError, UserError) as error:
             self._board.warn(f"This session has no journal and cannot be resumed: {error}")
         return generation
@@ -357,6 +452,7 @@ class Steering:
                             self._board.enter(SessionState.STREAMING)
                             generation.receive(event, self._meter, self._recorder)
                             generation.announce(self._hunks, self._board)
+                            self._guard.look(generation)
                     case Finished():
                         self._count(generation, event)
                         if generation.live:
@@ -372,6 +468,7 @@ class Steering:
                     f"Midstream itself failed in this turn ({error!r}); your files are as decided."
                 )
         finally:
+            self._guard.look(generation)
             self._conclude(generation, offline=offline)
 
     def _count(self, generation: Generation, finished: Finished) -> None:

@@ -1,0 +1,409 @@
+"""The guard in a running session: every finished line is scanned, a dangerous one stops the model.
+
+Scanning goes on beside the stream, which never waits for it: one scan at a time, always of the
+newest text, and each finding names its own line all the same.  A finding that halts quarantines the
+hunk that holds it and has the model write it again, twice at most; then the person decides.
+Findings that warn mark their hunk.  Which lines are dangerous is the guard room's to say, and how a
+generation is cut and gone on with is ``steering``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from midstream.errors import UsageError
+from midstream.guard.findings import Finding, Level
+from midstream.guard.secrets import mask
+from midstream.pairing.events import HunkDecided
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.guard.scanner import Scanner
+    from midstream.guard.stream import StreamScan
+    from midstream.pairing.board import Board
+    from midstream.pairing.generation import Generation
+    from midstream.pairing.recorder import Recorder
+    from midstream.pairing.steering import Steering
+
+CORRECTIONS: Final = 2
+"""How often the model is told to write one hunk again before the person decides."""
+MOST_CORRECTIONS: Final = 6
+"""How often in one turn, over all its hunks."""
+VERDICT_S: Final = 1.0
+"""How long a decision waits for a verdict that has not come."""
+
+_SENSITIVE: Final = re.compile(
+    r"(?:^|[/_.\-])(?:auth|oauth|login|passwords?|crypto|payments?|billing|secrets?|permissions?|acl)"
+    r"(?:[/_.\-]|$)|^\.github/workflows/|^\.gitlab-ci",
+    re.IGNORECASE,
+)
+
+
+class LightState(StrEnum):
+    """What the guard does for a file."""
+
+    OFF = "off"
+    IDLE = "idle"
+    """Nothing has streamed into this file, so nothing is scanned."""
+    GUARDED = "guarded"
+    UNGUARDED = "unguarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """The state of the guard for a file, and why it is not guarded."""
+
+    state: LightState
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """The state as a person reads it."""
+        if self.state is LightState.IDLE:
+            return "scanning nothing"
+        return f"unguarded: {self.why}" if self.why else self.state.value
+
+
+@dataclass(slots=True)
+class _Watch:
+    """One segment that is scanned while it streams.
+
+    Attributes:
+        generation: The generation that writes it now; a person's redirect replaces it.
+        scan: The state of its scan.
+        above: Lines above the segment, as the model left them.
+        region: What the region was before the first turn of the chain.
+        below: Lines below it.
+        asked: The person's instruction.
+        offset: Lines of the region that earlier segments of the chain hold.
+        tries: How often the model has corrected the hunk that begins at a line of the region.
+    """
+
+    generation: Generation
+    scan: StreamScan
+    above: list[str]
+    region: Sequence[str]
+    below: Sequence[str]
+    asked: str
+    offset: int = 0
+    tries: dict[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are lines without a verdict."""
+        return len(self.generation.segment.new_lines) > self.scan.seen
+
+
+class Guard:
+    """Watches what streams into a session.
+
+    Attributes:
+        on: Whether the person wants it.
+    """
+
+    def __init__(
+        self,
+        *,
+        on: bool,
+        levels: Sequence[tuple[str, str]],
+        hunks: HunkStore,
+        board: Board,
+        recorder: Recorder,
+    ) -> None:
+        self.on = on
+        self._levels = {rule: Level(level) for rule, level in levels}
+        self._hunks = hunks
+        self._board = board
+        self._recorder = recorder
+        self._steering: Steering | None = None
+        self._scanner: Scanner | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._working = False
+        self._failure = ""
+        self._watches: list[_Watch] = []
+        self._found: dict[str, list[Finding]] = {}
+        self._released: set[tuple[str, tuple[str, str]]] = set()
+        self._advised: set[str] = set()
+
+    def serve(self, steering: Steering) -> None:
+        """Stop and redirect the generations of ``steering``."""
+        self._steering = steering
+
+    # What the stream tells
+
+    def begin(self, generation: Generation) -> None:
+        """A generation is about to write."""
+        if not self.on:
+            return
+        last = self._watches[-1] if self._watches else None
+        if last is not None and last.generation.segment is generation.segment:
+            last.generation = generation
+            last.asked = generation.turn.instruction
+            last.tries = {}
+            return
+        base, segment = generation.proposal.base.lines, generation.segment
+        self._watch(
+            generation,
+            above=list(base[: segment.start]),
+            region=base[segment.start : segment.stop],
+            below=base[segment.stop :],
+            asked=generation.turn.instruction,
+        )
+        self._advise(generation.proposal.path)
+
+    def look(self, generation: Generation) -> None:
+        """Text has come; costs next to nothing while no line has ended."""
+        if self._watches and (watch := self._watches[-1]).generation is generation and watch.behind:
+            self._news.set()
+
+    async def caught_up(self) -> None:
+        """Wait until every line that is there now has its verdict, and what follows is done."""
+        wanted = [(watch, len(watch.generation.segment.new_lines)) for watch in self._watches]
+
+        def due() -> bool:
+            return self._working or any(watch.scan.seen < count for watch, count in wanted)
+
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + VERDICT_S
+        while not self._failure and due() and (left := deadline - loop.time()) > 0:
+            self._progress.clear()
+            self._news.set()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._progress.wait(), left)
+
+    async def close(self) -> None:
+        """End the worker and the scanner's child."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.wait({self._worker})
+        if self._scanner is not None:
+            await self._scanner.close()
+
+    # What a screen reads
+
+    def light(self, path: str) -> Light:
+        """The state of the guard for a file (``""``: none is open)."""
+        from midstream.guard.pack import has_pack
+        from midstream.guard.scanner import is_python
+
+        if not self.on:
+            return Light(LightState.OFF, "the guard is switched off")
+        if self._failure:
+            return Light(LightState.UNGUARDED, self._failure)
+        if not path:
+            return Light(LightState.IDLE)
+        if not (is_python(path) or has_pack(path)):
+            return Light(LightState.UNGUARDED, "no rules for this kind of file, only for secrets")
+        if self._scanner is not None and self._scanner.problem and is_python(path):
+            return Light(LightState.UNGUARDED, self._scanner.problem.rstrip("."))
+        watches = [w for w in self._watches if w.generation.proposal.path == path]
+        if not watches:
+            return Light(LightState.IDLE)
+        why = watches[-1].scan.problem
+        return Light(LightState.UNGUARDED if why else LightState.GUARDED, why)
+
+    def findings(self, hunk: Hunk) -> tuple[Finding, ...]:
+        """What was found in the lines that a hunk brings, released findings included."""
+        found = self._found.get(hunk.path)
+        if not found:
+            return ()
+        lines = {mask(line.strip()) for line in hunk.new}
+        unique = {finding.key: finding for finding in found if finding.evidence in lines}
+        return tuple(unique.values())
+
+    # What a person does
+
+    def release(self, hunk_id: int, reason: str) -> None:
+        """Let a quarantined hunk be decided; its findings do not halt in this session any more.
+
+        Raises:
+            UsageError: No reason is given, or the hunk is not quarantined.
+        """
+        reason = " ".join(reason.split())
+        if not reason:
+            raise UsageError("Releasing a quarantined hunk needs a reason; say it in a few words.")
+        try:
+            self._hunks.release(hunk_id, reason)
+        except (KeyError, ValueError):
+            raise UsageError(f"Hunk {hunk_id} is not quarantined.") from None
+        hunk = self._hunks.get(hunk_id)
+        self._released |= {(hunk.path, finding.key) for finding in self.findings(hunk)}
+        self._recorder.release(hunk_id, mask(reason))
+        self._board.emit(HunkDecided(hunk.path, hunk_id))
+
+    # The worker
+
+    def _watch(self, generation: Generation, **about: Any) -> _Watch:
+        from midstream.guard.scanner import Scanner
+        from midstream.guard.stream import StreamScan
+
+        if self._scanner is None:
+            self._scanner = Scanner(self._levels)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+            self._worker.add_done_callback(self._ended)
+        path = generation.proposal.path
+        scan = StreamScan(self._scanner, path, about["above"], about["region"], about["below"])
+        watch = _Watch(generation, scan, **about)
+        self._watches = [w for w in self._watches if w.behind or w.generation.proposal.path != path]
+        self._watches.append(watch)
+        self._working = True  # The scan is made ready while the first token is awaited.
+        self._news.set()
+        return watch
+
+    async def _work(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            self._working = True
+            for watch in list(self._watches):
+                await self._scan(watch)
+            self._working = False
+            self._progress.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = f"the guard itself failed ({error!r})"
+            self._working = False
+            self._board.warn(f"Nothing is guarded any more: {self._failure}.")
+        self._progress.set()
+
+    async def _scan(self, watch: _Watch) -> None:
+        before = self.light(path := watch.generation.proposal.path)
+        found = await watch.scan.look(list(watch.generation.segment.new_lines))
+        if found:
+            self._found.setdefault(path, []).extend(found)
+        if found or self.light(path) != before:
+            self._board.touch()
+        for finding in found:
+            if finding.level is Level.HALT and (path, finding.key) not in self._released:
+                await self._halt(watch, finding)
+                return
+
+    async def _halt(self, watch: _Watch, finding: Finding) -> None:
+        """Cut the generation, hold the hunk back, and go on from the line before the statement."""
+        generation, steering = watch.generation, self._steering
+        if steering is None:
+            return
+        steering.cut(generation)
+        segment, path = generation.segment, generation.proposal.path
+        number = segment.start + finding.line + 1
+        what = f"line {number} of {path}: {finding.message} ({finding.rule})"
+        place = _Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
+        hunk = self._hold(segment, finding)
+        tried = watch.tries.get(watch.offset + place.carried, 0)
+        again = (
+            tried < CORRECTIONS
+            and sum(watch.tries.values()) < MOST_CORRECTIONS
+            and steering.may_rewrite(generation)
+        )
+        if not again:
+            await steering.interrupt(generation)
+            held = "it is quarantined" if hunk is not None else "look at it before you accept"
+            self._board.fail(f"Stopped at {what}; {held}. {_advice(finding)}")
+            return
+        watch.tries[watch.offset + place.carried] = tried + 1
+        said = (
+            f"{watch.asked}\nLine {number} must not be written like that: {finding.message} "
+            f"({finding.rule}). {_advice(finding)}"
+        )
+        above = [*watch.above, *segment.new_lines[: place.carried]]
+        new = steering.rewrite(
+            generation, place.lines, place.carried, place.start, asked=watch.asked, said=said
+        )
+        self._watch(
+            new,
+            above=above,
+            region=watch.region,
+            below=watch.below,
+            asked=watch.asked,
+            offset=watch.offset + place.carried,
+            tries=watch.tries,
+        )
+        self._board.warn(
+            f"Stopped at {what}. The model writes it again ({tried + 1} of {CORRECTIONS}): "
+            f"{_advice(finding)}"
+        )
+        await steering.resend(generation, new)
+
+    def _hold(self, segment: Any, finding: Finding) -> Hunk | None:
+        """Quarantine the hunk that holds a finding."""
+        hunk = _holder(self._hunks, segment, range(finding.line, finding.stop))
+        if hunk is None:
+            return None
+        try:
+            self._hunks.quarantine(hunk.id, note := f"{finding.rule}: {finding.message}")
+        except ValueError:  # It was accepted before the verdict.
+            return None
+        self._recorder.quarantine(hunk.id, note)
+        self._board.emit(HunkDecided(hunk.path, hunk.id))
+        return hunk
+
+    def _advise(self, path: str) -> None:
+        if _SENSITIVE.search(path) and path not in self._advised:
+            self._advised.add(path)
+            self._board.inform(
+                f"{path} looks security-sensitive; use a deeper model for it and read slowly."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a rewrite begins.
+
+    Attributes:
+        start: Base line.
+        carried: First line of the segment that is fed again.
+        lines: Lines of the segment that count as written.
+    """
+
+    start: int
+    carried: int
+    lines: int
+
+    @classmethod
+    def of(cls, hunks: HunkStore, segment: Any, line: int) -> _Place:
+        """The place from which a segment is written again, so that ``line`` is the first."""
+        offset, hunk_id = 0, None
+        for row in segment.settled:
+            if row.new is None:
+                continue
+            if row.hunk != hunk_id or row.hunk is None:
+                offset, hunk_id = 0, row.hunk
+            if row.new - segment.start == line and row.text == segment.new_lines[line]:
+                if row.hunk is None:
+                    return cls(row.old, line, line)
+                hunk = hunks.get(row.hunk)
+                if hunk.decided:
+                    end = line - offset + hunk.added
+                    return cls(hunk.stop, end, end)
+                return cls(hunk.start, line - offset, line)
+            offset += 1
+        return cls(segment.start, 0, min(line, len(segment.new_lines)))
+
+
+def _holder(hunks: HunkStore, segment: Any, lines: range) -> Hunk | None:
+    """The hunk that brings one of some lines of a segment."""
+    wanted = set(segment.new_lines[lines.start : lines.stop])
+    added = [r for r in segment.settled if r.hunk is not None and r.new is not None]
+    added = [row for row in added if row.text in wanted]
+    exact = [row for row in added if row.new - segment.start in lines]
+    return hunks.get((exact or added)[0].hunk) if added else None
+
+
+def _advice(finding: Finding) -> str:
+    idiom = finding.idiom or "write it in another, safe way"
+    return f"{idiom[:1].upper()}{idiom[1:]}."
+
+
+def shown_line(line: str) -> str:
+    """A line of a quarantined hunk as it may be shown: credentials are masked."""
+    return mask(line)

@@ -1,0 +1,288 @@
+"""The guard in a session: a real server, real ruff, real files; only the model is scripted."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedModel, Witness, follow_ups
+
+from midstream.edits.hunks import HunkState
+from midstream.errors import UsageError
+from midstream.guard.secrets import mask
+from midstream.pairing.guarding import LightState
+from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+
+BEFORE = """\
+import subprocess
+
+
+def find(db, name, limit=10):
+    rows = db.all()
+    found = [row for row in rows if row.name == name]
+    found.sort()
+    return found[:limit]
+
+
+def run(name):
+    return subprocess.run(["ls", name])
+"""
+HEAD = ["def find(db, name, limit=10):\n", '    """Find rows by name."""\n']
+BAD_SQL = "    rows = db.execute(f\"select * from t where name = '{name}'\")\n"
+GOOD_SQL = '    rows = db.execute("select * from t where name = ?", (name,))\n'
+TAIL = ["    found = list(rows)\n", "    found.sort()\n", "    return found[:limit]\n"]
+KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "m.py").write_text(BEFORE)
+    return root
+
+
+@pytest.fixture
+async def session(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[PairingSession]:
+    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with opened:
+        yield opened
+
+
+def give(model: SteppedModel, *lines: str, end: bool = True) -> None:
+    for line in lines:
+        model.give(line)
+    if end:
+        model.end()
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def stopped_at(session: PairingSession, model: SteppedModel, count: int) -> None:
+    """Wait until the model has been asked ``count`` times."""
+    witness = Witness(session)
+    await witness.until(lambda: len(model.requests) >= count)
+
+
+async def test_string_built_sql_is_halted_quarantined_and_corrected(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, *HEAD, BAD_SQL, end=False)
+    turn = await session.instruct("use the database", path="m.py", cursor=4)
+    await stopped_at(session, model, 2)
+    assert turn.status is TurnStatus.STOPPED
+    said = follow_ups(model.request)[-1]
+    assert said.startswith("use the database\nLine 6 must not be written like that:")
+    assert "(S608)" in said
+    assert "query parameters" in said
+    assert [m.text for m in model.request.messages if m.role == "assistant"] == ["".join(HEAD)]
+    assert "S608" in session.notices[-1].text
+    assert "line 6 of m.py" in session.notices[-1].text
+    give(model, GOOD_SQL, *TAIL)
+    await session.finished()
+    assert session.turn is not None
+    assert session.turn.status is TurnStatus.DONE
+    assert (root / "m.py").read_text() == BEFORE, "the disk is untouched until an accept"
+    assert not [h for h in session.hunks.for_path("m.py") if h.state is HunkState.QUARANTINED]
+    assert await session.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
+    text = (root / "m.py").read_text()
+    assert text == BEFORE.replace(
+        BEFORE[BEFORE.index("def find") : BEFORE.index("\n\ndef run")],
+        "".join([*HEAD, GOOD_SQL, *TAIL]),
+    )
+    assert session.guard.light("m.py").state is LightState.GUARDED
+
+
+async def test_settled_hunks_before_it_stay_with_their_decisions(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    start = ["def find(db, name, limit=20):\n", "    rows = db.all()\n"]
+    first = ["    found = [row for row in rows if row.name == name]\n", "    found.sort()\n"]
+    give(model, *start, *first, end=False)
+    await session.instruct("use the database", path="m.py", cursor=4)
+    [hunk_id] = await Witness(session).decidable(1)
+    assert await session.accept(hunk_id)
+    give(model, "    eval(name)\n", end=False)
+    await stopped_at(session, model, 2)
+    assert session.hunks.get(hunk_id).state is HunkState.ACCEPTED
+    give(model, "    return found[:limit]\n")
+    await session.finished()
+    assert session.hunks.get(hunk_id).state is HunkState.ACCEPTED
+    assert (root / "m.py").read_text() == BEFORE.replace("limit=10", "limit=20")
+    assert not session.hunks.undecided()
+
+
+async def test_after_two_corrections_the_person_decides(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, *HEAD, BAD_SQL, end=False)
+    await session.instruct("use the database", path="m.py", cursor=4)
+    await stopped_at(session, model, 2)
+    give(model, BAD_SQL, end=False)
+    await stopped_at(session, model, 3)
+    give(model, BAD_SQL, end=False)
+    await session.finished()
+    assert len(model.requests) == 3
+    held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
+    assert len(held) == 1
+    assert held[0].note.startswith("S608: ")
+    assert "quarantined" in session.notices[-1].text
+    assert not await session.accept(held[0].id)
+    await session.accept_rest("m.py")
+    assert "select" not in (root / "m.py").read_text()
+    assert [f.rule for f in session.guard.findings(held[0])] == ["S608"]
+    with pytest.raises(UsageError, match="reason"):
+        session.release(held[0].id, "  ")
+    session.release(held[0].id, "the name is checked above")
+    assert await session.accept(held[0].id)
+    assert BAD_SQL in (root / "m.py").read_text()
+    # what was released once does not halt again
+    give(
+        model,
+        BEFORE[BEFORE.index("def find") :]
+        .split("    found", 1)[0]
+        .replace("    rows = db.all()\n", BAD_SQL),
+        *TAIL,
+    )
+    await session.undo()
+    await session.instruct("again", path="m.py", cursor=4)
+    await session.finished()
+    assert len(model.requests) == 4
+
+
+async def test_the_last_line_of_an_answer_is_judged_before_it_can_be_accepted(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, "def run(name):\n", "    return subprocess.run(input(), shell=True)")
+    give(model, "    return subprocess.run([name])\n")
+    await session.instruct("run it", path="m.py", cursor=10)
+    await session.finished()
+    assert len(model.requests) == 2
+    assert await session.accept_rest("m.py") == 1
+    assert (root / "m.py").read_text().endswith("    return subprocess.run([name])\n")
+
+
+async def test_a_key_is_masked_in_notice_request_and_journal(
+    root: Path,
+    endpoint: Endpoint,
+    model: SteppedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+    opened = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
+    async with opened as session:
+        give(model, *HEAD, f'    key = "{KEY[:9]}', f'{KEY[9:]}"\n', end=False)
+        await session.instruct("use the service", path="m.py", cursor=4)
+        await stopped_at(session, model, 2)
+        assert KEY not in "".join(m.text for m in model.request.messages)
+        assert "environment" in follow_ups(model.request)[-1]
+        assert all(KEY not in notice.text for notice in session.notices)
+        give(model, '    key = os.environ["KEY"]\n', *TAIL)
+        await session.finished()
+        texts = {h.id: h.new for h in session.hunks.for_path("m.py")}
+    journals = files_below(tmp_path / "state")
+    kept = b"".join(p.read_bytes() for p in journals)
+    assert b"quarantine" in kept
+    assert KEY.encode() not in kept
+    assert mask(KEY).encode() in kept
+    journal = next(p for p in journals if b'"begin"' in p.read_bytes())
+    again = await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, watch=False, resume=journal
+    )
+    async with again:
+        assert {h.id: h.new for h in again.hunks.for_path("m.py")} == texts
+
+
+async def test_warnings_mark_the_hunk_and_levels_can_be_set(
+    root: Path, endpoint: Endpoint, model: SteppedModel
+) -> None:
+    settings = Settings(journal=False, guard_levels=(("S608", "warn"),))
+    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with opened as session:
+        give(model, *HEAD, BAD_SQL, *TAIL)
+        await session.instruct("use the database", path="m.py", cursor=4)
+        await session.finished()
+        assert len(model.requests) == 1
+        marked = [h for h in session.hunks if session.guard.findings(h)]
+        assert len(marked) == 1
+        assert BAD_SQL.rstrip("\n") in marked[0].new
+        assert await session.accept(marked[0].id)
+
+
+async def test_switched_off_it_does_nothing_and_says_so(
+    root: Path, endpoint: Endpoint, model: SteppedModel
+) -> None:
+    settings = Settings(journal=False, guard=False)
+    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with opened as session:
+        give(model, *HEAD, BAD_SQL, *TAIL)
+        await session.instruct("use the database", path="m.py", cursor=4)
+        await session.finished()
+        assert len(model.requests) == 1
+        assert session.guard.light("m.py").words == "unguarded: the guard is switched off"
+
+
+async def test_the_light_says_the_truth(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert session.guard.light("").words == "scanning nothing"
+    assert session.guard.light("m.py").words == "scanning nothing"
+    assert session.guard.light("notes.md").state is LightState.UNGUARDED
+    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: None)
+    give(model, *HEAD, BAD_SQL, *TAIL)
+    await session.instruct("use the database", path="m.py", cursor=4)
+    await session.finished()
+    assert "ruff is not installed" in session.guard.light("m.py").words
+
+
+async def test_garbage_and_a_killed_ruff_do_not_stop_the_stream(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    give(model, *HEAD, end=False)
+    await session.instruct("break it", path="m.py", cursor=4)
+    witness = Witness(session)
+    await witness.until(lambda: session.guard._scanner.ruff.pid is not None)
+    await session.guard.caught_up()
+    assert session.guard.light("m.py").state is LightState.GUARDED
+    os.kill(session.guard._scanner.ruff.pid, signal.SIGKILL)
+    give(model, "    x = 1\n", "    \x00\x01 ) = =\n", end=False)
+    await witness.until(lambda: session.turn.tokens >= 4)
+    await session.guard.caught_up()
+    assert session.guard.light("m.py").words == "unguarded: the text does not parse as Python"
+    give(model, "(" * 1_000_000 + "\n", "\ud7ff é\r\n", *TAIL)
+    await session.finished()
+    assert session.turn.status is TurnStatus.DONE
+    assert "too long to scan" in session.guard.light("m.py").words
+
+
+async def test_stop_and_redirect_by_the_person_still_work_beside_it(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    give(model, *HEAD, end=False)
+    await session.instruct("use the database", path="m.py", cursor=4)
+    await Witness(session).until(lambda: session.turn.tokens >= 2)
+    await session.redirect("use sql")
+    give(model, BAD_SQL, end=False)
+    await stopped_at(session, model, 3)
+    assert follow_ups(model.request)[-1].startswith("use sql\nLine 6")
+    give(model, GOOD_SQL, end=False)
+    await Witness(session).until(lambda: session.turn.tokens >= 1)
+    await session.redirect("sort it")
+    await stopped_at(session, model, 4)
+    assert [m.text for m in model.request.messages if m.role == "assistant"][-1] == GOOD_SQL
+    give(model, *TAIL)
+    await session.finished()
+    assert session.turn.status is TurnStatus.DONE
+    new = [line for h in session.hunks.for_path("m.py") for line in h.new]
+    assert GOOD_SQL.rstrip("\n") in new
+    assert BAD_SQL.rstrip("\n") not in new
