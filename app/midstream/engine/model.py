@@ -89,7 +89,7 @@ class OnnxModel:
                 f"{most}; select a smaller part."
             )
         room = min(room, self._affordable(len(plan.prompt_ids)))
-        asked = (room, request.max_output_tokens, self.folder.limits.output)
+        asked = (room, request.max_output_tokens, self.folder.limits.output, plan.most)
         generation = ModelGeneration(
             plan,
             self.decoder,

@@ -36,9 +36,11 @@ class Plan:
         guessed.
         stop_ids: tokens that end the answer.
         decoder: turns the answer's tokens into text.
+        most: tokens after which an answer has surely gone astray; None where it can be any length.
     """
 
     prompt_ids: list[int]
     draft_ids: list[int]
     stop_ids: frozenset[int]
     decoder: TextDecoder
+    most: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec, EditRequest
 from midstream.engine.folder import ModelFolder, ModelFolderError
+from midstream.engine.locators import without_locator
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
@@ -77,7 +78,14 @@ class EditPrompt:
     def plan(self, request: GenerateRequest) -> Plan:
         """Encode the conversation's last region, with what was kept and asked since."""
         encoded = self._codec.encode(read_edit(request.messages))
-        return Plan(encoded.prompt_ids, encoded.draft_ids, encoded.stop_ids, encoded.decoder)
+        return Plan(
+            encoded.prompt_ids,
+            encoded.draft_ids,
+            encoded.stop_ids,
+            encoded.decoder,
+            # A rewrite that says more than the whole region and its instruction repeats itself.
+            most=len(encoded.prompt_ids) + 64,
+        )
 
 
 def read_edit(messages: Iterable[Message]) -> EditRequest:
@@ -113,11 +121,11 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
     if region is None:
         raise PromptError("There is nothing to rewrite: the conversation holds no region.")
     return EditRequest(
-        instruction=instructions[-1],
+        instruction=without_locator(instructions[-1], region.region),
         region=region.region,
         before=region.before,
         after=region.after,
         path=region.path,
         kept=kept[: kept.rfind("\n") + 1],
-        earlier=tuple(instructions[:-1]),
+        earlier=tuple(without_locator(text, region.region) for text in instructions[:-1]),
     )
