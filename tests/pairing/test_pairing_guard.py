@@ -12,7 +12,6 @@ from pairing_support import SteppedModel, Witness, follow_ups
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UsageError
-from midstream.guard.secrets import mask
 from midstream.pairing.guarding import LightState
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
@@ -194,7 +193,7 @@ async def test_a_key_is_masked_in_notice_request_and_journal(
     kept = b"".join(p.read_bytes() for p in journals)
     assert b"quarantine" in kept
     assert KEY.encode() not in kept
-    assert mask(KEY).encode() in kept
+    assert b"AKIA\\u2026" in kept
     journal = next(p for p in journals if b'"begin"' in p.read_bytes())
     again = await PairingSession.open(
         root, settings=Settings(), endpoint=endpoint, watch=False, resume=journal
@@ -272,6 +271,7 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     await session.instruct("use the database", path="m.py", cursor=4)
     await Witness(session).until(lambda: session.turn.tokens >= 2)
     await session.redirect("use sql")
+    await stopped_at(session, model, 2)
     give(model, BAD_SQL, end=False)
     await stopped_at(session, model, 3)
     assert follow_ups(model.request)[-1].startswith("use sql\nLine 6")
