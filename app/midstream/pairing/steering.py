@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from midstream.errors import UnavailableError, UsageError, UserError
 from midstream.pairing import requests
 from midstream.pairing.board import Board
+from midstream.pairing.checking import newly_broken
 from midstream.pairing.costs import Cost
 from midstream.pairing.desk import Desk
 from midstream.pairing.events import TurnFinished, TurnStarted
@@ -505,6 +506,8 @@ class Steering:
         generation.announce(self._hunks, self._board)
         if generation.problems:
             self._board.warn(f"Look closely at this answer: {generation.problems[0]}.")
+        if broken := newly_broken(generation.proposal):
+            self._board.warn(f"With all of these changes {path} does not parse ({broken}).")
         if not generation.segment.hunk_ids:
             self._board.inform(f"Nothing to change: the model returned {what} of {path} as it is.")
 

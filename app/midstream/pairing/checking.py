@@ -1,0 +1,38 @@
+"""A look at a finished answer: does the file still parse, if it did before?"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+from midstream.edits.documents import join_lines
+from midstream.edits.proposal import FileProposal
+
+_MOST_LINES = 5_000
+"""Longer files are not checked: parsing them would hold up the screen."""
+
+
+def newly_broken(proposal: FileProposal) -> str:
+    """Say where a Python file stops parsing if all open hunks are accepted.
+
+    Returns:
+        ``"line 12: invalid syntax"``, or ``""`` where nothing is wrong, the file did not parse
+        before either, or it is not checked.
+    """
+    lines = proposal.base.lines
+    if not proposal.path.endswith((".py", ".pyi")) or len(lines) > _MOST_LINES:
+        return ""
+    after = _syntax_error(proposal.proposed_region(0, len(lines)))
+    return after if after and not _syntax_error(join_lines(lines)) else ""
+
+
+def _syntax_error(text: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError):
+        return "it cannot be read as Python"
+    return ""
