@@ -10,7 +10,9 @@ class DecideActions(MoveActions):
     """Actions of the group "Decide"."""
 
     def action_accept(self) -> None:
-        """Accept the hunk under the cursor and go on."""
+        """Accept the hunk under the cursor and go on, or the marked lines."""
+        if self.decide_marked(HunkState.ACCEPTED):
+            return
         hunk = self._target(HunkState.ACCEPTED)
         session = self.session
         if hunk is None or session is None:
@@ -20,7 +22,9 @@ class DecideActions(MoveActions):
         self.in_order(lambda: session.accept(hunk_id))
 
     def action_reject(self) -> None:
-        """Reject the hunk under the cursor and go on."""
+        """Reject the hunk under the cursor and go on, or the marked lines."""
+        if self.decide_marked(HunkState.REJECTED):
+            return
         hunk = self._target(HunkState.REJECTED)
         session = self.session
         if hunk is None or session is None:
@@ -28,6 +32,10 @@ class DecideActions(MoveActions):
         hunk_id = hunk.id
         self._go_on(hunk)
         self.in_order(lambda: session.reject(hunk_id))
+
+    def decide_marked(self, wanted: HunkState) -> bool:
+        """Decide the marked lines; says whether lines are marked; overridden below."""
+        raise NotImplementedError
 
     def _target(self, wanted: HunkState) -> Hunk | None:
         """The hunk under the cursor if it can get this decision; else go to one that can."""
@@ -125,7 +133,8 @@ class DecideActions(MoveActions):
                 return
             self.pane.sync()
             view = self.view
-            rows = None if view is None else view.rows_of(hunk.id)
+            places = [] if view is None else [view.rows_of(hunk_id) for hunk_id in ids]
+            rows = next((place for place in places if place is not None), None)
             if rows is not None:
                 self.pane.show_rows(*rows)
                 self.pane.go_to(rows[0])

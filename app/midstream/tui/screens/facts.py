@@ -25,7 +25,7 @@ class Facts(ViewActions):
 
     def refresh_facts(self) -> None:
         """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
-        if not self.is_mounted or not self.app.is_running:
+        if not self.is_mounted or not self.program.is_running:
             return
         self._show_status()
         self._show_file()
@@ -157,6 +157,7 @@ class Facts(ViewActions):
             undecided=0 if session is None else len(session.hunks.undecided()),
             decided=session is not None and any(h.decided for h in session.hunks),
             marked=self.pane.mark is not None,
+            partly=any(part.hunk.state is HunkState.SETTLED for part in self.marked_parts),
             searching=self.finder is not None,
             recallable=bool(self.composer.history),
             cut=self.pane.cut,

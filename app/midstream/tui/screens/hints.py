@@ -25,6 +25,7 @@ class Moment:
         undecided: Hunks that wait, in all files.
         decided: Any hunk was decided, so that undo does something.
         marked: Lines are marked.
+        partly: Some of them are lines of an undecided hunk.
         searching: Matches are marked.
         recallable: There are earlier instructions.
         cut: The row under the cursor does not fit.
@@ -40,6 +41,7 @@ class Moment:
     undecided: int = 0
     decided: bool = False
     marked: bool = False
+    partly: bool = False
     searching: bool = False
     recallable: bool = False
     cut: bool = False
@@ -76,7 +78,11 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.accept:accept after all"
     if moment.hunk is HunkState.ACCEPTED and not moment.marked:
         yield "hunk.reject:take out again"
-    if moment.undecided:
+    if moment.partly:
+        yield "hunk.accept:accept lines"
+        yield "hunk.reject:reject lines"
+        yield "hunk.split"
+    if moment.undecided and not moment.marked:
         yield (
             "hunk.next_undecided:next hunk"
             if moment.hunk is not HunkState.SETTLED
@@ -87,7 +93,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "compose:redirect"
         if not moment.following:
             yield "follow"
-    if moment.undecided > 1:
+    if moment.undecided > 1 and not moment.marked:
         yield "hunk.accept_rest:accept all"
     if moment.decided:
         yield "decision.undo"
@@ -98,6 +104,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     elif not moment.running:
         yield "compose"
     if moment.hunk is HunkState.SETTLED and not moment.marked:
+        yield "hunk.edit"
+        yield "hunk.reject_why"
         yield "hunk.comment"
     if moment.cut:
         yield "row.right:rest of line"

@@ -33,6 +33,7 @@ from midstream.pairing.events import (
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.screens.facts import Facts
+from midstream.tui.screens.reason import ReasonBar
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
 from midstream.tui.widgets.composer import Composer, ComposerText
@@ -94,6 +95,7 @@ class ReviewScreen(Facts):
                         yield named(DiffPane(palette, glyphs), "pane")
                         yield named(Ruler(palette, glyphs), "ruler")
         yield SearchBar(id="search")
+        yield ReasonBar()
         yield named(Suggestions(palette), "suggestions")
         yield named(NoticeLine(palette), "notice")
         yield named(Composer(palette, glyphs), "composer")

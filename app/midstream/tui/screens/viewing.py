@@ -12,15 +12,15 @@ from midstream.tui.diff.rows import Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
 from midstream.tui.screens.help import HelpScreen
 from midstream.tui.screens.picker import PickerScreen
+from midstream.tui.screens.reworking import ReworkActions
 from midstream.tui.screens.search import MatchFinder, SearchBar
-from midstream.tui.screens.steering import SteerActions
 from midstream.tui.widgets.row_list import ListRow
 
 if TYPE_CHECKING:
     from midstream.tui.diff.intraline import Range
 
 
-class ViewActions(SteerActions):
+class ViewActions(ReworkActions):
     """Actions of the groups "View" and "Program"."""
 
     finder: MatchFinder | None = None
@@ -180,6 +180,12 @@ class ViewActions(SteerActions):
 
         picker = self._picker("Theme", rows, preview=program.use_theme, select=before)
         program.push_screen(picker, chosen)
+
+    def action_telemetry(self) -> None:
+        """Rates measured here, beside what a simulated wafer would do."""
+        from midstream.tui.screens.telemetry import open_telemetry
+
+        open_telemetry(self.program)
 
     def action_palette(self) -> None:
         """Every action, by name."""

@@ -1,0 +1,204 @@
+"""Parts of hunks, their text, and saying why not: by keys, on a real session, down to the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+from tui_support import CODE, Stage, on_stage
+
+from midstream.edits.hunks import HunkState
+from midstream.edits.request import parse_request
+from midstream.settings import Settings
+from midstream.tui.screens.hunk_editor import HunkEditor
+
+BLOCK = "    total = 0\n    for item in items:\n        if item:\n            total += 1\n"
+NEW = "    found = 0\n    for thing in items:\n        if thing:\n            found += 1\n"
+NEW_COUNT = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1].replace(BLOCK, NEW)
+
+
+async def propose(stage: Stage) -> None:
+    """One undecided hunk of four replaced lines, with the cursor on its first row."""
+    await stage.open("pkg/things.py")
+    await stage.instruct("rename in count")
+    stage.model.give(NEW_COUNT)
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+    hunk = stage.screen.decidable_hunk
+    assert hunk is not None
+    assert (hunk.deleted, hunk.added) == (4, 4)
+    rows = stage.screen.view.rows_of(hunk.id)
+    assert rows is not None
+    stage.screen.pane.go_to(rows[0])
+    await stage.pilot.pause()
+
+
+def on_disk(project: Path) -> str:
+    return (project / "pkg" / "things.py").read_text()
+
+
+async def test_marked_new_lines_are_accepted_alone(stage: Stage, project: Path) -> None:
+    await propose(stage)
+    await stage.press("j", "j", "j", "j", "v")
+    assert stage.keys[:3] == ["a accept lines", "r reject lines", "s split"]
+    await stage.press("a")
+    wanted = CODE.replace(BLOCK, BLOCK + "    found = 0\n")
+    await stage.until(lambda: on_disk(project) == wanted, "write")
+    assert stage.screen.pane.mark is None
+    assert "1 line accepted and written; u takes it back." in stage.notice
+    assert stage.screen.decidable_hunk is not None
+    await stage.press("u")
+    await stage.until(lambda: on_disk(project) == CODE, "undo")
+    assert [h.id for h in stage.session.hunks.undecided()] == [1]
+
+
+async def test_rejected_lines_fold_and_the_rest_can_be_accepted(
+    stage: Stage, project: Path
+) -> None:
+    await propose(stage)
+    await stage.press("v", "j", "r")
+    await stage.until(
+        lambda: any(h.state is HunkState.REJECTED for h in stage.session.hunks), "rejected"
+    )
+    assert any("rejected, -2 +0" in row for row in stage.rows)
+    await stage.press("A")
+    wanted = CODE.replace(BLOCK, "    total = 0\n    for item in items:\n" + NEW)
+    await stage.until(lambda: on_disk(project) == wanted, "rest")
+
+
+async def test_rows_side_by_side_are_decided_as_pairs(project: Path) -> None:
+    async with on_stage(project, size=(200, 40)) as stage:
+        await propose(stage)
+        await stage.press("j", "v", "j", "a")
+        middle = NEW.splitlines(keepends=True)
+        lines = BLOCK.splitlines(keepends=True)
+        wanted = CODE.replace(BLOCK, "".join([lines[0], *middle[1:3], lines[3]]))
+        await stage.until(lambda: on_disk(project) == wanted, "write")
+
+
+async def test_marks_without_a_hunk_say_so(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("v", "j", "a")
+    assert stage.notice == "No line of an undecided hunk is marked."
+    assert stage.screen.pane.mark is not None
+
+
+async def test_split_at_the_cursor_keeps_what_belongs_together(stage: Stage, project: Path) -> None:
+    await propose(stage)
+    await stage.press("s")
+    assert "where the second part should begin" in stage.notice
+    await stage.press("j", "j", "s")
+    await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "split")
+    assert [(h.deleted, h.added) for h in stage.session.hunks.undecided()] == [(2, 2), (2, 2)]
+    assert "Split into 2 hunks; u joins them again." in stage.notice
+    await stage.press("g", "]", "a")
+    first = BLOCK.splitlines(keepends=True)[2:]
+    wanted = CODE.replace(BLOCK, "".join([*NEW.splitlines(keepends=True)[:2], *first]))
+    await stage.until(lambda: on_disk(project) == wanted, "first half")
+    await stage.press("u", "u")
+    await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "joined")
+
+
+async def test_split_around_the_marked_rows(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("j", "v", "j", "s")
+    await stage.until(lambda: len(stage.session.hunks.undecided()) == 3, "split")
+    assert [(h.deleted, h.added) for h in stage.session.hunks.undecided()] == [
+        (1, 0),
+        (2, 0),
+        (1, 4),
+    ]
+
+
+async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
+    await propose(stage)
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor")
+    editor = stage.app.screen
+    assert isinstance(editor, HunkEditor)
+    assert editor.field.text == NEW.rstrip("\n")
+    editor.field.text = "    return len(items)"
+    await stage.press("escape")
+    assert stage.notice == "Not saved; e goes on with your text."
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor again")
+    again = stage.app.screen
+    assert isinstance(again, HunkEditor)
+    assert again.field.text == "    return len(items)"
+    await stage.press("ctrl+s")
+    await stage.until(lambda: "has your text now" in stage.notice, "saved")
+    assert any("return len(items)" in row for row in stage.rows)
+    await stage.press("a")
+    wanted = CODE.replace(BLOCK, "    return len(items)\n")
+    await stage.until(lambda: on_disk(project) == wanted, "write")
+    await stage.press("u", "u")
+    await stage.until(lambda: stage.session.hunks.get(1).added == 4, "the model's text again")
+
+
+async def test_an_edit_that_changes_nothing_is_not_a_hunk(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor")
+    editor = stage.app.screen
+    assert isinstance(editor, HunkEditor)
+    editor.field.text = BLOCK.rstrip("\n")
+    await stage.press("ctrl+s")
+    await stage.until(lambda: "r rejects the hunk" in stage.notice, "notice")
+    assert stage.session.hunks.get(1).added == 4
+
+
+@pytest.mark.parametrize("key", ["e", "s", "X"])
+async def test_without_a_hunk_they_say_what_to_do(stage: Stage, key: str) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press(key)
+    assert stage.notice == "Put the cursor on a hunk first."
+    assert stage.app.screen is stage.screen
+
+
+async def test_rejecting_with_a_reason(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("X")
+    await stage.pilot.press("n", "o", "space", "a", "escape")
+    await stage.pilot.pause()
+    assert stage.session.hunks.get(1).state is HunkState.SETTLED
+    assert stage.screen.pane.has_focus
+    await stage.press("X")
+    assert stage.screen.query_one("ReasonBar Input", Input).value == "no a"
+    await stage.press("enter")
+    await stage.until(lambda: stage.session.hunks.get(1).state is HunkState.REJECTED, "rejected")
+    assert stage.session.hunks.get(1).note == "no a"
+    assert any("rejected, -4 +4: no a" in row for row in stage.rows)
+
+
+async def test_rejecting_and_asking_again(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("X")
+    await stage.pilot.press("u", "s", "e", "space", "l", "e", "n", "alt+enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "request")
+    request = parse_request(stage.model.requests[-1].messages[-1].text)
+    assert request is not None
+    assert request.instruction == "use len"
+    assert request.region == BLOCK
+    assert stage.session.hunks.get(1).note == "use len"
+    stage.model.give(None)
+
+
+async def test_a_decided_hunk_is_left_alone(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("r")
+    await stage.until(lambda: stage.session.hunks.get(1).state is HunkState.REJECTED, "rejected")
+    await stage.press("e")
+    assert stage.notice == "This hunk is decided; take that back with u."
+
+
+async def test_invisible_characters_are_not_put_into_an_editor(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename in count")
+        stage.model.give(NEW_COUNT.replace("found", "fo\x1bund"))
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+        await stage.press("e")
+        assert "invisible characters" in stage.notice
+        assert stage.app.screen is stage.screen
