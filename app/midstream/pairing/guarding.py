@@ -219,6 +219,11 @@ class Guard:
         unique = {finding.key: finding for finding in found if finding.evidence in lines}
         return tuple(unique.values())
 
+    def reason(self, hunk: Hunk) -> str:
+        """What was found in a hunk, in a few words, or ``""``."""
+        found = self.findings(hunk)
+        return f"{found[0].message} ({found[0].rule})" if found else ""
+
     # What a person does
 
     def release(self, hunk_id: int, reason: str) -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
+from midstream.pairing.attention import Attention
 from midstream.pairing.board import Board
 from midstream.pairing.desk import Desk
 from midstream.pairing.events import Notice, RepoChanged, SessionEvent
@@ -56,6 +57,7 @@ class PairingSession:
         meter: Rates and token counts.
         queued: Instructions that run when the current turn ends.
         guard: Watches what streams in; says what it found and what it does not see.
+        attention: How long hunks were on screen; the screen tells it.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class PairingSession:
             board=self._board,
             recorder=recorder,
         )
+        self.attention = Attention(settings.attention, self.guard.reason)
         self._steering = Steering(
             guard=self.guard,
             workspace=workspace,
@@ -307,6 +310,7 @@ class PairingSession:
         from midstream.edits.hunks import HunkState
 
         await self.guard.caught_up()
+        self.attention.accepted_all(self.hunks, (hunk_id,))
         return await self._desk.decide((hunk_id,), HunkState.ACCEPTED)
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
@@ -364,8 +368,12 @@ class PairingSession:
         """
         return await self._desk.edit(hunk_id, new_lines)
 
-    async def accept_rest(self, path: str) -> int:
+    async def accept_rest(self, path: str, only: Collection[int] | None = None) -> int:
         """Accept every undecided settled hunk of a file, in one write and one undo step.
+
+        Args:
+            path: The file.
+            only: The hunks that are meant; ``None`` for all.
 
         Returns:
             How many; 0 with a notice if they could not be written.
@@ -373,16 +381,18 @@ class PairingSession:
         from midstream.edits.hunks import HunkState
 
         await self.guard.caught_up()
-        return await self._decide_rest(path, HunkState.ACCEPTED)
+        ids = [h.id for h in self.hunks.undecided(path) if only is None or h.id in only]
+        self.attention.accepted_all(self.hunks, ids)
+        return await self._decide_all(ids, HunkState.ACCEPTED)
 
     async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
         from midstream.edits.hunks import HunkState
 
-        return await self._decide_rest(path, HunkState.REJECTED)
-
-    async def _decide_rest(self, path: str, state: Any) -> int:
         ids = [hunk.id for hunk in self.hunks.undecided(path)]
+        return await self._decide_all(ids, HunkState.REJECTED)
+
+    async def _decide_all(self, ids: list[int], state: Any) -> int:
         return len(ids) if ids and await self._desk.decide(ids, state) else 0
 
     def release(self, hunk_id: int, reason: str) -> None:

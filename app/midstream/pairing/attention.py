@@ -1,0 +1,181 @@
+"""What a person had on screen, and for how long: the base of "accept the rest" and of the summary.
+
+A hunk counts as read after it was on screen, in full and in focus, for half a second per changed
+line.  That is a measure of opportunity and nothing more: it is never proof that anybody reviewed
+anything, and no text of the program says so.  Pure: it has no clock and knows no screen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk, HunkStore
+
+PER_LINE_S: Final = 0.5
+"""Seconds that a changed line asks for."""
+LEAST_S: Final = 0.4
+"""Seconds that the smallest hunk asks for."""
+LONGEST_STEP_S: Final = 1.0
+"""Of a longer time between two looks no more counts: nobody knows what was on screen."""
+
+_CHECK: Final = re.compile(
+    r"^\s*(?:assert\b|raise\b|(?:async\s+)?def test_|@pytest\b|self\.assert\w+\("
+    r"|(?:expect|it|test)\(|(?:check|verify|validate|require|ensure)_?\w*\()",
+    re.IGNORECASE,
+)
+_RISKS: Final = tuple(
+    (what, re.compile(pattern, re.IGNORECASE))
+    for what, pattern in (
+        (
+            "authentication",
+            r"\b(?:auth|authn|authz|oauth\w*|authenticat\w*|authoriz\w*|login|logout|is_admin"
+            r"|permissions?|csrf|jwt|password\w*|credentials?)\b",
+        ),
+        (
+            "SQL",
+            r"\b(?:select\s.+\sfrom|insert\s+into|update\s+\w+\s+set|delete\s+from|drop\s+table)\b"
+            r"|\.execute(?:many)?\(",
+        ),
+        (
+            "running programs",
+            r"\bsubprocess\b|\bos\.(?:system|popen|exec\w*)\b|\bPopen\b|\bchild_process\b"
+            r"|\b(?:eval|exec)\(",
+        ),
+    )
+)
+
+
+class Reading(StrEnum):
+    """How long a hunk was on screen, measured against its size."""
+
+    UNSEEN = "unseen"
+    GLIMPSED = "glimpsed"
+    READ = "read"
+
+
+@dataclass(slots=True)
+class _Sight:
+    new: tuple[str, ...]
+    old: tuple[str, ...]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """What "accept the rest" would do with some hunks.
+
+    Attributes:
+        read: They are accepted at the first press.
+        unread: They need the key again.
+        risky: They are accepted one by one only, each with the reason.
+    """
+
+    read: tuple[int, ...]
+    unread: tuple[int, ...]
+    risky: tuple[tuple[int, str], ...]
+
+
+class Attention:
+    """Seconds on screen by hunk.
+
+    Args:
+        on: Whether to measure; off, every hunk counts as read.
+        flagged: What the guard has found in a hunk, as a reason, or ``""``.
+    """
+
+    def __init__(self, on: bool, flagged: Callable[[Hunk], str]) -> None:
+        self.on = on
+        self._flagged = flagged
+        self._sights: dict[int, _Sight] = {}
+        self._accepted: dict[int, Reading] = {}
+
+    def look(self, shown: Iterable[tuple[Hunk, float]], seconds: float) -> None:
+        """Hunks were on screen and in focus for some time.
+
+        Args:
+            shown: Each with the share of its rows that were visible: 1.0, or less for a hunk that
+                is taller than the window.
+            seconds: For how long.
+        """
+        step = min(max(seconds, 0.0), LONGEST_STEP_S)
+        for hunk, share in shown:
+            self._sight(hunk).seconds += step * share
+
+    def reading(self, hunk: Hunk) -> Reading:
+        """Whether a hunk was on screen long enough to be read."""
+        if not self.on:
+            return Reading.READ
+        seconds = self._sight(hunk).seconds
+        if seconds >= needed_s(hunk):
+            return Reading.READ
+        return Reading.GLIMPSED if seconds > 0 else Reading.UNSEEN
+
+    def accepted_all(self, store: HunkStore, hunk_ids: Iterable[int]) -> None:
+        """Hunks are being accepted; what was seen of them by then is what the summary counts."""
+        known = {hunk.id: hunk for hunk in store}
+        for hunk_id in hunk_ids:
+            if hunk_id in known:
+                self._accepted[hunk_id] = self.reading(known[hunk_id])
+
+    def accepted_unread(self, hunks: Iterable[Hunk]) -> int:
+        """How many of the accepted hunks were not on screen long enough when they were accepted."""
+        return sum(
+            hunk.state == "accepted"
+            and self._accepted.get(hunk.id, Reading.READ) is not Reading.READ
+            for hunk in hunks
+        )
+
+    def bulk(self, hunks: Iterable[Hunk]) -> Bulk:
+        """Sort undecided hunks by whether they may be accepted together."""
+        read: list[int] = []
+        unread: list[int] = []
+        risky: list[tuple[int, str]] = []
+        for hunk in hunks:
+            if why := self._flagged(hunk) or (risk_of(hunk) if self.on else ""):
+                risky.append((hunk.id, why))
+            elif self.reading(hunk) is Reading.READ:
+                read.append(hunk.id)
+            else:
+                unread.append(hunk.id)
+        return Bulk(tuple(read), tuple(unread), tuple(risky))
+
+    def summary(self, hunks: Iterable[Hunk]) -> str:
+        """One sentence about the session, ``""`` when nothing was accepted or it is off."""
+        hunks = list(hunks)
+        accepted = sum(hunk.state == "accepted" for hunk in hunks)
+        if not self.on or not accepted:
+            return ""
+        unread = self.accepted_unread(hunks)
+        what = f"{accepted} hunk{'s' * (accepted != 1)} accepted"
+        if not unread:
+            return f"{what}, each of them on screen long enough to be read."
+        return f"{what}, {unread} of them without having been on screen long enough to be read."
+
+    def _sight(self, hunk: Hunk) -> _Sight:
+        sight = self._sights.get(hunk.id)
+        new, old = hunk.new, hunk.old
+        if sight is None or sight.new != new or sight.old != old:
+            sight = self._sights[hunk.id] = _Sight(new, old)
+        return sight
+
+
+def needed_s(hunk: Hunk) -> float:
+    """Seconds on screen after which a hunk counts as read."""
+    return max(LEAST_S, PER_LINE_S * (hunk.added + hunk.deleted))
+
+
+def risk_of(hunk: Hunk) -> str:
+    """Why a hunk should be looked at by itself, ``""`` if nothing speaks for that."""
+    gone = sum(bool(_CHECK.search(line)) for line in hunk.old)
+    if gone > sum(bool(_CHECK.search(line)) for line in hunk.new):
+        return "takes a test or a check away"
+    changed = [*hunk.old, *hunk.new]
+    for what, pattern in _RISKS:
+        if any(pattern.search(line[:1000]) for line in changed):
+            return f"is about {what}"
+    return ""

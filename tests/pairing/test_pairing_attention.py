@@ -1,0 +1,125 @@
+"""Seconds on screen against changed lines, what may be accepted together, and the summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.edits.documents import SourceText
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.pairing.attention import Attention, Reading, needed_s, risk_of
+
+
+def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
+    """Hunks that replace old lines by new ones, with context between them."""
+    old = "".join(f"{a}keep {n}\n" for n, (a, _) in enumerate(changes))
+    new = "".join(f"{b}keep {n}\n" for n, (_, b) in enumerate(changes))
+    store = HunkStore()
+    proposal = FileProposal("m.py", SourceText.from_bytes(old.encode()), store)
+    proposal.begin(0, len(proposal.base.lines))
+    proposal.feed(new)
+    proposal.finish()
+    return store, store.for_path("m.py")
+
+
+def watch(on: bool = True, flagged: str = "") -> Attention:
+    return Attention(on, lambda hunk: flagged)
+
+
+def test_unseen_glimpsed_read() -> None:
+    _, [hunk] = made(("a\nb\n", "c\nd\n"))
+    assert needed_s(hunk) == 2.0
+    attention = watch()
+    assert attention.reading(hunk) is Reading.UNSEEN
+    for _ in range(7):
+        attention.look([(hunk, 1.0)], 0.25)
+    assert attention.reading(hunk) is Reading.GLIMPSED
+    attention.look([(hunk, 1.0)], 0.25)
+    assert attention.reading(hunk) is Reading.READ
+
+
+def test_one_line_needs_the_least_and_long_pauses_do_not_count() -> None:
+    _, [small, large] = made(("", "x\n"), ("a\n" * 5, "b\n" * 5))
+    assert needed_s(small) == 0.5
+    attention = watch()
+    attention.look([(small, 1.0), (large, 1.0)], 3600)
+    assert attention.reading(small) is Reading.READ
+    assert attention.reading(large) is Reading.GLIMPSED
+
+
+def test_a_part_on_screen_counts_in_part() -> None:
+    _, [hunk] = made(("", "x\n" * 4))
+    attention = watch()
+    for _ in range(3):
+        attention.look([(hunk, 0.5)], 1.0)
+    assert attention.reading(hunk) is Reading.GLIMPSED
+    attention.look([(hunk, 0.5)], 1.0)
+    assert attention.reading(hunk) is Reading.READ
+
+
+def test_new_text_is_unread() -> None:
+    store, [hunk] = made(("", "x\n"))
+    attention = watch()
+    attention.look([(hunk, 1.0)], 1.0)
+    assert attention.reading(hunk) is Reading.READ
+    store.edit(hunk.id, ["y"])
+    assert attention.reading(hunk) is Reading.UNSEEN
+
+
+def test_bulk_sorts_by_what_was_read_and_by_risk() -> None:
+    changes = [("", "x\n"), ("", "y\n"), ("    assert x\n", ""), ("", "db.execute(q)\n")]
+    _, hunks = made(*changes)
+    attention = watch()
+    attention.look([(hunks[0], 1.0), (hunks[2], 1.0)], 1.0)
+    bulk = attention.bulk(hunks)
+    assert bulk.read == (hunks[0].id,)
+    assert bulk.unread == (hunks[1].id,)
+    assert bulk.risky == (
+        (hunks[2].id, "takes a test or a check away"),
+        (hunks[3].id, "is about SQL"),
+    )
+
+
+def test_off_only_what_the_guard_found_stays_out() -> None:
+    _, hunks = made(("", "x\n"), ("", "db.execute(q)\n"))
+    assert watch(on=False).bulk(hunks).read == tuple(hunk.id for hunk in hunks)
+    flagged = watch(on=False, flagged="S608").bulk(hunks)
+    assert flagged.read == ()
+    assert len(flagged.risky) == 2
+    assert watch(on=False).summary(hunks) == ""
+
+
+def test_the_summary_counts_what_stands() -> None:
+    store, hunks = made(("", "x\n"), ("", "y\n"))
+    attention = watch()
+    assert attention.summary(store) == ""
+    attention.look([(hunks[0], 1.0)], 1.0)
+    for hunk in hunks:
+        attention.accepted_all(store, (hunk.id,))
+        store.accept(hunk.id)
+    assert "2 hunks accepted, 1 of them without" in attention.summary(store)
+    store.undo()
+    assert hunks[1].state is HunkState.SETTLED
+    assert attention.accepted_unread(store) == 0
+    assert "review" not in attention.summary(store)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            "    if not ok:\n        raise ValueError\n",
+            "    pass\n",
+            "takes a test or a check away",
+        ),
+        ("def test_a():\n    pass\n", "", "takes a test or a check away"),
+        ("    raise ValueError\n", "    raise TypeError\n", ""),
+        ("", "subprocess.run(x)\n", "is about running programs"),
+        ("", "if user.is_admin:\n", "is about authentication"),
+        ("", "author = name\n", ""),
+        ("total = 0\n", "found = 0\n", ""),
+    ],
+)
+def test_risks(old: str, new: str, why: str) -> None:
+    _, hunks = made((old, new))
+    assert risk_of(hunks[0]) == why
