@@ -26,9 +26,13 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         """
         theme = "dusk"
         layout = "split"
-        keys = "vim"
         ascii = true
         journal = false
+        [keys]
+        preset = "vim"
+        [keys.bind]
+        "hunk.accept" = "a,y"
+        hunk.split = "ctrl+y"
         [endpoint]
         url = "wss://api.openai.com/v1"
         model = "some-model"
@@ -43,6 +47,7 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         theme="dusk",
         layout="split",
         keys="vim",
+        key_binds=(("hunk.accept", "a,y"), ("hunk.split", "ctrl+y")),
         ascii=True,
         journal=False,
         endpoint_url="wss://api.openai.com/v1",
@@ -98,13 +103,19 @@ def test_nothing_is_read_from_the_opened_folder(tmp_path: Path) -> None:
         ("[model]\nthread = 3", r'no setting "model.thread"; did you mean "model.threads"\?'),
         ("zzz = 1", r'no setting "zzz"; known are theme, layout, .*endpoint\.url'),
         ('layout = "splitt"', r'layout does not know \'splitt\'; did you mean "split"\?'),
-        ('keys = "x"', "keys does not know 'x'; choose one of default, git, vim, emacs"),
+        (
+            '[keys]\npreset = "x"',
+            "preset does not know 'x'; choose one of default, git, vim, emacs",
+        ),
+        ('keys = "vim"', r'"keys" is a table: write \[keys\], then preset = "vim"'),
+        ('[keys]\nbind = "x"', r'keys\.bind must be a table such as "hunk.accept" = "a,y"'),
+        ('[keys.bind]\n"hunk.accept" = 3', r'"hunk.accept" must be keys in one text'),
         ("theme = 3", "theme must be a non-empty text, not 3"),
         ("ascii = 1", "ascii must be true or false, not 1"),
         ("[model]\nthreads = 0", "model.threads must be a whole number from 1 to 1024, not 0"),
         ("[model]\nthreads = true", "must be a whole number"),
         ('[endpoint]\nurl = "api.openai.com"', "endpoint.url must start with wss://"),
-        ("model = 3", r'"model" must be a table, as in \[model\]'),
+        ("model = 3", r'"model" is a table: write \[model\], then folder = 3'),
         ("projects = 3", '"projects" must be a table of folders'),
         ("theme = \n", r"is not valid TOML: .*line 1"),
     ],

@@ -9,6 +9,7 @@ is sent.  No other module reads configuration.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,9 @@ class Settings:
     Attributes:
         theme: Name of a theme in ``themes/``; ``None`` is the program's own choice.
         layout: ``auto``, ``unified`` or ``split`` diff.
-        keys: Key preset: ``default``, ``git``, ``vim`` or ``emacs``.
+        keys: Key preset: ``default``, ``git``, ``vim`` or ``emacs`` (``preset`` in ``[keys]``).
+        key_binds: Pairs of an action and the keys the person gave it (``[keys.bind]``); the screen
+            says which of them it does not know.
         ascii: Draw with ASCII characters only.
         journal: Keep a journal, so that ``midstream --resume`` can take a session up again.
         endpoint_url: A Responses endpoint (``ws://``, ``wss://``, ``http://`` or ``https://``)
@@ -50,6 +53,7 @@ class Settings:
     theme: str | None = None
     layout: str = "auto"
     keys: str = "default"
+    key_binds: tuple[tuple[str, str], ...] = ()
     ascii: bool = False
     journal: bool = True
     endpoint_url: str | None = None
@@ -144,6 +148,7 @@ def _covering(projects: Mapping[str, Any], root: Path) -> Iterator[tuple[str, An
 
 
 _TABLES: Mapping[str, Mapping[str, str]] = {
+    "keys": {"preset": "keys", "bind": "key_binds"},
     "endpoint": {
         "url": "endpoint_url",
         "model": "endpoint_model",
@@ -151,7 +156,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "model": {"folder": "model", "threads": "threads", "provider": "provider", "pace": "pace"},
 }
-_TOP_LEVEL = ("theme", "layout", "keys", "ascii", "journal", "guard", "attention")
+_TOP_LEVEL = ("theme", "layout", "ascii", "journal", "guard", "attention")
 
 
 def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
@@ -165,13 +170,18 @@ def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings
             merged = {**dict(settings.guard_levels), **dict(cast("tuple[tuple[str, str]]", own))}
             changes["guard_levels"] = tuple(merged.items())
         elif key in _TABLES:
-            if not isinstance(value, dict):
-                raise UsageError(f'{where}: "{key}" must be a table, as in [{key}].')
             inner = _TABLES[key]
+            if not isinstance(value, dict):
+                example = f"{next(iter(inner))} = {json.dumps(value)}"
+                raise UsageError(f'{where}: "{key}" is a table: write [{key}], then {example}.')
             for name, item in cast("dict[str, Any]", value).items():
                 if name not in inner:
                     _unknown(f"{key}.{name}", [f"{key}.{known}" for known in inner], where)
-                changes[inner[name]] = checked(inner[name], item, f"{where}: {key}.{name}")
+                taken = checked(inner[name], item, f"{where}: {key}.{name}")
+                if inner[name] == "key_binds":
+                    pairs = cast("tuple[tuple[str, str], ...]", taken)
+                    taken = tuple({**dict(settings.key_binds), **dict(pairs)}.items())
+                changes[inner[name]] = taken
         elif key in _TOP_LEVEL:
             changes[key] = checked(key, value, f"{where}: {key}")
         else:
@@ -273,6 +283,26 @@ def _url(value: object, where: str) -> str:
     return text
 
 
+def _binds(value: object, where: str) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        raise UsageError(f'{where} must be a table such as "hunk.accept" = "a,y", not {value!r}.')
+    pairs: list[tuple[str, str]] = []
+    for action, keys in _flat(cast("dict[str, Any]", value)):
+        if not isinstance(keys, str):
+            raise UsageError(f'{where}: "{action}" must be keys in one text such as "a,y".')
+        pairs.append((action, keys))
+    return tuple(pairs)
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
+    """Values by dotted name; ``hunk.accept`` without quotes is a table in TOML."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(cast("dict[str, Any]", value), f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
 def _one_of(names: tuple[str, ...]) -> Callable[[object, str], str]:
     def check(value: object, where: str) -> str:
         if value in names:
@@ -288,6 +318,7 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "theme": _text,
     "layout": _one_of(LAYOUTS),
     "keys": _one_of(KEY_PRESETS),
+    "key_binds": _binds,
     "ascii": _boolean,
     "journal": _boolean,
     "endpoint_url": _url,

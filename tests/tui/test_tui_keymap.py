@@ -19,6 +19,7 @@ from midstream.tui.keymap import (
     keys_of,
     show_key,
 )
+from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.hints import Moment, hints
 
 
@@ -81,3 +82,60 @@ async def test_the_git_preset_decides_with_y_and_n(project: Path) -> None:
         assert second is not None
         await stage.press("n")
         await stage.until(lambda: second.state == "rejected", "rejected")
+
+
+def test_own_keys_are_read_as_people_write_them() -> None:
+    pairs = [
+        ("hunk.accept", "a, y"),
+        ("help", "?,ctrl+h"),
+        ("page.down", "pgdn,]"),
+        ("theme", ""),
+        ("hunk.edit", "+"),
+    ]
+    keys, sentences = own_keys(pairs)
+    assert sentences == []
+    assert keys == {
+        "hunk.accept": "a,y",
+        "help": "question_mark,ctrl+h",
+        "page.down": "pagedown,right_square_bracket",
+        "theme": "",
+        "hunk.edit": "plus",
+    }
+    assert clashes(keys_of("default", {"theme": "", "layout": ""})) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "keys", "sentence"),
+    [
+        (
+            "hunk.acept",
+            "a",
+            '[keys.bind] names no action "hunk.acept"; did you mean "hunk.accept"?',
+        ),
+        ("zzzz", "a", '[keys.bind] names no action "zzzz"; F1 lists the actions.'),
+        ("hunk.accept", "a,enterr", 'there is no key "enterr"'),
+        ("hunk.accept", "crtl+a", 'there is no key "crtl+a"'),
+        ("hunk.accept", "ctrl+", 'there is no key "ctrl+"'),
+    ],
+)
+def test_a_wrong_key_is_a_sentence(action: str, keys: str, sentence: str) -> None:
+    used, (said,) = own_keys([(action, keys)])
+    assert used == {}
+    assert sentence in said
+
+
+async def test_own_keys_act_and_mistakes_are_said(project: Path) -> None:
+    binds = (("layout", "ctrl+y,]"), ("theme", ""), ("hunk.acept", "z"), ("copy", "j"))
+    settings = Settings(journal=False, key_binds=binds)
+    async with on_stage(project, settings=settings) as stage:
+        await stage.until(lambda: stage.notice, "notice")
+        assert 'no action "hunk.acept"' in stage.notice
+        assert '"row.down" and "copy"' in stage.notice
+        assert '"hunk.next_undecided" and "layout"' in stage.notice
+        await stage.open("pkg/things.py")
+        await stage.press("t")
+        assert stage.screen.pane.layout_choice == "auto"
+        await stage.press("ctrl+y")
+        assert stage.screen.pane.layout_choice == "unified"
+        await stage.press("T")
+        assert stage.app.screen is stage.screen

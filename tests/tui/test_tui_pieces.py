@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.intraline import compare_rows
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
 from midstream.tui.screens.picker import fuzzy_score
 from midstream.tui.screens.search import MatchFinder
+
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:
     rows = [

@@ -19,6 +19,7 @@ from midstream.resources import themes_dir
 from midstream.settings import config_path
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
+from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.terminal import teach_alt_enter
 from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_themes
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
+
+NO_KEY = "unbound"
+"""The name of a key that no keyboard has."""
 
 
 class MidstreamApp(App[None]):
@@ -66,7 +70,8 @@ class MidstreamApp(App[None]):
         self.settings = settings
         self.demo = demo
         self.glyphs = ASCII if settings.ascii else UNICODE
-        self.keys = keys_of(settings.keys)
+        own, self._key_errors = own_keys(settings.key_binds)
+        self.keys = keys_of(settings.keys, own)
         self.palettes, self._theme_errors = load_themes(
             themes_dir(), config_path().parent / "themes"
         )
@@ -84,7 +89,8 @@ class MidstreamApp(App[None]):
         for palette in self.palettes.values():
             self.register_theme(palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
-        self.set_keymap(self.keys)
+        # An empty entry would leave an action its default keys.
+        self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
         self.set_class(settings.ascii, "-ascii")
         self.review = ReviewScreen(demo)
 
@@ -135,8 +141,9 @@ class MidstreamApp(App[None]):
         self.review.attach(session)
         if self._open_file is not None:
             self.review.show_path(self._open_file, focus=False)
-        for sentence in [*map(str, self._theme_errors), *clashes(self.keys)]:
-            self.review.say("warning", sentence)
+        wrong = [*map(str, self._theme_errors), *self._key_errors, *clashes(self.keys)]
+        if wrong:
+            self.review.say("warning", " ".join(wrong))
         gc.collect()
         gc.freeze()
 

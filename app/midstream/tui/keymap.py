@@ -162,7 +162,16 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
 def keys_of(preset: str, own: Mapping[str, str] | None = None) -> dict[str, str]:
     """The key string of every action under a preset and the user's own keys."""
     changed = {**PRESETS.get(preset, {}), **(own or {})}
-    return {action.id: changed.get(action.id, action.keys) for action in ACTIONS}
+    return {action.id: named(changed.get(action.id, action.keys)) for action in ACTIONS}
+
+
+def named(keys: str) -> str:
+    """Comma separated keys with characters by name, as key events have them (``]`` and such)."""
+    parts = [part.strip() for part in keys.split(",")] if keys.strip() else []
+    return ",".join(
+        next(iter(Binding.make_bindings([Binding(part, "")]))).key if len(part) == 1 else part
+        for part in parts
+    )
 
 
 def clashes(keys: Mapping[str, str]) -> list[str]:
@@ -175,12 +184,12 @@ def clashes(keys: Mapping[str, str]) -> list[str]:
                 continue
             if place is Place.COMPOSER and action.place is Place.ANYWHERE and not action.priority:
                 continue
-            for key in keys[action.id].split(","):
+            for key in filter(None, keys[action.id].split(",")):
                 other = owner.setdefault(key.strip(), action.id)
                 if other != action.id:
                     sentences.append(
                         f'The key {show_key(key)} is claimed by "{other}" and "{action.id}"; '
-                        f"give one of them another key in [keys]."
+                        f"give one of them another key in [keys.bind]."
                     )
     return sentences
 
@@ -224,6 +233,11 @@ def show_key(key: str) -> str:
     """One key as people write it: ``ctrl+c``, ``?``, ``esc``."""
     *modifiers, name = key.strip().split("+")
     return "+".join([*modifiers, _SHOWN.get(name, name)])
+
+
+def key_name(shown: str) -> str:
+    """Inverse of ``show_key`` for a key without modifiers; other names come back as they are."""
+    return next((name for name, short in _SHOWN.items() if short == shown), shown)
 
 
 def first_key(keys: Mapping[str, str], action_id: str) -> str:
