@@ -56,7 +56,7 @@ def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> N
     program.write("rename total\r")
     program.wait_for("to decide", 15)
     program.settle()
-    program.write("A")
+    program.write("AA")
     path = tmp_path / "project" / "things.py"
     eventually(lambda: path.read_text() == CODE.replace("total", "found"), program)
     program.write("u")

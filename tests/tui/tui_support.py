@@ -190,7 +190,9 @@ async def on_stage(
 ) -> AsyncIterator[Stage]:
     model = SteppedModel()
     async with served(model) as endpoint:
-        app = MidstreamApp(root, settings or Settings(journal=False), endpoint=endpoint, **options)  # type: ignore[arg-type]
+        app = MidstreamApp(
+            root, settings or Settings(journal=False, attention=False), endpoint=endpoint, **options
+        )  # type: ignore[arg-type]
         async with app.run_test(size=size) as pilot:
             stage = Stage(app, pilot, model)
             await stage.until(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
-from midstream.guard.secrets import mask
+from midstream.guard.secrets import find_secrets, mask
 from midstream.pairing.events import HunkDecided
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Guard:
         self._failure = ""
         self._watches: list[_Watch] = []
         self._found: dict[str, list[Finding]] = {}
+        self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
         self._released: set[tuple[str, tuple[str, str]]] = set()
         self._advised: set[str] = set()
 
@@ -215,9 +216,13 @@ class Guard:
         found = self._found.get(hunk.path)
         if not found:
             return ()
-        lines = {mask(line.strip()) for line in hunk.new}
-        unique = {finding.key: finding for finding in found if finding.evidence in lines}
-        return tuple(unique.values())
+        new = hunk.new
+        known = self._marks.get(hunk.id)
+        if known is None or known[:2] != (len(found), new):
+            lines = {mask(line.strip()) for line in new}
+            unique = {finding.key: finding for finding in found if finding.evidence in lines}
+            known = self._marks[hunk.id] = (len(found), new, tuple(unique.values()))
+        return known[2]
 
     def reason(self, hunk: Hunk) -> str:
         """What was found in a hunk, in a few words, or ``""``."""
@@ -410,5 +415,8 @@ def _advice(finding: Finding) -> str:
 
 
 def shown_line(line: str) -> str:
-    """A line of a quarantined hunk as it may be shown: credentials are masked."""
-    return mask(line)
+    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length."""
+    for secret in find_secrets(line):
+        shown = min(secret.start + 4, secret.stop)
+        line = line[:shown] + "*" * (secret.stop - shown) + line[secret.stop :]
+    return line

@@ -342,6 +342,7 @@ class PairingSession:
         """
         from midstream.edits.hunks import HunkState
 
+        await self.guard.caught_up()
         state = HunkState.ACCEPTED if accept else HunkState.REJECTED
         return await self._desk.decide_lines(hunk_id, start, stop, state, note)
 

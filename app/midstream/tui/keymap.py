@@ -66,11 +66,12 @@ _C, _A = Place.COMPOSER, Place.ANYWHERE
 ACTIONS: Final = (
     Action("hunk.accept", "a", "accept", "accept", "Accept the hunk under the cursor, go on to the next", _D),
     Action("hunk.reject", "r", "reject", "reject", "Reject the hunk under the cursor, go on to the next", _D),
-    Action("hunk.accept_rest", "A", "accept_rest", "accept rest", "Accept every undecided hunk of this file", _D),
+    Action("hunk.accept_rest", "A", "accept_rest", "accept rest", "Accept the hunks of this file that were read; again: the others, except risky ones", _D),
     Action("hunk.reject_rest", "R", "reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
     Action("hunk.reject_why", "X", "reject_why", "reject, why", "Reject the hunk and say why; the model hears it", _D),
     Action("hunk.split", "s", "split", "split", "Split the hunk at the cursor, or around the marked rows", _D),
     Action("hunk.edit", "e", "edit", "edit", "Edit the new lines of the hunk yourself", _D),
+    Action("hunk.release", "L", "release", "release", "Let a quarantined hunk be decided after all, with a reason", _D),
     Action("decision.undo", "u", "undo", "undo", "Take the last decision back, on disk as well", _D),
     Action("decision.redo", "U", "redo", "redo", "Make the decision again that was taken back", _D),
     Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),

@@ -21,7 +21,7 @@ from midstream.tui.diff.intraline import Range
 from midstream.tui.diff.rows import Look, ViewRow
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
-from midstream.tui.visible import visible_with_columns
+from midstream.tui.visible import visible, visible_with_columns
 
 _SIGNS: Final = {Look.ADDED: "+", Look.DELETED: "-"}
 _STATE_ROLES: Final = {
@@ -45,6 +45,7 @@ class Marks:
         scope: The next instruction would get it.
         changed: Ranges that an intra-line comparison found.
         found: Ranges that match the search.
+        note: What the guard says of its hunk.
     """
 
     cursor: bool = False
@@ -52,6 +53,7 @@ class Marks:
     scope: bool = False
     changed: tuple[Range, ...] = ()
     found: tuple[Range, ...] = ()
+    note: str = ""
 
 
 class RowPainter:
@@ -114,6 +116,11 @@ class RowPainter:
         if left:
             code = list(Strip(code).crop(left, left + self.width))
         segments += code
+        if marks.note and row.look not in (Look.PENDING, Look.WRITING):
+            held = row.hunk is not None and row.hunk.state is HunkState.QUARANTINED
+            style = self.palette.style("error" if held else "warning", bold=True) + ground
+            sign = self.glyphs.states[HunkState.QUARANTINED]
+            segments.append(Segment(f"  {sign} {visible(marks.note)}", style))
         if row.look is Look.WRITING:
             segments.append(Segment(self.glyphs.writing, self.palette.style("accent") + ground))
             if not row.text.strip():

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.rows import Row, RowKind
+from midstream.pairing.guarding import shown_line
 from midstream.tui.diff.blocks import Block, SegmentRuns, fold_context
 from midstream.tui.diff.rows import LOOKS, Look, ViewRow
 
@@ -173,6 +175,8 @@ class FileView:
     ) -> ViewRow:
         row = block.rows[block.offset + index]
         look, hunk = LOOKS[row.kind], block.hunk
+        if hunk is not None and hunk.state is HunkState.QUARANTINED:
+            row = replace(row, text=shown_line(row.text))
         new = None if row.new is None else row.new + block.shift
         if row.old is not None and look in (Look.DELETED, Look.CONTEXT):
             return ViewRow(look, row.old, new, row.text, hunk, index, -1, row.old, first)

@@ -50,6 +50,12 @@ class DecideActions(MoveActions):
             )
             return None
         if hunk.state is wanted or not hunk.decidable:
+            if hunk.state is HunkState.QUARANTINED:
+                key = self.program.key_for("hunk.release")
+                self.say(
+                    "warning", f"Quarantined, {hunk.note}; {key} releases it, or ask for another."
+                )
+                return None
             if hunk.state is HunkState.CONFLICT:
                 self.say(
                     "warning", "The file changed where this hunk would go; ask for the edit again."
@@ -79,27 +85,19 @@ class DecideActions(MoveActions):
         elif rows is not None:
             pane.go_to(rows[0], detach=False)
 
-    def action_accept_rest(self) -> None:
-        """Accept every undecided hunk of this file."""
-        self._rest(accept=True)
-
     def action_reject_rest(self) -> None:
         """Reject every undecided hunk of this file."""
-        self._rest(accept=False)
-
-    def _rest(self, *, accept: bool) -> None:
         session, path = self.session, self.path
         if session is None or not path:
             return
 
         async def work() -> None:
-            count = await (session.accept_rest(path) if accept else session.reject_rest(path))
-            words = "accepted and written" if accept else "rejected"
+            count = await session.reject_rest(path)
             many = f"{count} hunk{'s' * (count != 1)}"
             key = self.program.key_for("decision.undo")
             self.say(
                 "info",
-                f"{many} {words}; {key} takes it back."
+                f"{many} rejected; {key} takes it back."
                 if count
                 else "No hunk waits for a decision here.",
             )

@@ -57,6 +57,7 @@ class Facts(ViewActions):
                 else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
                 dirty=0 if repo is None else repo.dirty + repo.untracked,
                 watching=str(getattr(session, "watching", "") or ""),
+                guard=session.guard.light(self.path).words,
             )
         )
 

@@ -73,6 +73,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.hunk is HunkState.SETTLED and not moment.marked:
         yield "hunk.accept"
         yield "hunk.reject"
+    if moment.hunk is HunkState.QUARANTINED:
+        yield "hunk.release"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:open or close it"
         yield "hunk.accept:accept after all"

@@ -33,6 +33,7 @@ from midstream.pairing.events import (
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.screens.facts import Facts
+from midstream.tui.screens.guarding import ReleaseBar
 from midstream.tui.screens.reason import ReasonBar
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
@@ -95,6 +96,7 @@ class ReviewScreen(Facts):
                         yield named(DiffPane(palette, glyphs), "pane")
                         yield named(Ruler(palette, glyphs), "ruler")
         yield SearchBar(id="search")
+        yield ReleaseBar()
         yield ReasonBar()
         yield named(Suggestions(palette), "suggestions")
         yield named(NoticeLine(palette), "notice")
@@ -115,6 +117,7 @@ class ReviewScreen(Facts):
         self.session = session
         session.subscribe(self._hear)
         self.run_worker(self._list_files(), group="files")
+        self.start_looking()
         if session.notices:
             last = session.notices[-1]
             self.say(last.level.value, last.text)

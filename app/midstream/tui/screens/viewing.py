@@ -10,9 +10,9 @@ from textual.widget import Widget
 from midstream.edits.hunks import HunkState
 from midstream.tui.diff.rows import Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
+from midstream.tui.screens.guarding import GuardActions
 from midstream.tui.screens.help import HelpScreen
 from midstream.tui.screens.picker import PickerScreen
-from midstream.tui.screens.reworking import ReworkActions
 from midstream.tui.screens.search import MatchFinder, SearchBar
 from midstream.tui.widgets.row_list import ListRow
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from midstream.tui.diff.intraline import Range
 
 
-class ViewActions(ReworkActions):
+class ViewActions(GuardActions):
     """Actions of the groups "View" and "Program"."""
 
     finder: MatchFinder | None = None

@@ -10,6 +10,7 @@ the screen out on every frame.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -21,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from midstream.edits.hunks import Hunk
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.tui.diff.intraline import Range, compare_rows
 from midstream.tui.diff.painter import Marks, RowPainter
 from midstream.tui.diff.rows import Look, ViewRow
@@ -73,6 +74,8 @@ class DiffPane(ScrollView, can_focus=True):
         """Lines of the base text that the next instruction would get."""
         self.found: dict[int, tuple[Range, ...]] = {}
         """Search matches by row."""
+        self.note_of: Callable[[Hunk], str] = lambda hunk: ""
+        """What is to be said beside the first row of a hunk."""
         self.left = 0
         self.layout_choice = "auto"
         self._palette = palette
@@ -321,26 +324,30 @@ class DiffPane(ScrollView, can_focus=True):
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
+        note = ""
+        if hunk is not None and row.first:
+            held = hunk.state is HunkState.QUARANTINED
+            note = f"quarantined: {hunk.note}" if held else self.note_of(hunk)
         key = (
             row.look,
             row.old,
             row.new,
             row.text,
             None if hunk is None else (hunk.id, hunk.state, row.offset, row.first),
-            (cursor, selected, scoped, found, self.left),
+            (cursor, selected, scoped, found, self.left, note),
             syntax.is_ready(row),
         )
         strip = self._strips.get(key)
         if strip is None:
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.clear()
-            marks = Marks(cursor, selected, scoped, self._changed_words(row), found)
+            marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note)
             spans = syntax.spans(row)
             if isinstance(painter, SplitPainter):
                 beside = row.beside
                 beside_spans = () if beside is None else syntax.spans(beside)
                 beside_changed = () if beside is None else self._changed_words(beside)
-                other = replace(marks, changed=beside_changed, found=())
+                other = replace(marks, changed=beside_changed, found=(), note="")
                 strip = painter.paint_both(row, spans, marks, beside_spans, other, left=self.left)
             else:
                 strip = painter.paint(row, spans, marks, left=self.left)

@@ -24,6 +24,8 @@ _LIGHTS: Final = {
     SessionState.OFFLINE: "error",
 }
 _SPARK_CELLS: Final = 12
+_GUARD_CELLS: Final = 48
+_GUARD_ROLES: Final = {"guarded": "success", "scanning nothing": "muted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class StatusFacts:
         branch: Git branch, ``""`` without a repository.
         dirty: Changed files in the working tree.
         watching: How files are watched, ``""`` while unknown.
+        guard: What the guard does for the open file, and why if it does nothing.
     """
 
     model: str = ""
@@ -54,6 +57,7 @@ class StatusFacts:
     branch: str = ""
     dirty: int = 0
     watching: str = ""
+    guard: str = ""
 
 
 def rate_of(meter: Meter, state: SessionState) -> float | None:
@@ -136,6 +140,12 @@ class StatusRow(Widget):
             pieces.append(
                 Text(f"{visible(words)}   ", muted if native else palette.style("warning"))
             )
+        if facts.guard:
+            role = _GUARD_ROLES.get(facts.guard, "warning")
+            words = visible(facts.guard)
+            if len(words) > _GUARD_CELLS:
+                words = f"{words[: _GUARD_CELLS - 1]}{self._glyphs.ellipsis}"
+            pieces.append(Text(f"{words}   ", palette.style(role)))
         if facts.branch:
             pieces.append(Text(visible(facts.branch), palette.style("foreground")))
             if facts.dirty:

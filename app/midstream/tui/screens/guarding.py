@@ -1,0 +1,182 @@
+"""What the review screen does with the guard and with attention: releasing, watching, the rest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from midstream.edits.hunks import HunkState
+from midstream.tui.screens.reworking import ReworkActions
+
+LOOK_EVERY_S: Final = 0.2
+"""How often it is noted which hunks are on screen."""
+
+
+class ReleaseBar(Horizontal):
+    """One row that asks why a quarantined hunk may be decided; hidden while nobody asks."""
+
+    DEFAULT_CSS = """
+    ReleaseBar { height: 1; display: none; background: $ms-panel; }
+    ReleaseBar.-shown { display: block; }
+    ReleaseBar Static { width: 14; padding: 0 0 0 1; color: $ms-warning; }
+    ReleaseBar Input {
+        border: none; height: 1; padding: 0; background: $ms-panel; color: $ms-foreground;
+    }
+    ReleaseBar Input:focus { border: none; background-tint: $ms-panel 0%; }
+    """
+
+    @dataclass
+    class Given(Message):
+        """The reason was written."""
+
+        hunk_id: int
+        text: str
+
+    @dataclass
+    class Left(Message):
+        """The field was left."""
+
+    hunk_id = 0
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield Static("Release, why", markup=False)
+        yield Input(compact=True, placeholder="the reason is kept in the journal; esc leaves")
+
+    def open(self, hunk_id: int) -> None:
+        """Ask about a hunk."""
+        self.hunk_id = hunk_id
+        self.add_class("-shown")
+        field = self.query_one(Input)
+        field.value = ""
+        self.screen.set_focus(field)
+
+    def close(self) -> None:
+        """Hide."""
+        self.remove_class("-shown")
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.close()
+        self.post_message(self.Given(self.hunk_id, event.value))
+
+    def on_key(self, event: events.Key) -> None:
+        """Escape leaves."""
+        if event.key == "escape":
+            event.stop()
+            self.close()
+            self.post_message(self.Left())
+
+
+class GuardActions(ReworkActions):
+    """Releasing quarantined hunks, noting what is on screen, and accepting the rest with care."""
+
+    _looker: Timer | None = None
+    _looked_at = 0.0
+    _offered: frozenset[int] = frozenset()
+
+    def start_looking(self) -> None:
+        """Note from now on which hunks are on screen."""
+        session = self.session
+        if session is None:
+            return
+        self.pane.note_of = session.guard.reason
+        if session.attention.on:
+            self._looked_at = time.monotonic()
+            self._looker = self.set_interval(LOOK_EVERY_S, self.look)
+
+    def look(self) -> None:
+        """Hunks that are on screen in full were so since the last time."""
+        now, before = time.monotonic(), self._looked_at
+        self._looked_at = now
+        session, view, pane = self.session, self.view, self.pane
+        if session is None or view is None or not self._in_focus or not pane.is_on_screen:
+            return
+        top, height = pane.top, pane.height
+        shown = [
+            (hunk, min(height, stop - first) / (stop - first))
+            for first, stop, hunk in view.places()
+            if hunk.state is HunkState.SETTLED
+            and max(0, min(stop, top + height) - max(first, top)) == min(height, stop - first)
+        ]
+        session.attention.look(shown, now - before)
+
+    @property
+    def _in_focus(self) -> bool:
+        return self.app.screen is self and self.app.app_focus
+
+    def action_release(self) -> None:
+        """Ask why the quarantined hunk under the cursor may be decided after all."""
+        hunk = self.hunk
+        if hunk is None or hunk.state is not HunkState.QUARANTINED:
+            self.say("info", "Only a quarantined hunk needs releasing.")
+            return
+        self.query_one(ReleaseBar).open(hunk.id)
+
+    @on(ReleaseBar.Given)
+    def _release_given(self, event: ReleaseBar.Given) -> None:
+        session = self.session
+        self.set_focus(self.pane)
+        if session is None:
+            return
+
+        async def work() -> None:
+            session.release(event.hunk_id, event.text)
+            self.pane.sync()
+            self.say("info", "Released; it can be accepted now, and waits for your decision.")
+
+        self.in_order(work)
+
+    @on(ReleaseBar.Left)
+    def _release_left(self) -> None:
+        self.set_focus(self.pane)
+
+    def action_accept_rest(self) -> None:
+        """Accept what was read; with the key again, what was not; never what is risky."""
+        session, path = self.session, self.path
+        if session is None or not path:
+            return
+
+        async def work() -> None:
+            waiting = session.hunks.undecided(path)
+            bulk = session.attention.bulk(waiting)
+            unread = frozenset(bulk.unread)
+            again = bool(unread) and unread <= self._offered
+            count = await session.accept_rest(path, {*bulk.read, *(bulk.unread if again else ())})
+            self._offered = frozenset() if again else unread
+            key, undo = self.program.key_for("hunk.accept_rest"), self.program.key_for
+            parts = [f"{_many(count)} accepted and written"] if count else []
+            if again and count:
+                parts[0] += f", {len(unread)} of them unread"
+            elif unread:
+                was = "was" if len(unread) == 1 else "were"
+                parts.append(
+                    f"{_many(len(unread))} {was} not on screen long enough to be read; "
+                    f"{key} again accepts {'it' if len(unread) == 1 else 'them'} all the same"
+                )
+            if bulk.risky:
+                why = bulk.risky[0][1]
+                parts.append(f"{_many(len(bulk.risky))} to decide one by one ({why})")
+            if count:
+                parts.append(f"{undo('decision.undo')} takes it back")
+            sentence = "; ".join(parts) or "No hunk waits for a decision here"
+            self.say("info" if count and not unread else "warning", f"{sentence}.")
+
+        self.in_order(work)
+
+
+def _many(count: int) -> str:
+    return f"{count} hunk{'s' * (count != 1)}"

@@ -1,0 +1,126 @@
+"""The guard and attention on screen, driven by keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui_support import CODE, Stage, on_stage
+
+from midstream.edits.hunks import HunkState
+from midstream.settings import Settings
+from midstream.tui.widgets.status_row import StatusRow
+
+HEAD = ("def count(items):\n", '    """Count the items that are true."""\n')
+KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
+BAD = f'    total = fetch("{KEY}", eval(items))\n'
+REST = (
+    "    for item in items:\n",
+    "        if item:\n",
+    "            total += 1\n",
+    "    print(total, file=sys.stderr)\n",
+    "    return total\n",
+)
+
+
+def light(stage: Stage) -> str:
+    return stage.screen.query_one(StatusRow).facts.guard
+
+
+async def test_halted_corrected_then_held_back_and_released(stage: Stage, project: Path) -> None:
+    await stage.open("pkg/things.py")
+    assert light(stage) == "scanning nothing"
+    await stage.instruct("fetch the total in count")
+    for asked in (1, 2, 3):
+        await stage.until(lambda asked=asked: len(stage.model.requests) == asked, "request")
+        for line in (*(HEAD if asked == 1 else ()), BAD):
+            stage.model.give(line)
+    await stage.until(lambda: "quarantined" in stage.notice, "halt")
+    assert light(stage) == "guarded"
+    [held] = [h for h in stage.session.hunks if h.state is HunkState.QUARANTINED]
+    rows = "\n".join(stage.rows)
+    assert "quarantined: " in rows
+    assert KEY not in rows
+    assert KEY not in stage.notice
+    assert "AKIA****" in rows
+    view = stage.screen.view
+    assert view is not None
+    place = view.rows_of(held.id)
+    assert place is not None
+    await stage.press("escape")
+    stage.screen.pane.go_to(place[0])
+    await stage.press("a")
+    assert "Quarantined" in stage.notice
+    assert (project / "pkg" / "things.py").read_text() == CODE
+    assert "L release" in stage.keys
+    await stage.press("L")
+    await stage.type("a test key")
+    await stage.press("enter")
+    await stage.until(lambda: held.state is HunkState.SETTLED, "release")
+    assert held.note == "a test key"
+    assert stage.screen.pane.has_focus
+    stage.screen.pane.go_to(place[0])
+    await stage.press("a")
+    await stage.until(lambda: held.state is HunkState.ACCEPTED, "accept")
+    assert KEY in (project / "pkg" / "things.py").read_text()
+
+
+async def test_a_warning_is_shown_beside_the_hunk(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.instruct("hash it in count")
+    for line in (*HEAD, "    import hashlib\n", "    total = hashlib.md5(items)\n", *REST):
+        stage.model.give(line)
+    stage.model.give(None)
+    await stage.until(lambda: any("(S324)" in row for row in stage.rows), "mark")
+
+
+async def test_the_rest_is_accepted_when_read_or_at_the_second_press(project: Path) -> None:
+    path = project / "pkg" / "things.py"
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("start at one in count")
+        for line in (*HEAD, "    total = 1\n", *REST[:2], "            total += 2\n", *REST[3:]):
+            stage.model.give(line)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "hunks")
+        await stage.press("escape")
+        first, second = stage.session.hunks.undecided()
+        stage.session.attention.look([(first, 1.0)], 1.0)
+        await stage.press("A")
+        await stage.until(lambda: first.state is HunkState.ACCEPTED, "first")
+        assert "1 hunk accepted and written" in stage.notice
+        assert "A again accepts it" in stage.notice
+        assert second.state is HunkState.SETTLED
+        await stage.press("A")
+        await stage.until(lambda: second.state is HunkState.ACCEPTED, "second")
+        assert "1 of them unread" in stage.notice
+        assert "total += 2" in path.read_text()
+        assert "1 of them without" in stage.session.attention.summary(stage.session.hunks)
+
+
+async def test_looking_at_a_hunk_makes_it_read(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("start at one in count")
+        for line in (*HEAD, "    total = 1\n", *REST):
+            stage.model.give(line)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "hunk")
+        [hunk] = stage.session.hunks.undecided()
+        attention = stage.session.attention
+        await stage.until(lambda: attention.reading(hunk) == "read", "reading")
+
+
+async def test_risky_hunks_are_left_to_be_decided_one_by_one(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("log in, in count")
+        for line in (*HEAD, "    total = login()\n", *REST):
+            stage.model.give(line)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "hunk")
+        await stage.press("escape", "A", "A")
+        await stage.until(lambda: "one by one" in stage.notice, "notice")
+        assert "authentication" in stage.notice
+        assert len(stage.session.hunks.undecided()) == 1
+        await stage.press("a")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "accept")
