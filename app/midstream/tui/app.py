@@ -198,4 +198,6 @@ def run_app(
     app.run()
     if app.failure is not None:
         raise app.failure
+    if app.session is not None and (seen := app.session.attention.summary(app.session.hunks)):
+        print(seen)
     return app.return_code or 0

@@ -129,6 +129,8 @@ class ReviewBase(EagerScreen):
 
     def say(self, level: str, text: str) -> None:
         """Show one sentence; a mere fact goes away by itself."""
+        if not self.is_mounted or not self.app.is_running:
+            return
         self.answers = ()
         self.notice.show(level, text)
         if self._fading is not None:
