@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from midstream.bench.peers import timed
 from midstream.engine.folder import ModelFolder, graph_files
 
 LARGE = 256 << 20
@@ -58,3 +59,10 @@ def read_bandwidth(size: int, threads: int) -> float:
     with ThreadPoolExecutor(threads) as pool:
         seconds = min(timed(lambda: list(pool.map(read, blocks))) for _ in range(5))
     return sum(block.nbytes for block in blocks) * times / seconds / 1e9
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Return how many seconds a call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started

@@ -11,22 +11,31 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
-from midstream.bench import latency, peers
-from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
+from midstream.bench import latency
+from midstream.bench.bandwidth import LARGE, read_bandwidth, timed, weights_read
+from midstream.bench.forced import forced_plans, write_forced
+from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing
 from midstream.bench.reference_edits import edit_requests
 from midstream.engine.folder import graph_files, read_folder
+from midstream.engine.loop import PREFILL_CHUNK
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Usage
 from midstream.errors import UserError
 from midstream.resources import default_model
 
+ROUNDS, STEPS = 6, 20
+"""Peers take turns: so many rounds of so many single steps each."""
+
 CONTEXTS = (256, 1024, 2048, 8192)
 """Cached tokens at which single steps are timed, as far as the model's context allows."""
+
+
+Peers = Mapping[str, Peer]
 
 
 @dataclass(slots=True)
@@ -55,24 +64,26 @@ class EditFigures:
 class Report:
     """Everything measured; times in milliseconds, memory in MiB.
 
-    `python_share` is that of plain decode steps outside ONNX Runtime; `edit_ms` a whole edit from
-    request to last token; `stop_forwards` the slowest stop in forwards of its kind (a chunk of a
-    prompt, a step); `bandwidth_share` what plain decoding reads per second of what this machine
-    can read, by context length.
+    `edits_forced` are renames as plain text whose tokens are given (see `forced`); `python_share`
+    is that of plain decode steps outside ONNX Runtime; `edit_ms` a whole edit from request to last
+    token; `stop_forwards` the slowest stop in forwards of its kind (a chunk of a prompt, a step);
+    `bandwidth_share` what plain decoding reads per second of what this machine can read, by context
+    length.
     """
 
     model: str
     provider: str
-    threads: int | None
+    threads: int
     graph_mib: float
     load_ms: float = 0.0
     edits_drafted: EditFigures | None = None
     edits_undrafted: EditFigures | None = None
+    edits_forced: EditFigures | None = None
     same_text: str = ""
     plain_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     python_share: float = 0.0
     edit_ms: dict[str, float] = field(default_factory=dict[str, float])
-    prefill_tokens_per_second: float = 0.0
+    prefill_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_forwards: dict[str, float] = field(default_factory=dict[str, float])
@@ -135,9 +146,11 @@ def measure(
     before = resident_mib()
     started = time.perf_counter()
     model = OnnxModel(folder, provider=provider, threads=threads)
-    report = Report(folder.name, provider, threads, size, load_ms=_ms(started))
-    _measure_edits(report, model, repeat)
-    _measure_steps(report, model)
+    report = Report(folder.name, provider, model.decoder.threads, size, load_ms=_ms(started))
+    found = _peers(report, path, gguf, model)
+    _measure_edits(report, model, repeat, found)
+    _measure_steps(report, model, found)
+    found.clear()
     report.first_token_ms = latency.first_tokens(model, repeat)
     report.stop_ms, report.stop_forwards = latency.stops(model)
     report.loop_lag_ms = asyncio.run(latency.loop_lag(model))
@@ -147,46 +160,87 @@ def measure(
         "saved prefixes": model.cache.saved_bytes / 2**20,
     }
     _measure_bandwidth(report, model)
-    edits = [model.plan(request) for request in edit_requests()]
-    lengths = _answer_lengths(model)
     model.close()
-    contexts = list(report.plain_tokens_per_second)
-    for name, compare in (
-        ("onnxruntime-genai", lambda: peers.genai(path, threads, contexts, edits, lengths)),
-        ("llama.cpp", lambda: peers.llama_cpp(gguf, threads, contexts)),
+    return report
+
+
+def _peers(report: Report, path: Path, gguf: Path | None, model: OnnxModel) -> dict[str, Peer]:
+    """Load the peers that can be compared with; the report says why others are left out."""
+    threads, context = model.decoder.threads, model.decoder.context_length
+    found: dict[str, Peer] = {}
+    for name, load in (
+        (Genai.name, lambda: Genai(path, threads)),
+        (LlamaCpp.name, lambda: LlamaCpp(gguf, threads, context)),
     ):
         try:
-            report.peers[name] = compare()
-        except peers.PeerMissing as reason:
+            found[name] = load()
+            report.peers[name] = {}
+        except PeerMissing as reason:
             report.skipped[name] = str(reason)
-    return report
+    return found
 
 
 def _ms(started: float) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def _complete(model: OnnxModel, request: GenerateRequest) -> tuple[str, Usage]:
+def _complete(
+    model: OnnxModel, request: GenerateRequest, *, fresh: bool = False
+) -> tuple[str, Usage]:
+    if fresh:
+        model.cache.clear()
     generation = model.start(request)
     text = "".join(piece.text for piece in generation)
     return text, generation.usage
 
 
-def _measure_edits(report: Report, model: OnnxModel, repeat: int) -> None:
+def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: Peers) -> None:
     requests = edit_requests()
     drafting = model.drafting
     _complete(model, requests[0])
-    drafted = _edits(model, requests, repeat)
+    prompts = [model.plan(request).prompt_ids for request in requests]
+    theirs: dict[str, list[tuple[float, float]]] = {name: [] for name in found}
+    drafted: list[tuple[str, Usage]] = []
+    # In turns, so that all see the same machine.
+    for _ in range(repeat):
+        for request, prompt in zip(requests, prompts, strict=True):
+            drafted.append(_complete(model, request, fresh=True))
+            for name, peer in found.items():
+                theirs[name].append(_write(peer, prompt, drafted[-1][1].output_tokens))
     model.drafting = None
-    undrafted = _edits(model, requests, repeat)
+    undrafted = [_complete(model, request) for request in requests * repeat]
     report.python_share = median(_python_share(model, request) for request in requests)
     model.drafting = drafting
+    forced: list[tuple[str, Usage]] = []
+    forced_theirs: dict[str, list[tuple[float, float]]] = {name: [] for name in found}
+    for plan, tokens, text in forced_plans(model) * repeat:
+        forced.append((text, write_forced(model, plan, tokens)))
+        for name, peer in found.items():
+            forced_theirs[name].append(_write(peer, plan.prompt_ids, len(tokens)))
     report.edits_drafted = _figures(drafted)
     report.edits_undrafted = _figures(undrafted)
-    for name, results in (("drafted", drafted), ("undrafted", undrafted)):
-        report.edit_ms[name] = 1000 * median(u.prefill_s + u.decode_s for _, u in results)
+    report.edits_forced = _figures(forced)
+    for kind, ours, others in (
+        ("edit", drafted, theirs),
+        ("forced edit", forced, forced_theirs),
+    ):
+        report.edit_ms[kind] = 1000 * median(u.prefill_s + u.decode_s for _, u in ours)
+        for name, rounds in others.items():
+            report.peers[name][f"{kind}s tokens/s"] = median(rate for rate, _ in rounds)
+            report.peers[name][f"{kind} ms"] = 1000 * median(whole for _, whole in rounds)
     same = sum(one[0] == other[0] for one, other in zip(drafted, undrafted, strict=True))
     report.same_text = f"{same} of {len(drafted)}"
+
+
+def _write(peer: Peer, prompt: Sequence[int], length: int) -> tuple[float, float]:
+    """Let a peer answer with so many tokens; return tokens per second and seconds of the whole."""
+    started = time.perf_counter()
+    peer.read(prompt, length)
+    read = time.perf_counter()
+    for _ in range(length):
+        peer.step()
+    ended = time.perf_counter()
+    return length / (ended - read), ended - started
 
 
 def _python_share(model: OnnxModel, request: GenerateRequest) -> float:
@@ -196,12 +250,6 @@ def _python_share(model: OnnxModel, request: GenerateRequest) -> float:
     inside = model.decoder.runtime_s
     _, usage = _complete(model, request)
     return 1 - (model.decoder.runtime_s - inside) / usage.decode_s
-
-
-def _edits(
-    model: OnnxModel, requests: Sequence[GenerateRequest], repeat: int
-) -> list[tuple[str, Usage]]:
-    return [_complete(model, request) for _ in range(repeat) for request in requests]
 
 
 def _figures(results: Sequence[tuple[str, Usage]]) -> EditFigures:
@@ -217,25 +265,51 @@ def _figures(results: Sequence[tuple[str, Usage]]) -> EditFigures:
     )
 
 
-def _measure_steps(report: Report, model: OnnxModel) -> None:
-    """Time prefill and single greedy steps at several context lengths, without prompts or text."""
-    decoder = model.decoder
+class _Plain:
+    """Our decoder as a peer of the others: plain greedy steps without prompts or text."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        self._decoder = model.decoder
+        self._past = 0
+        self._token = 0
+
+    def read(self, ids: Sequence[int], room: int) -> None:
+        last = len(ids) - 1
+        for at in range(0, last, PREFILL_CHUNK):
+            self._decoder.fill(ids[at : min(at + PREFILL_CHUNK, last)], at)
+        self._past, self._token = last, ids[last]
+        self.step()
+
+    def step(self) -> None:
+        logits = self._decoder.run([self._token], self._past)
+        self._token = int(logits[0].argmax())
+        self._past += 1
+
+
+def _measure_steps(report: Report, model: OnnxModel, found: Peers) -> None:
+    """Time prefill and single greedy steps at several context lengths, peers in turns."""
     model.cache.clear()
+    engines: dict[str, Peer] = {"": _Plain(model), **found}
+    room = ROUNDS * STEPS
     for context in CONTEXTS:
-        if context + 64 > decoder.context_length:
+        if context + room > model.decoder.context_length:
             continue
-        ids = [i % decoder.vocab for i in range(7, 7 + context)]
-        started = time.perf_counter()
-        for at in range(0, context, 128):
-            decoder.fill(ids[at : at + 128], at)
-        seconds = time.perf_counter() - started
-        report.prefill_tokens_per_second = max(report.prefill_tokens_per_second, context / seconds)
-        token, times = 7, list[float]()
-        for step in range(48):
+        ids = [i % min(200, model.decoder.vocab) for i in range(7, 7 + context)]
+        times: dict[str, list[float]] = {name: [] for name in engines}
+        for name, engine in engines.items():
             started = time.perf_counter()
-            token = int(decoder.run([token], context + step)[0].argmax())
-            times.append(time.perf_counter() - started)
-        report.plain_tokens_per_second[context] = 1 / median(times)
+            engine.read(ids, room)
+            read = context / (time.perf_counter() - started)
+            if name:
+                report.peers[name][f"prefill tokens/s at {context}"] = read
+            else:
+                report.prefill_tokens_per_second[context] = read
+        for _ in range(ROUNDS):
+            for name, engine in engines.items():
+                times[name] += [timed(engine.step) for _ in range(STEPS)]
+        report.plain_tokens_per_second[context] = 1 / median(times[""])
+        for name in found:
+            report.peers[name][f"plain tokens/s at {context}"] = 1 / median(times[name])
 
 
 def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
@@ -250,10 +324,6 @@ def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
         report.bandwidth_share[context] = size * rate / (limit * 1e9)
 
 
-def _answer_lengths(model: OnnxModel) -> list[int]:
-    return [_complete(model, request)[1].output_tokens for request in edit_requests()]
-
-
 def resident_mib() -> float:
     """Return the resident memory of this process in MiB (0 where /proc is missing)."""
     try:
@@ -265,12 +335,13 @@ def resident_mib() -> float:
 
 def as_lines(report: Report) -> Iterator[str]:
     """Yield a report as text for a terminal."""
-    threads = "default threads" if report.threads is None else f"{report.threads} threads"
+    threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
     yield f"{report.model}: {report.graph_mib:.1f} MiB, {report.provider}, {threads}"
     yield f"  load                 {report.load_ms:8.0f} ms"
     for name, figures in (
         ("edits, drafted", report.edits_drafted),
         ("edits, undrafted", report.edits_undrafted),
+        ("edits, forced", report.edits_forced),
     ):
         if figures:
             yield (
@@ -283,7 +354,8 @@ def as_lines(report: Report) -> Iterator[str]:
     for context, speed in report.plain_tokens_per_second.items():
         yield f"  plain at {context:<11} {speed:8.0f} tokens/s"
     yield f"  Python's share       {100 * report.python_share:8.1f} % of a plain step"
-    yield f"  prefill              {report.prefill_tokens_per_second:8.0f} tokens/s"
+    for context, speed in report.prefill_tokens_per_second.items():
+        yield f"  prefill of {context:<9} {speed:8.0f} tokens/s"
     for title, values, unit in (
         ("whole edit", report.edit_ms, "ms"),
         ("first token", report.first_token_ms, "ms"),
@@ -314,14 +386,16 @@ def as_lines(report: Report) -> Iterator[str]:
 
 def _ours(report: Report, key: str) -> float | None:
     """Return our figure for a peer's."""
-    if key == "edits tokens/s" and report.edits_drafted:
-        return report.edits_drafted.tokens_per_second
-    if key == "edit ms":
-        return report.edit_ms["drafted"]
+    figures = {"edits": report.edits_drafted, "forced edits": report.edits_forced}
+    if key.endswith(" ms"):
+        return report.edit_ms[key.removesuffix(" ms")]
     kind, _, context = key.partition(" tokens/s at ")
-    if kind == "plain":
-        return report.plain_tokens_per_second[int(context)]
-    return report.prefill_tokens_per_second if kind == "prefill" else None
+    if context:
+        plain = kind == "plain"
+        rates = report.plain_tokens_per_second if plain else report.prefill_tokens_per_second
+        return rates[int(context)]
+    edits = figures[key.removesuffix(" tokens/s")]
+    return edits and edits.tokens_per_second
 
 
 def _ratio(key: str, ours: float, theirs: float) -> float:
