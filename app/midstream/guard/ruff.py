@@ -69,7 +69,9 @@ class RuffServer:
         async with self._lock:
             while True:
                 try:
-                    return await asyncio.wait_for(self._query(text), _TIMEOUT_S)
+                    # Not wait_for: before Python 3.12 it can lose a cancellation.
+                    async with asyncio.timeout(_TIMEOUT_S):
+                        return await self._query(text)
                 except (
                     OSError,
                     EOFError,
