@@ -54,7 +54,7 @@ COMMANDS = (
     Command("doctor", "what works on this machine, and what to do", "midstream.commands.doctor"),
 )
 
-BENCHES = ("engine", "tui", "wire", "edits")
+BENCHES = ("engine", "tui", "wire", "edits", "guard")
 """Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 

@@ -50,3 +50,20 @@ def test_json_and_sarif(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"nowhere\.py cannot be read"):
         guard("nowhere.py")
+
+
+def test_a_baseline_leaves_out_what_was_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, baseline = tmp_path / "m.py", tmp_path / "baseline.json"
+    code.write_text("def f(t):\n    return eval(t)\n")
+    assert guard(str(code), "--write-baseline", str(baseline)) == 0
+    assert guard(str(code), "--baseline", str(baseline)) == 0
+    code.write_text("import os\n\n\ndef f(t):\n    os.system(t)\n    return eval(t)\n")
+    capsys.readouterr()
+    assert guard(str(code), "--baseline", str(baseline)) == 1
+    assert "S605" in (out := capsys.readouterr().out)
+    assert "S307" not in out
+    baseline.write_text("[]")
+    with pytest.raises(UsageError, match="no baseline"):
+        guard(str(code), "--baseline", str(baseline))

@@ -73,6 +73,13 @@ async def test_a_region_inside_a_class(scanner: Scanner) -> None:
     assert await run(scan, lines) == [("S605", 1)]
 
 
+async def test_a_region_that_begins_inside_a_statement(scanner: Scanner) -> None:
+    scan = StreamScan(scanner, "m.py", ["x = ("], ["1)"])
+    assert await scan.look([]) == []
+    assert await run(scan, ["1,", "2)", "eval(x[0])"]) == [("S307", 2)]
+    assert scan.problem == ""
+
+
 async def test_secrets_are_seen_in_unfinished_statements(scanner: Scanner) -> None:
     scan = StreamScan(scanner, "m.py", [], [])
     assert await run(scan, ["call(", f'    "{KEY}",']) == [("secret-aws-key", 1)]

@@ -6,13 +6,15 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner
+from midstream.settings import load_settings
 
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}
 
@@ -23,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE", help="files to scan; - is standard input"
     )
     parser.add_argument("--stdin-name", default="stdin.py", help="what standard input is called")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE lists"
+    )
+    parser.add_argument(
+        "--write-baseline", type=Path, metavar="FILE", help="list the findings of now in FILE"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per finding")
     form.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document")
@@ -32,10 +40,16 @@ def run(options: argparse.Namespace) -> int:
     """Scan; return 1 where the live guard would have halted, else 0.
 
     Raises:
-        UsageError: A file cannot be read.
+        UsageError: A file cannot be read or written.
     """
+    levels = {rule: Level(level) for rule, level in load_settings(Path()).guard_levels}
     texts = [_read(name, options.stdin_name) for name in options.files]
-    found = asyncio.run(_scan_all(texts))
+    found = asyncio.run(_scan_all(texts, levels))
+    if options.write_baseline is not None:
+        _write_baseline(options.write_baseline, found)
+        return 0
+    if options.baseline is not None:
+        found = _without(found, _read_baseline(options.baseline))
     if options.sarif:
         print(json.dumps(_sarif(found), indent=2))
     else:
@@ -55,8 +69,43 @@ def _read(name: str, stdin_name: str) -> tuple[str, list[str]]:
     return (stdin_name if name == "-" else name), text.split("\n")
 
 
-async def _scan_all(texts: Sequence[tuple[str, list[str]]]) -> list[tuple[str, Finding]]:
-    scanner = Scanner()
+def _write_baseline(path: Path, found: Sequence[tuple[str, Finding]]) -> None:
+    entries = [{"path": where, "rule": f.rule, "evidence": f.evidence} for where, f in found]
+    try:
+        path.write_text(json.dumps({"findings": entries}, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["findings"]
+        return Counter((e["path"], e["rule"], e["evidence"]) for e in entries)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{path} is no baseline; write one with midstream guard --write-baseline."
+        ) from None
+
+
+def _without(
+    found: Sequence[tuple[str, Finding]], known: Counter[tuple[str, str, str]]
+) -> list[tuple[str, Finding]]:
+    fresh: list[tuple[str, Finding]] = []
+    for path, finding in found:
+        key = (path, finding.rule, finding.evidence)
+        if known[key] > 0:
+            known[key] -= 1
+        else:
+            fresh.append((path, finding))
+    return fresh
+
+
+async def _scan_all(
+    texts: Sequence[tuple[str, list[str]]], levels: Mapping[str, Level]
+) -> list[tuple[str, Finding]]:
+    scanner = Scanner(levels)
     try:
         found = [
             (path, finding)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from midstream.guard.prefix import complete_prefix
+
 SHORT: int = 120
 """Heads up to this many lines are left as they are."""
 
@@ -32,17 +34,22 @@ def reduced_head(lines: Sequence[str], start: int) -> list[str]:
         start: First line of the region.
 
     Returns:
-        ``start`` lines. A file that does not parse comes back unchanged.
+        ``start`` lines. Where neither the file nor its head parses, they come back unchanged.
     """
     head = list(lines[:start])
     if start <= SHORT:
         return head
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return head
-    _blank(head, tree.body, start)
+    tree = _parsed("\n".join(lines)) or _parsed(complete_prefix(head) or "(")
+    if tree is not None:
+        _blank(head, tree.body, start)
     return head
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _blank(head: list[str], body: Sequence[ast.stmt], start: int) -> None:

@@ -38,7 +38,8 @@ class StreamScan:
 
     Attributes:
         problem: Why only secrets are looked for in this stream, ``""`` while all is.
-        seen: Lines that the last verdict covers.
+        seen: Lines that the last look covers.
+        verdicts: How often ruff was asked.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class StreamScan:
     ) -> None:
         self.problem = ""
         self.seen = 0
+        self.verdicts = 0
         self._scanner = scanner
         self._path = path
         self._file = [*above, *before, *below]
@@ -136,9 +138,9 @@ class StreamScan:
             self._lexer.feed(line)
             if not self._lexer.open:
                 self._cut, self._closing = number + 1, self._lexer.closing()
-        if self._lexer.open and count - self._statements[-1] > LONGEST_STATEMENT:
-            start = self._start + self._statements[-1] + 1
-            self.problem = f"the statement from line {start} on has no end"
+        begun = self._statements[-1] if self._statements else 0
+        if self._lexer.open and count - begun > LONGEST_STATEMENT:
+            self.problem = f"the statement from line {self._start + begun + 1} on has no end"
         return self._cut if self._cut > before else None
 
     async def _python(self, written: Sequence[str]) -> list[Finding]:
@@ -147,6 +149,7 @@ class StreamScan:
         shown = [_NOQA.sub(r"\g<1>0\g<2>", line) for line in written]
         text = "\n".join([*self._head, *shown, *self._closing, ""])
         found = await self._scanner.python_findings(lines, text, self._start)
+        self.verdicts += 1
         self.problem = ""
         if self._scanner.unparsed:
             self.problem = "the text does not parse as Python"

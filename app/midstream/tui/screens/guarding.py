@@ -116,7 +116,7 @@ class GuardActions(ReworkActions):
 
     @property
     def _in_focus(self) -> bool:
-        return self.app.screen is self and self.app.app_focus
+        return self.program.screen is self and self.program.app_focus
 
     def action_release(self) -> None:
         """Ask why the quarantined hunk under the cursor may be decided after all."""

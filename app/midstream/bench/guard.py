@@ -1,0 +1,291 @@
+"""``midstream bench guard``: how fast a verdict is, and what it costs in false alarms.
+
+Latency, false halts and prefix repair are measured on the standard library of the interpreter that
+runs this; secrets on credentials made here by the formats that their issuers document.  None of it
+is a published collection of vulnerable code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import json
+import os
+import random
+import string
+import sysconfig
+import tempfile
+import time
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from midstream.guard.findings import Level
+from midstream.guard.prefix import complete_prefix
+from midstream.guard.scanner import Scanner
+from midstream.guard.secrets import find_secrets
+from midstream.guard.stream import StreamScan
+
+_SEED: Final = 9
+_REGION: Final = 60
+_FILE_LINES: Final = 3_000
+_RATE: Final = 1_000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure beside its target."""
+
+    name: str
+    value: float
+    unit: str
+    target: str
+    met: bool
+
+
+def run(argv: Sequence[str]) -> int:
+    """Measure and print; 1 if a target is missed.
+
+    Args:
+        argv: Options, see ``--help``.
+    """
+    options = _options().parse_args(list(argv))
+    figures = asyncio.run(_measure(options.files, options.regions))
+    if options.json:
+        print(json.dumps({"figures": [asdict(figure) for figure in figures]}, indent=1))
+    else:
+        for figure in figures:
+            mark = "ok  " if figure.met else "MISS"
+            print(
+                f"{mark} {figure.name:<44} {figure.value:>10,.2f} {figure.unit:<7} {figure.target}"
+            )
+    return int(not all(figure.met for figure in figures))
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="midstream bench guard", description=__doc__)
+    parser.add_argument("--files", type=int, default=150, help="files of the standard library")
+    parser.add_argument("--regions", type=int, default=12, help="regions that are streamed")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser
+
+
+async def _measure(count: int, regions: int) -> list[Figure]:
+    rng = random.Random(_SEED)
+    files = _library(rng, count)
+    scanner = Scanner()
+    figures: list[Figure] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the library's own old syntax
+            figures += await _latency(scanner, files, rng, regions)
+            figures += await _overrun()
+            figures += await _false_halts(scanner, files, rng, regions * 3)
+            figures.append(_prefixes(files, rng))
+        figures.append(_secrets(rng))
+        if scanner.problem:
+            figures.append(Figure(f"ruff: {scanner.problem}", 1, "", "0", met=False))
+    finally:
+        await scanner.close()
+    return figures
+
+
+def _library(rng: random.Random, count: int) -> list[list[str]]:
+    """Files of the standard library that parse, tests left out (they hold bad text on purpose)."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    paths = [
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not {"site-packages", "test", "tests", "idle_test", "lib2to3"} & set(path.parts)
+    ]
+    rng.shuffle(paths)
+    files: list[list[str]] = []
+    for path in paths:
+        if len(files) == count:
+            break
+        try:
+            text = path.read_text("utf-8")
+            ast.parse(text)
+        except (OSError, ValueError, SyntaxError):
+            continue
+        files.append(text.split("\n"))
+    return files
+
+
+async def _latency(
+    scanner: Scanner, files: Sequence[list[str]], rng: random.Random, regions: int
+) -> list[Figure]:
+    """Finished line to verdict, in files of 3,000 lines."""
+    long = [lines for lines in files if len(lines) > 400]
+    waits: list[float] = []
+    for _ in range(regions):
+        lines: list[str] = []
+        while len(lines) < _FILE_LINES:
+            lines += rng.choice(long)
+        heads = [n for n, line in enumerate(lines) if line.lstrip().startswith("def ")]
+        start = rng.choice([n for n in heads if n < len(lines) - _REGION])
+        region = lines[start : start + _REGION]
+        scan = StreamScan(scanner, "m.py", lines[:start], region, lines[start + _REGION :])
+        await scan.look([])
+        for number in range(1, _REGION + 1):
+            begin = time.perf_counter()
+            verdicts = scan.verdicts
+            await scan.look(region[:number])
+            if scan.verdicts == verdicts:
+                continue  # A statement is unfinished: there was nothing to ask.
+            waits.append(1000 * (time.perf_counter() - begin))
+    waits.sort()
+    p50, p95 = waits[len(waits) // 2], waits[int(0.95 * (len(waits) - 1))]
+    return [
+        Figure("line to verdict p50, 3,000-line files", p50, "ms", "<= 5", p50 <= 5),
+        Figure("line to verdict p95, 3,000-line files", p95, "ms", "<= 10", p95 <= 10),
+    ]
+
+
+async def _overrun() -> list[Figure]:
+    """Tokens of a served stream of 1,000 tokens a second that came after the bad line."""
+    past: list[int] = []
+    for _ in range(5):
+        past.append(await _one_overrun())
+    worst = float(max(past))
+    return [
+        Figure("tokens past the statement at 1,000/s, worst", worst, "tokens", "<= 15", worst <= 15)
+    ]
+
+
+async def _one_overrun() -> int:
+    from midstream.pairing.session import PairingSession
+    from midstream.serving.replay import count_tokens
+    from midstream.settings import Settings
+
+    head = 'def find(db, name):\n    rows = db.execute("select * from t where name = " + name)\n'
+    rest = "".join(f"    step_{n} = rows[{n}].value + {n}\n" for n in range(50))
+    with tempfile.TemporaryDirectory() as folder, _state(folder):
+        root, script = _scene(Path(folder), head + rest)
+        async with await PairingSession.open(
+            root, settings=Settings(journal=False), replay=script, watch=False
+        ) as session:
+            turn = await session.instruct("use the database", path="m.py", cursor=0)
+            await session.finished()
+            return max(0, turn.tokens - count_tokens(head))
+
+
+def _scene(folder: Path, text: str) -> tuple[Path, Path]:
+    """A folder with one file, and a script that writes ``text`` into it."""
+    root, script = folder / "work", folder / "script.json"
+    root.mkdir()
+    (root / "m.py").write_text("def find(db, name):\n    return None\n")
+    answers = [
+        {"match": "must not", "text": "    return None\n"},
+        {"match": "", "text": text, "rate": _RATE},
+    ]
+    script.write_text(json.dumps(answers))
+    return root, script
+
+
+@contextmanager
+def _state(folder: str) -> Generator[None]:
+    before = os.environ.get("MIDSTREAM_STATE_DIR")
+    os.environ["MIDSTREAM_STATE_DIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MIDSTREAM_STATE_DIR"]
+        else:
+            os.environ["MIDSTREAM_STATE_DIR"] = before
+
+
+async def _false_halts(
+    scanner: Scanner, files: Sequence[list[str]], rng: random.Random, regions: int
+) -> list[Figure]:
+    """Halts in code that nobody meant to be dangerous, as whole files and as streams."""
+    lines = halts = 0
+    for file in files:
+        found = await scanner.scan_whole(file, "m.py")
+        halts += sum(finding.level is Level.HALT for finding in found)
+        lines += len(file)
+    whole = 1000 * halts / max(1, lines)
+    lines = halts = 0
+    for _ in range(regions):
+        file = rng.choice([f for f in files if len(f) > 2 * _REGION])
+        start = rng.randrange(0, len(file) - _REGION)
+        scan = StreamScan(scanner, "m.py", file[:start], [])
+        region = file[start : start + _REGION]
+        for number in range(1, _REGION + 1):
+            found = await scan.look(region[:number])
+            halts += sum(finding.level is Level.HALT for finding in found)
+        lines += _REGION
+    streamed = 1000 * halts / max(1, lines)
+    return [
+        Figure("false halts, whole files", whole, "/kline", "<= 0.1", whole <= 0.1),
+        Figure("false halts, streams", streamed, "/kline", "<= 0.1", streamed <= 0.1),
+    ]
+
+
+def _prefixes(files: Sequence[list[str]], rng: random.Random) -> Figure:
+    tried = parsed = 0
+    while tried < 400:
+        file = rng.choice(files)
+        text = complete_prefix(file[: rng.randint(1, len(file))])
+        if text is None:
+            continue
+        tried += 1
+        try:
+            ast.parse(text)
+            parsed += 1
+        except (SyntaxError, ValueError):
+            pass
+    rate = 100 * parsed / tried
+    return Figure("random line prefixes that parse after repair", rate, "%", "100", rate == 100)
+
+
+_LETTERS: Final = string.ascii_letters + string.digits
+_HEX: Final = "0123456789abcdef"
+_UPPER: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_FORMATS: Final = (
+    ("AKIA", _UPPER, 16, ""),
+    ("ghp_", _LETTERS, 36, ""),
+    ("github_pat_", _LETTERS, 82, ""),
+    ("glpat-", _LETTERS, 20, ""),
+    ("sk-proj-", _LETTERS, 60, ""),
+    ("sk-ant-api03-", _LETTERS, 93, ""),
+    ("hf_", string.ascii_letters, 34, ""),
+    ("AIza", _LETTERS, 35, ""),
+    ("xoxb-123456789012-", _LETTERS, 24, ""),
+    ("sk_live_", _LETTERS, 24, ""),
+    ("npm_", _LETTERS, 36, ""),
+    ("dop_v1_", _HEX, 64, ""),
+    ("shpat_", _HEX, 32, ""),
+    ("key-", _HEX, 32, ""),
+    ("", _HEX, 32, "-us12"),
+    ("dapi", _HEX, 32, ""),
+    ("glsa_", _LETTERS, 32, "_0a1b2c3d"),
+    ("lin_api_", _LETTERS, 40, ""),
+    ("hvs.", _LETTERS, 24, ""),
+    ("AccountKey=", _LETTERS, 86, "=="),
+)
+_FRAMES: Final = ('client = Client("{}")', "  value: '{}'", "export TOKEN={}", "fetch(url, `{}`)")
+_NAMED: Final = ('password = "{}"', 'API_KEY: "{}",', "db_passwd='{}'", 'config["secret"] = "{}"')
+
+
+def _secrets(rng: random.Random) -> Figure:
+    lines: list[str] = []
+    for prefix, alphabet, size, end in _FORMATS:
+        for frame in _FRAMES:
+            body = "".join(rng.choices(alphabet, k=size))
+            lines.append(frame.format(f"{prefix}{body}{end}"))
+    for frame in _NAMED:
+        for size in (10, 14, 20, 28, 36):
+            lines.append(frame.format("".join(rng.choices(_LETTERS + "!#%&+", k=size))))
+    lines.append("-----BEGIN RSA PRIVATE " + "KEY-----")
+    lines.append("url = 'postgres://app:" + "".join(rng.choices(_LETTERS, k=14)) + "@db/app'")
+    found = sum(any(True for _ in find_secrets(line)) for line in lines)
+    recall = 100 * found / len(lines)
+    return Figure(
+        f"secrets found of {len(lines)} synthetic lines", recall, "%", ">= 90", recall >= 90
+    )
