@@ -208,9 +208,11 @@ async def test_killed_session_is_taken_up_again(
         assert session.hunks.get(1).state is HunkState.ACCEPTED
         undecided = session.hunks.undecided("run.py")
         assert ("    five = 5",) in [h.new for h in undecided]
-        assert session.notices[0].text == "The last session is back: 1 undecided hunk in 1 file."
-        assert await session.accept_rest("run.py") == 1
-        assert (root / "run.py").read_text() == changed(A, TWENTY, FIVE)
+        # The first answer's other hunk waits again: the second one never came to it.
+        assert len(undecided) == 2
+        assert session.notices[0].text == "The last session is back: 2 undecided hunks in 1 file."
+        assert await session.accept_rest("run.py") == 2
+        assert (root / "run.py").read_text() == changed(A, B, TWENTY, FIVE)
         await session.undo()
         assert (root / "run.py").read_text() == on_disk
     async with asyncio.timeout(TIMEOUT_S):
