@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pairing_support import SteppedModel, Witness, follow_ups
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.pairing.guarding import LightState
+from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -286,3 +290,80 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     new = [line for h in session.hunks.for_path("m.py") for line in h.new]
     assert GOOD_SQL.rstrip("\n") in new
     assert BAD_SQL.rstrip("\n") not in new
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "rule"),
+    [
+        (BAD_SQL, GOOD_SQL, "S608"),
+        (f'    rows = db.open("{KEY}")\n', '    rows = db.open(os.environ["KEY"])\n', "aws-key"),
+        (
+            "    rows = subprocess.run(input(), shell=True)\n",
+            "    rows = subprocess.run([name])\n",
+            "S602",
+        ),
+    ],
+)
+async def test_a_served_script_end_to_end(
+    root: Path, tmp_path: Path, bad: str, good: str, rule: str
+) -> None:
+    """The embedded server at 1,000 tokens a second: nothing but text, port and disk between."""
+    after = "".join(f"    step_{n} = rows[{n}]\n" for n in range(40))
+    script = tmp_path / "script.json"
+    script.write_text(
+        json.dumps(
+            [
+                {"match": "must not be written", "text": "".join([*HEAD, good, *TAIL])},
+                {"match": "", "text": "".join([*HEAD, bad, after, *TAIL]), "rate": 1000},
+            ]
+        )
+    )
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), replay=script, watch=False
+    ) as session:
+        witness = Witness(session)
+        turn = await session.instruct("use the database", path="m.py", cursor=4)
+        await session.finished()
+        assert turn.status is TurnStatus.STOPPED
+        assert rule in session.notices[0].text
+        assert "written" not in {type(e).__name__ for e in witness.events}
+        assert (root / "m.py").read_text() == BEFORE
+        assert session.turn is not None
+        assert session.turn.status is TurnStatus.DONE
+        assert session.turn.elapsed_s is not None
+        assert session.turn.elapsed_s < 1.0
+        states = [h.state for h in session.hunks if rule in h.note]
+        assert HunkState.SETTLED not in states
+        assert await session.accept_rest("m.py")
+        text = (root / "m.py").read_text()
+        assert good in text
+        assert bad not in text
+        assert "step_0" not in text
+
+
+async def test_headless_gives_the_corrected_answer(
+    root: Path, endpoint: Endpoint, model: SteppedModel
+) -> None:
+    class Sink:
+        hunks: ClassVar[list[str]] = []
+
+        def started(self, turn: object, base: object, model: str) -> None: ...
+        def text(self, text: str) -> None: ...
+        def passed(self, line: int) -> None: ...
+        def hunk(self, hunk: Hunk) -> None:
+            self.hunks.extend(hunk.new)
+
+    give(model, *HEAD, BAD_SQL, end=False)
+    job = Job(root, "m.py", "use the database", cursor=4, apply=True)
+    running = asyncio.create_task(
+        run_job(job, Sink(), settings=Settings(journal=False), endpoint=endpoint)
+    )
+    while len(model.requests) < 2:  # noqa: ASYNC110 (nobody tells)
+        await asyncio.sleep(0.01)
+    give(model, GOOD_SQL, *TAIL)
+    outcome = await running
+    assert outcome.written
+    assert GOOD_SQL.rstrip("\n") in Sink.hunks
+    assert BAD_SQL.rstrip("\n") not in Sink.hunks
+    assert GOOD_SQL in (root / "m.py").read_text()
+    assert BAD_SQL not in (root / "m.py").read_text()

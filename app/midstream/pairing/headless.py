@@ -127,9 +127,11 @@ async def run_job(
         proposal = session.files[turn.path]
         sink.started(turn, proposal.base, session.model_name)
         await _follow(session, turn, sink)
+        turn = session.turn or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
             error = UnavailableError if session.state is SessionState.OFFLINE else EditFailedError
-            raise error(turn.error or "The model was stopped.")
+            said = session.notices[-1].text if session.notices else "The model was stopped."
+            raise error(turn.error or said)
         hunks = session.hunks.undecided(turn.path)
         if not hunks:
             raise NothingToChangeError(session.notices[-1].text)
@@ -165,5 +167,8 @@ async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
         if len(told) == len(segment.hunk_ids):
             sink.passed(segment.unread.start)
         if over:
+            for hunk in session.hunks.undecided(turn.path):
+                if hunk.id not in told:  # It was written again.
+                    sink.hunk(hunk)
             return
         await asyncio.wait({ended}, timeout=TICK_S)

@@ -129,7 +129,7 @@ class ReviewBase(EagerScreen):
 
     def say(self, level: str, text: str) -> None:
         """Show one sentence; a mere fact goes away by itself."""
-        if not self.is_mounted or not self.app.is_running:
+        if not self.is_mounted or not self.program.is_running:
             return
         self.answers = ()
         self.notice.show(level, text)
