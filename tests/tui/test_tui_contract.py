@@ -9,13 +9,16 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from textual._compositor import Compositor
 from textual._xterm_parser import XTermParser
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from tui_support import Stage
 
+from midstream.tui.screens.compositing import SparingCompositor
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.terminal import teach_alt_enter
+from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently
 
 
@@ -49,6 +52,28 @@ async def test_a_change_is_painted_without_waiting_for_the_grid(stage: Stage) ->
         delays.append(perf_counter() - started)
         await stage.pilot.pause(0.011)
     assert sorted(delays)[len(delays) // 2] < 1 / 60
+
+
+async def test_fewer_widgets_are_asked_for_the_same_lines(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.pilot.pause(0.1)
+    compositor = stage.screen._compositor
+    assert isinstance(compositor, SparingCompositor)
+    pane = stage.screen.pane.region
+    for crop in (compositor.size.region, pane, Region(3, 2, 40, 1), Region(0, 30, 120, 6)):
+        lines = range(crop.y, crop.bottom)
+        wanted = Compositor._render_chops(compositor, crop, lines.__contains__)
+        given = compositor._render_chops(crop, lines.__contains__)
+        for y in lines:
+            assert list(given[y]) == list(wanted[y])
+            if crop.width == compositor.size.width:
+                assert [s and s.text for s in given[y].values()] == [
+                    s and s.text for s in wanted[y].values()
+                ]
+    asked = []
+    stage.screen.query_one(KeyBar).render_lines = lambda crop: asked.append(crop) or []  # type: ignore[method-assign]
+    compositor._render_chops(pane, range(pane.y, pane.bottom).__contains__)
+    assert asked == []
 
 
 async def test_growing_silently_lays_nothing_out(stage: Stage) -> None:

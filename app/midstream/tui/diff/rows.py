@@ -33,9 +33,9 @@ LOOKS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ViewRow:
-    """One row of the pane.
+    """One row of the pane; made anew for every row of every frame, hence not frozen (3x the time).
 
     Attributes:
         look: How it is shown.

@@ -49,7 +49,8 @@ class FileView:
         self._pending: list[Block] = []
         self._firsts: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
-        self._seen: tuple[int, int, bool, bool, int] | None = None
+        self.seen: tuple[int, int, bool, bool, int] | None = None
+        """What the rows were made from; they are the same while it is."""
 
     def refresh(self) -> bool:
         """Rebuild the rows if anything changed; says whether it did."""
@@ -60,9 +61,9 @@ class FileView:
             self.split,
             len(self.opened),
         )
-        if seen == self._seen:
+        if seen == self.seen:
             return False
-        self._seen = seen
+        self.seen = seen
         segments = self.proposal.segments
         known = {id(runs.segment): runs for runs in self.segments}
         self.segments = []

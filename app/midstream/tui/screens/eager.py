@@ -5,8 +5,8 @@ waits up to a whole frame.  Here a paint that is due happens at once when the la
 :data:`SHORTEST_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
 the output as fast as we make it, paints are put off instead of blocking the event loop.
 
-This module and ``widgets/diff_pane.py`` are the only ones that touch semi-internal parts of
-Textual; ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
+This module, ``compositing`` and ``widgets/diff_pane.py`` are the only ones that touch semi-internal
+parts of Textual; ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from textual import events
 from textual.screen import Screen
+
+from midstream.tui.screens.compositing import SparingCompositor
 
 SHORTEST_FRAME_S: Final = 0.004
 """Seconds between two immediate paints; closer ones wait for the timer."""
@@ -36,6 +38,11 @@ class EagerScreen(Screen[Any]):
 
     _last_paint = 0.0
     _retry_armed = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if EAGER:
+            self._compositor = SparingCompositor()
 
     async def _on_idle(self, event: events.Idle) -> None:
         if not EAGER:

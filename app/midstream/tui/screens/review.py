@@ -79,6 +79,8 @@ class ReviewScreen(Facts):
         super().__init__(demo)
         self._news: list[SessionEvent] = []
         self._frames = 0
+        self._settled = False
+        """Whether a hunk has settled since the last frame."""
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
 
@@ -165,6 +167,10 @@ class ReviewScreen(Facts):
     def on_review_screen_news(self) -> None:
         """React to what the session told since the last time."""
         news, self._news = self._news, []
+        if self.running and all(isinstance(event, HunkSettled) for event in news):
+            # The next frame shows it; in a fast stream there is one of these every few lines.
+            self._settled = True
+            return
         for event in news:
             self._react(event)
         self.pane.sync()
@@ -181,7 +187,7 @@ class ReviewScreen(Facts):
         elif isinstance(event, NoticePosted):
             self.say(event.notice.level.value, event.notice.text)
         elif isinstance(event, HunkSettled):
-            self._hunk_settled(event)
+            self._hunk_settled()
         elif isinstance(event, FileChangedOnDisk):
             self.say(
                 "info", f"{event.path} changed on disk; open hunks were moved onto the new text."
@@ -223,26 +229,31 @@ class ReviewScreen(Facts):
 
         self.run_worker(work(), group="turn")
 
-    def _hunk_settled(self, event: HunkSettled) -> None:
+    def _hunk_settled(self) -> None:
         """While following, the cursor waits on the first hunk that can be decided."""
-        if event.path == self.path and self.pane.following:
-            self.pane.sync()
-            self._offer_hunk()
+        self._settled = False
+        turn = None if self.session is None else self.session.turn
+        if turn is None or turn.path != self.path or not self.pane.following:
+            return
+        self.pane.sync()
+        if self._offer_hunk():
+            self.refresh_facts()
 
-    def _offer_hunk(self) -> None:
+    def _offer_hunk(self) -> bool:
         """Put the cursor on the first undecided hunk in the window, unless it is on one already."""
         pane, view = self.pane, self.view
         if view is None or self.decidable_hunk is not None:
-            return
+            return False
         row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
         if row is None or row >= pane.top + pane.height:
-            return
+            return False
         hunk = view.hunk_at(row)
         rows = None if hunk is None else view.rows_of(hunk.id)
         pane.cursor = row
         if rows is not None and view.writing is None:
             pane.show_rows(*rows)
         pane.repaint()
+        return True
 
     def _turn_finished(self, turn: Turn) -> None:
         pane, session = self.pane, self.session
@@ -273,6 +284,8 @@ class ReviewScreen(Facts):
         if self.output_backlog > 2:
             return
         self.pane.sync()
+        if self._settled:
+            self._hunk_settled()
         self._frames += 1
         if self._frames % FACTS_EVERY == 0:
             self.refresh_facts()

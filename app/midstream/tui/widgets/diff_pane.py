@@ -86,6 +86,10 @@ class DiffPane(ScrollView, can_focus=True):
         self._painted: list[Strip] = []
         self._changed: dict[tuple[int, int], dict[int, tuple[Range, ...]]] = {}
         self._seen_rows = 0
+        self._unlexed = False
+        """Whether a visible row waits for its colours."""
+        self._next: tuple[object, list[Strip]] | None = None
+        """The strips of the next frame, and what they were made from."""
 
     # what is shown
 
@@ -124,7 +128,8 @@ class DiffPane(ScrollView, can_focus=True):
         if view is None or syntax is None:
             return
         cursor_row, top_row, top = view.row(self.cursor), view.row(self.top), self.top
-        if view.refresh():
+        changed = view.refresh()
+        if changed:
             self._apply_layout()
             syntax.sync()
             self._fit_size()
@@ -137,25 +142,29 @@ class DiffPane(ScrollView, can_focus=True):
                 moved = self._place_of(top_row, top, missing=top + self.cursor - before)
                 if moved != top:
                     self.scroll_to_row(moved)
-        self.repaint()
+        if changed or self._unlexed:
+            self.repaint()
 
     def repaint(self) -> None:
         """Mark the visible rows that differ from what was painted last."""
         height, width = self.size.height, self.size.width
         if not height:
             return
-        top = self.scroll_offset.y
         painted = self._painted
         if len(painted) != height:
+            self._next = None
             self.refresh()
             return
+        self._unlexed = False
+        strips = self._visible_strips()
         dirty: list[Region] = []
         for y in range(height):
-            if self._strip(top + y) is not painted[y]:
+            if strips[y] is not painted[y]:
                 if dirty and dirty[-1].bottom == y:
                     dirty[-1] = Region(0, dirty[-1].y, width, dirty[-1].height + 1)
                 else:
                     dirty.append(Region(0, y, width, 1))
+        self._next = (self._state(), strips)
         if dirty:
             self.refresh(*dirty)
 
@@ -298,10 +307,13 @@ class DiffPane(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The strips of a region of the pane."""
-        top = self.scroll_offset.y
         height = self.size.height
         strips: list[Strip] = []
-        self._painted = [self._strip(top + y) for y in range(height)]
+        if self._next is not None and self._next[0] == self._state():
+            self._painted = self._next[1]
+        else:
+            self._painted = self._visible_strips()
+        self._next = None
         right = crop.x + crop.width
         for y in range(crop.y, crop.bottom):
             strip = self._painted[y] if y < height else self._strip(-1)
@@ -310,17 +322,37 @@ class DiffPane(ScrollView, can_focus=True):
             strips.append(strip)
         return filtered(self, strips, self._palette.colors["background"])
 
-    def _strip(self, y: int) -> Strip:
+    def _state(self) -> object:
+        """Everything that the visible strips depend on, but for the tokens."""
+        view = self.view
+        return (
+            None if view is None else view.seen,
+            self.scroll_offset.y,
+            self.size,
+            self.cursor,
+            self.mark,
+            self.scope,
+            self.left,
+            self.found,
+            self._painter,
+        )
+
+    def _visible_strips(self) -> list[Strip]:
+        top = self.scroll_offset.y
+        selection = self.selection_rows or (0, 0)
+        return [self._strip(y, selection) for y in range(top, top + self.size.height)]
+
+    def _strip(self, y: int, selection: tuple[int, int] | None = None) -> Strip:
         view, syntax = self.view, self._syntax
         painter = self._painter or self._make_painter()
         row = None if view is None else view.row(y)
         if row is None or syntax is None:
             return painter.blank()
         hunk = row.hunk
-        selection = self.selection_rows
+        marked = selection or self.selection_rows or (0, 0)
         scope = self.scope
         cursor = y == self.cursor
-        selected = selection is not None and selection[0] <= y < selection[1]
+        selected = marked[0] <= y < marked[1]
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
@@ -328,6 +360,8 @@ class DiffPane(ScrollView, can_focus=True):
         if hunk is not None and row.first:
             held = hunk.state is HunkState.QUARANTINED
             note = f"quarantined: {hunk.note}" if held else self.note_of(hunk)
+        ready = syntax.is_ready(row)
+        self._unlexed |= not ready
         key = (
             row.look,
             row.old,
@@ -335,7 +369,7 @@ class DiffPane(ScrollView, can_focus=True):
             row.text,
             None if hunk is None else (hunk.id, hunk.state, row.offset, row.first),
             (cursor, selected, scoped, found, self.left, note),
-            syntax.is_ready(row),
+            ready,
         )
         strip = self._strips.get(key)
         if strip is None:

@@ -1,0 +1,58 @@
+"""A compositor that asks only those widgets for their lines that will be seen in what is repainted.
+
+Textual's asks every widget whose container overlaps the repainted region for all its lines, on
+every frame: on a full screen of nested containers that is most of a frame's work.  Here a widget is
+asked when some repainted line has a place that no widget above it has filled.
+
+Overrides one underscored method of Textual, held by a contract test; see ``eager`` for the switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from textual._compositor import Compositor
+from textual.geometry import Region
+from textual.strip import Strip
+
+
+class SparingCompositor(Compositor):
+    """Renders the same lines as its parent, with fewer widgets asked."""
+
+    def _render_chops(
+        self, crop: Region, is_rendered_line: Callable[[int], bool]
+    ) -> Sequence[Mapping[int, Strip | None]]:
+        """Pieces of lines by their first column, for the lines that are repainted.
+
+        Args:
+            crop: Region around all that is repainted.
+            is_rendered_line: Whether a line is repainted.
+        """
+        cuts = self.cuts
+        chops: list[dict[int, Strip]] = [{} for _ in cuts]
+        for widget, (region, clip) in self.visible_widgets.items():
+            if not crop.overlaps(region):
+                continue
+            seen = region if clip.contains_region(region) else region.intersection(clip)
+            first, last = seen.column_span
+            strips: list[Strip] | None = None
+            for y in seen.line_range:
+                if not is_rendered_line(y):
+                    continue
+                line = chops[y]
+                inside = [cut for cut in cuts[y] if first <= cut <= last]
+                if all(cut in line for cut in inside[:-1]):
+                    continue
+                if strips is None:
+                    asked = Region(seen.x - region.x, seen.y - region.y, seen.width, seen.height)
+                    strips = widget.render_lines(asked)
+                if y - seen.y >= len(strips):
+                    continue
+                pieces = strips[y - seen.y].divide([cut - seen.x for cut in inside[1:]])
+                for cut, piece in zip(inside, pieces, strict=False):
+                    line.setdefault(cut, piece)
+        # In the order of their columns, as whoever writes them out expects.
+        return [
+            {cut: line.get(cut) for cut in places[:-1]}
+            for line, places in zip(chops, cuts, strict=True)
+        ]
