@@ -19,7 +19,7 @@ from midstream.guard.heads import reduced_head
 from midstream.guard.prefix import PrefixLexer
 from midstream.guard.scanner import Scanner, ignored, is_python
 
-_NOQA: Final = re.compile(r"(#\s*n)o(qa)", re.IGNORECASE)
+_NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
 LONGEST_STATEMENT: Final = 120
 """An unfinished statement that goes on for more lines is no verdict, and is said to be none."""
 LONGEST_LINE: Final = 20_000
@@ -146,8 +146,9 @@ class StreamScan:
     async def _python(self, written: Sequence[str]) -> list[Finding]:
         lines = [*self._head, *written]
         # ruff obeys the model's own excuses; here they are left to `_excused`.
-        shown = [_NOQA.sub(r"\g<1>0\g<2>", line) for line in written]
-        text = "\n".join([*self._head, *shown, *self._closing, ""])
+        # One pass over all of it: this runs again and again while a long region streams.
+        shown = _NOQA.sub(r"\g<1>0\g<2>", "\n".join(written))
+        text = "\n".join([*self._head, *([shown] if written else []), *self._closing, ""])
         found = await self._scanner.python_findings(lines, text, self._start)
         self.verdicts += 1
         self.problem = ""
