@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from midstream.bench.reference_edits import edit_requests
+from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests
+from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.inspect import check
 from midstream.engine.model import OnnxModel
-from midstream.engine.types import FinishReason
+from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.resources import default_model, model_folders
 
 pytestmark = pytest.mark.skipif(not model_folders(), reason="no model has been exported yet")
@@ -35,3 +38,26 @@ def test_drafted_edits_are_the_undrafted_ones() -> None:
                 tokens += generation.usage.output_tokens
         assert len(texts) == 1
     assert forwards < 0.75 * tokens
+
+
+def every_edit() -> Iterator[GenerateRequest]:
+    """Every reference instruction for every reference function, in three wordings."""
+    functions = dict.fromkeys(region for _, region in REFERENCE_EDITS)
+    for instruction, _ in REFERENCE_EDITS:
+        for region in functions:
+            for words in (instruction, f"please {instruction}", f"{instruction} everywhere"):
+                text = render_request(RegionRequest(instruction=words, region=region))
+                yield GenerateRequest((Message("user", text),), max_output_tokens=512)
+
+
+@pytest.mark.slow
+def test_drafts_change_nothing_on_hundreds_of_prompts() -> None:
+    model = OnnxModel(read_folder(default_model()), threads=1)
+    count = 0
+    for request in every_edit():
+        model.drafting = None
+        plain = "".join(piece.text for piece in model.start(request))
+        model.drafting = Drafting()
+        assert "".join(piece.text for piece in model.start(request)) == plain
+        count += 1
+    assert count == 216

@@ -11,7 +11,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -27,6 +27,9 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Usage
 from midstream.errors import UserError
 from midstream.resources import default_model
+
+SETTLE_SECONDS = 0.06
+"""ONNX Runtime's threads spin for 25 ms after a run (measured); they would take a peer's core."""
 
 ROUNDS, STEPS = 6, 20
 """Peers take turns: so many rounds of so many single steps each."""
@@ -204,8 +207,10 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: Peers) 
     # In turns, so that all see the same machine.
     for _ in range(repeat):
         for request, prompt in zip(requests, prompts, strict=True):
+            _settle(["", *found])
             drafted.append(_complete(model, request, fresh=True))
             for name, peer in found.items():
+                _settle(["", *found])
                 theirs[name].append(_write(peer, prompt, drafted[-1][1].output_tokens))
     model.drafting = None
     undrafted = [_complete(model, request) for request in requests * repeat]
@@ -214,8 +219,10 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: Peers) 
     forced: list[tuple[str, Usage]] = []
     forced_theirs: dict[str, list[tuple[float, float]]] = {name: [] for name in found}
     for plan, tokens, text in forced_plans(model) * repeat:
+        _settle(["", *found])
         forced.append((text, write_forced(model, plan, tokens)))
         for name, peer in found.items():
+            _settle(["", *found])
             forced_theirs[name].append(_write(peer, plan.prompt_ids, len(tokens)))
     report.edits_drafted = _figures(drafted)
     report.edits_undrafted = _figures(undrafted)
@@ -230,6 +237,12 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: Peers) 
             report.peers[name][f"{kind} ms"] = 1000 * median(whole for _, whole in rounds)
     same = sum(one[0] == other[0] for one, other in zip(drafted, undrafted, strict=True))
     report.same_text = f"{same} of {len(drafted)}"
+
+
+def _settle(others: Collection[str]) -> None:
+    """Wait until the threads of the engine that ran last have stopped spinning."""
+    if len(others) > 1:
+        time.sleep(SETTLE_SECONDS)
 
 
 def _write(peer: Peer, prompt: Sequence[int], length: int) -> tuple[float, float]:
@@ -297,6 +310,7 @@ def _measure_steps(report: Report, model: OnnxModel, found: Peers) -> None:
         ids = [i % min(200, model.decoder.vocab) for i in range(7, 7 + context)]
         times: dict[str, list[float]] = {name: [] for name in engines}
         for name, engine in engines.items():
+            _settle(engines)
             started = time.perf_counter()
             engine.read(ids, room)
             read = context / (time.perf_counter() - started)
@@ -306,6 +320,7 @@ def _measure_steps(report: Report, model: OnnxModel, found: Peers) -> None:
                 report.prefill_tokens_per_second[context] = read
         for _ in range(ROUNDS):
             for name, engine in engines.items():
+                _settle(engines)
                 times[name] += [timed(engine.step) for _ in range(STEPS)]
         report.plain_tokens_per_second[context] = 1 / median(times[""])
         for name in found:
