@@ -83,6 +83,7 @@ class _Watch:
         asked: The person's instruction.
         offset: Lines of the region that earlier segments of the chain hold.
         tries: How often the model has corrected the hunk that begins at a line of the region.
+        given_up: Whether the person decides from here on.
     """
 
     generation: Generation
@@ -93,6 +94,7 @@ class _Watch:
     asked: str
     offset: int = 0
     tries: dict[int, int] = field(default_factory=dict[int, int])
+    given_up: bool = False
 
     @property
     def behind(self) -> bool:
@@ -293,13 +295,22 @@ class Guard:
             self._found.setdefault(path, []).extend(found)
         if found or self.light(path) != before:
             self._board.touch()
-        for finding in found:
-            if finding.level is Level.HALT and (path, finding.key) not in self._released:
-                await self._halt(watch, finding)
-                return
+        halting = [
+            finding
+            for finding in found
+            if finding.level is Level.HALT and (path, finding.key) not in self._released
+        ]
+        if halting:
+            await self._halt(watch, halting)
 
-    async def _halt(self, watch: _Watch, finding: Finding) -> None:
-        """Cut the generation, hold the hunk back, and go on from the line before the statement."""
+    async def _halt(self, watch: _Watch, findings: Sequence[Finding]) -> None:
+        """Cut the generation, hold the hunks back, and go on from the line before the statement.
+
+        Args:
+            watch: The segment.
+            findings: What halts, by line; the first is what the model is told of.
+        """
+        finding = findings[0]
         generation, steering = watch.generation, self._steering
         if steering is None:
             return
@@ -308,14 +319,16 @@ class Guard:
         number = segment.start + finding.line + 1
         what = f"line {number} of {path}: {finding.message} ({finding.rule})"
         place = _Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
-        hunk = self._hold(segment, finding)
+        hunk, *_ = [self._hold(segment, each) for each in findings]
         tried = watch.tries.get(watch.offset + place.carried, 0)
         again = (
-            tried < CORRECTIONS
+            not watch.given_up
+            and tried < CORRECTIONS
             and sum(watch.tries.values()) < MOST_CORRECTIONS
             and steering.may_rewrite(generation)
         )
         if not again:
+            watch.given_up = True
             await steering.interrupt(generation)
             held = "it is quarantined" if hunk is not None else "look at it before you accept"
             self._board.fail(f"Stopped at {what}; {held}. {_advice(finding)}")
@@ -346,9 +359,13 @@ class Guard:
 
     def _hold(self, segment: Any, finding: Finding) -> Hunk | None:
         """Quarantine the hunk that holds a finding."""
+        from midstream.edits.hunks import HunkState
+
         hunk = _holder(self._hunks, segment, range(finding.line, finding.stop))
         if hunk is None:
             return None
+        if hunk.state is HunkState.QUARANTINED:
+            return hunk
         try:
             self._hunks.quarantine(hunk.id, note := f"{finding.rule}: {finding.message}")
         except ValueError:  # It was accepted before the verdict.
