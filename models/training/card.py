@@ -30,9 +30,20 @@ Exact match means every character of the region.
 | known phrasings | {known[exact_match]} % | {known[parses]} % | {known[untouched_lines_kept]} % |
 | new phrasings | {new[exact_match]} % | {new[parses]} % | {new[untouched_lines_kept]} % |
 
+Going on after a stop (the first half of a right answer is kept, n = {continued[n]}):
+{continued[exact_match]} % exact. Asked to rename a name that is not there (n = {nothing[n]}): the
+region stays unchanged in {nothing[unchanged]} % of cases.
+
 | edit | known, exact | new, exact | known, parses | n |
 |---|---|---|---|---|
 {rows}
+
+## Phrasings that work
+
+Measured with fixed sentences on held-out snippets of up to 25 lines; right at least nine times out
+of ten:
+
+{phrasings}
 
 ## Limits
 
@@ -96,8 +107,15 @@ def main() -> None:
         held_out=", ".join(row["package"] for row in sources if row["split"] == "heldout"),
         most=max(row["n"] for row in known["tasks"].values()),
         known=known,
+        continued=report["continued"],
+        nothing=report["nothing_to_do"],
         new=new,
         rows="\n".join(rows),
+        phrasings="\n".join(
+            "- {phrasing} ({task}: {exact} %, n = {n})".format(**row)
+            for row in report["phrasings"]
+            if row["exact"] >= 90 and row["n"] >= 20
+        ),
         snippets=sum(row["snippets"] for row in used),
         packages=len(used) - 1,
         sources="\n".join(

@@ -143,6 +143,16 @@ def measure(
     return report, answered
 
 
+def nothing_to_do(model: GreedyModel, examples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ask for a rename of a name that is not there; return how often nothing changed."""
+    request = "rename `no_such_name` to `another_name`"
+    same = 0
+    for example in examples:
+        region = example["region"]
+        same += model.edit(EditRequest(request, region), region) == region
+    return {"n": len(examples), "unchanged": round(100 * same / len(examples), 1)}
+
+
 def main() -> None:
     """Measure a model folder on the evaluation sets."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -181,6 +191,7 @@ def main() -> None:
             some = examples[:: max(1, len(examples) // 300)]
             report["continued"], _ = measure(model, some, continued=True)
             del report["continued"]["tasks"]
+            report["nothing_to_do"] = nothing_to_do(model, some[:100])
         answers += [row | {"set": name} for row in found]
     if arguments.answers:
         arguments.answers.write_text("".join(json.dumps(row) + "\n" for row in answers))
