@@ -106,3 +106,39 @@ async def test_a_save_by_an_editor_shows_and_moves_hunks(project: Path) -> None:
         await stage.press("a")
         await stage.until(lambda: "number + number" in path.read_text(), "write")
         assert path.read_text().startswith("# one more line\n")
+
+
+async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
+    async with on_stage(project, settings=Settings()) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("rename total in count")
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.press("i")
+        stage.screen.composer.put("")
+        await stage.type("half a sentence")
+        await stage.until(lambda: stage.screen.composer.text == "half a sentence", "typed")
+    async with on_stage(project, settings=Settings()) as stage:
+        await stage.until(lambda: stage.screen.composer.text == "half a sentence", "draft")
+        await stage.press("up")
+        assert stage.screen.composer.text == "rename total in count"
+        await stage.press("ctrl+u")
+        stage.screen.composer.put("")
+        await stage.pilot.pause()
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        assert stage.session.drafts is None
+        assert stage.screen.composer.text == ""
+    async with on_stage(project, settings=Settings()) as stage:
+        assert stage.screen.composer.text == ""
+
+
+async def test_the_rail_shows_each_folder_once(project: Path) -> None:
+    for name in ("a.py", "Z/b.py", "z.py"):
+        (project / "pkg" / name).parent.mkdir(exist_ok=True)
+        (project / "pkg" / name).write_text("x = 1\n")
+    async with on_stage(project, size=(160, 40)) as stage:
+        await stage.until(lambda: len(stage.screen.files) == 5, "files")
+        assert "tab files" in stage.keys
+        heads = ["".join(t for t, _ in row.left) for row in stage.screen.rail.rows]
+        assert heads.count("pkg/") == 1
+        assert heads.index("pkg/") < heads.index("pkg/Z/")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from midstream.pairing.resuming import Replay
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
+    from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
     from midstream.workspace.journal import Journal
     from midstream.workspace.repo import RepoStatus
@@ -56,6 +57,8 @@ class PairingSession:
         repo: Branch and dirty state, or ``None`` where there is no repository.
         meter: Rates and token counts.
         queued: Instructions that run when the current turn ends.
+        drafts: What was typed here in earlier sessions, to be kept up by the screen and written at
+            the end; ``None`` where no journal is kept.
         guard: Watches what streams in; says what it found and what it does not see.
         attention: How long hunks were on screen; the screen tells it.
     """
@@ -71,6 +74,7 @@ class PairingSession:
         recorder: Recorder,
         resumed: Replay | None,
         state: Path,
+        drafts: Drafts | None,
     ) -> None:
         self.root = workspace.root
         self.workspace = workspace
@@ -108,6 +112,8 @@ class PairingSession:
             turns=resumed.turns if resumed is not None else [],
             on_end=self._turn_ended,
         )
+        self.drafts = drafts
+        self._state_dir = state if drafts is not None else None
         self._watcher: Watcher | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._repo_timer: asyncio.TimerHandle | None = None
@@ -140,6 +146,7 @@ class PairingSession:
             UserError: ``root`` cannot be opened, or the journal to resume is in use.
         """
         from midstream.edits.hunks import HunkStore
+        from midstream.workspace.drafts import read_drafts
         from midstream.workspace.files import Workspace
         from midstream.workspace.journal import Journal
         from midstream.workspace.paths import state_dir
@@ -173,6 +180,7 @@ class PairingSession:
             recorder=recorder,
             resumed=resumed,
             state=state,
+            drafts=None if create is None else await asyncio.to_thread(read_drafts, state, root),
         )
         if trouble:
             session._board.warn(trouble)
@@ -430,6 +438,10 @@ class PairingSession:
         for task in list(self._tasks):
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
+        if self.drafts is not None and self._state_dir is not None:
+            from midstream.workspace.drafts import write_drafts
+
+            await asyncio.to_thread(write_drafts, self._state_dir, self.root, self.drafts)
         async with self._desk.lock:
             await self._link.close()
             self._recorder.close()
@@ -483,7 +495,8 @@ class PairingSession:
             f"The last session is back: {len(undecided)} undecided "
             f"hunk{'s' * (len(undecided) != 1)} in {files} file{'s' * (files != 1)}."
             if undecided
-            else "The last session is back; every hunk in it is decided."
+            else "The last session is back; "
+            + ("every hunk in it is decided." if len(self.hunks) else "it made no hunks.")
         )
 
     def _digest(self, path: str) -> str | None:

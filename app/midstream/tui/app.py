@@ -200,4 +200,10 @@ def run_app(
         raise app.failure
     if app.session is not None and (seen := app.session.attention.summary(app.session.hunks)):
         print(seen)
+    session = app.session
+    waiting = 0 if session is None else len(session.hunks.undecided())
+    if waiting and demo is None and settings.journal:
+        they = "hunk waits" if waiting == 1 else "hunks wait"
+        folder = "" if root.resolve() == Path.cwd() else f" {root}"
+        print(f"{waiting} {they} for a decision; midstream{folder} --resume takes them up again.")
     return app.return_code or 0

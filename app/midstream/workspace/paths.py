@@ -4,6 +4,7 @@ Layout below :func:`state_dir`::
 
     roots/<folder name>-<hash of the full path>/     one per workspace root, see
     :func:`root_state_dir`
+        drafts.json   what was typed and not sent, see drafts
         journals/     sessions/journal files
         checkpoints/  copies of files (only where there is no git repository)
         pending/      intent records of writes in progress

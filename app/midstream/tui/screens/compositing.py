@@ -10,6 +10,7 @@ Overrides one underscored method of Textual, held by a contract test; see ``eage
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from textual._compositor import Compositor
 from textual.geometry import Region
@@ -21,7 +22,7 @@ class SparingCompositor(Compositor):
 
     def _render_chops(
         self, crop: Region, is_rendered_line: Callable[[int], bool]
-    ) -> Sequence[Mapping[int, Strip | None]]:
+    ) -> Sequence[Mapping[int, Strip]]:
         """Pieces of lines by their first column, for the lines that are repainted.
 
         Args:
@@ -52,7 +53,9 @@ class SparingCompositor(Compositor):
                 for cut, piece in zip(inside, pieces, strict=False):
                     line.setdefault(cut, piece)
         # In the order of their columns, as whoever writes them out expects.
-        return [
+        ordered = [
             {cut: line.get(cut) for cut in places[:-1]}
             for line, places in zip(chops, cuts, strict=True)
         ]
+        # A place that nobody fills is ``None``, in the parent as well, whose type leaves that out.
+        return cast("Sequence[Mapping[int, Strip]]", ordered)

@@ -161,6 +161,7 @@ class Facts(ViewActions):
             partly=any(part.hunk.state is HunkState.SETTLED for part in self.marked_parts),
             searching=self.finder is not None,
             recallable=bool(self.composer.history),
+            rail=self.rail.display,
             cut=self.pane.cut,
         )
         self.query_one(KeyBar).show(hints(moment, self.program.keys))

@@ -28,6 +28,7 @@ class Moment:
         partly: Some of them are lines of an undecided hunk.
         searching: Matches are marked.
         recallable: There are earlier instructions.
+        rail: The file rail is shown.
         cut: The row under the cursor does not fit.
     """
 
@@ -44,6 +45,7 @@ class Moment:
     partly: bool = False
     searching: bool = False
     recallable: bool = False
+    rail: bool = False
     cut: bool = False
 
 
@@ -129,6 +131,8 @@ def _composing(moment: Moment) -> Iterator[str]:
         yield "composer.send"
     if moment.recallable and not moment.typed:
         yield "composer.recall"
+    if moment.rail and not moment.file and not moment.typed:
+        yield "pane.next:files"
     yield "composer.newline"
     yield "composer.leave:back to code" if moment.file else "composer.leave"
     yield "palette.anywhere"

@@ -120,6 +120,13 @@ class ReviewScreen(Facts):
         session.subscribe(self._hear)
         self.run_worker(self._list_files(), group="files")
         self.start_looking()
+        if (drafts := session.drafts) is not None:
+            # The list is the session's, which writes it at the end.
+            drafts.sent += self.composer.history
+            self.composer.history = drafts.sent
+            if drafts.draft and not self.composer.text.strip():
+                self.composer.put(drafts.draft)
+            drafts.draft = self.composer.text
         if session.notices:
             last = session.notices[-1]
             self.say(last.level.value, last.text)
@@ -130,11 +137,18 @@ class ReviewScreen(Facts):
     def _take_up(self, session: PairingSession) -> None:
         """Show what a resumed session left to decide, or else the file it was in."""
         waiting = session.hunks.undecided()
-        path = waiting[0].path if waiting else next(iter(session.files))
+        turn = session.turn
+        path = turn.path if turn is not None else next(iter(session.files))
+        if waiting:
+            path = waiting[0].path
 
         async def work() -> None:
-            if await self.open_path(path, focus=bool(waiting)) and waiting:
+            if not await self.open_path(path, focus=bool(waiting)) or self.view is None:
+                return
+            if waiting:
                 self.to_hunk(forward=True, undecided=True)
+            elif turn is not None:
+                self.pane.go_to(self.view.row_of_base(turn.start), centre=True)
 
         self.in_order(work)
 
@@ -351,6 +365,8 @@ class ReviewScreen(Facts):
             self.composer.put("")
             self.choose_number(int(text))
             return
+        if self.session is not None and self.session.drafts is not None:
+            self.session.drafts.draft = text
         self.aim_soon()
         self.show_keys()
 

@@ -59,7 +59,8 @@ class Rail(RowList):
         rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(files):,}", "muted"),)))
         current = next((entry.path for entry in opened if entry.current), "")
         folder = ""
-        for path in files[:LONGEST_LIST]:
+        # By folder: in plain order, a folder's files stand before and after those of its folders.
+        for path in sorted(files, key=_by_folder)[:LONGEST_LIST]:
             head, slash, name = visible(path).rpartition("/")
             if head != folder:
                 folder = head
@@ -70,6 +71,11 @@ class Rail(RowList):
         if len(files) > LONGEST_LIST:
             rows.append(ListRow(None, ((f"and {len(files) - LONGEST_LIST:,} more", "muted"),)))
         self.show(rows)
+
+
+def _by_folder(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def _open_row(entry: FileEntry) -> ListRow:

@@ -1,0 +1,69 @@
+"""What was typed for a folder: the instruction that was not sent yet, and those that were.
+
+One small file per workspace root in the state folder, replaced as a whole.  Losing it loses no
+work, so an unreadable one counts as empty and one that cannot be written is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from midstream.workspace.paths import make_private, root_state_dir
+
+MOST_SENT = 100
+"""Instructions that are remembered."""
+LONGEST_SENT = 4_000
+"""Characters; longer ones are not remembered."""
+
+
+@dataclass(slots=True)
+class Drafts:
+    """What was typed.
+
+    Attributes:
+        draft: The text that was not sent.
+        sent: Instructions that were, oldest first.
+    """
+
+    draft: str = ""
+    sent: list[str] = field(default_factory=list[str])
+
+
+def read_drafts(state: Path, root: Path) -> Drafts:
+    """What was typed for a root (blocking)."""
+    try:
+        found: object = json.loads(_file(state, root).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return Drafts()
+    if not isinstance(found, dict):
+        return Drafts()
+    data = cast("dict[str, Any]", found)
+    draft, sent = data.get("draft"), data.get("sent")
+    texts = cast("list[object]", sent) if isinstance(sent, list) else []
+    return Drafts(
+        draft if isinstance(draft, str) else "",
+        [text for text in texts if isinstance(text, str)],
+    )
+
+
+def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
+    """Keep what was typed for a root (blocking); readable by the user only."""
+    kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
+    data = json.dumps({"draft": drafts.draft, "sent": kept}).encode()
+    path = _file(state, root)
+    with contextlib.suppress(OSError):
+        make_private(path.parent)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+
+
+def _file(state: Path, root: Path) -> Path:
+    return root_state_dir(state, root) / "drafts.json"

@@ -1,0 +1,39 @@
+"""What was typed for a folder, kept in the state folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.workspace.drafts import LONGEST_SENT, MOST_SENT, Drafts, read_drafts, write_drafts
+from midstream.workspace.paths import root_state_dir
+
+
+def test_drafts_come_back_for_their_root_only(tmp_path: Path) -> None:
+    state, root = tmp_path / "state", tmp_path / "a"
+    write_drafts(state, root, Drafts("half a sen\ntence", ["one", "två"]))
+    assert read_drafts(state, root) == Drafts("half a sen\ntence", ["one", "två"])
+    assert read_drafts(state, tmp_path / "b") == Drafts()
+    (file,) = root_state_dir(state, root).iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_last_and_not_too_long_ones_are_kept(tmp_path: Path) -> None:
+    sent = ["x" * (LONGEST_SENT + 1), *map(str, range(MOST_SENT + 5))]
+    write_drafts(tmp_path, tmp_path, Drafts("", sent))
+    assert read_drafts(tmp_path, tmp_path).sent == sent[-MOST_SENT:]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"draft": 3, "sent": {}}', '{"sent": [1]}', "\xff"])
+def test_a_damaged_file_counts_as_empty(tmp_path: Path, text: str) -> None:
+    write_drafts(tmp_path, tmp_path, Drafts("x"))
+    (file,) = root_state_dir(tmp_path, tmp_path).iterdir()
+    file.write_bytes(text.encode("latin-1"))
+    assert read_drafts(tmp_path, tmp_path) == Drafts()
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "roots").write_text("a file")
+    write_drafts(tmp_path, tmp_path, Drafts("x"))
+    assert read_drafts(tmp_path, tmp_path) == Drafts()
