@@ -39,12 +39,17 @@ SUGGESTIONS = (
         "Rename a variable", "rename `found` to `matches` in for_client", "tally/entries.py"
     ),
     Suggestion(
-        "Add a parameter",
-        'add a parameter `currency` with default "EUR" to add_tax',
-        "tally/money.py",
+        "Guard clause", "raise a ValueError if `entries` is empty in longest", "tally/entries.py"
     ),
-    Suggestion("Guard clause", "return None if `entries` is None in longest", "tally/entries.py"),
-    Suggestion("Modern formatting", "use an f-string in reminder_text", "tally/reminders.py"),
+    Suggestion(
+        "Add a parameter",
+        "add a parameter `limit` with default None to for_client",
+        "tally/entries.py",
+    ),
+    Suggestion(
+        "Name a number", "extract 7 into a constant WEEK in next_reminder", "tally/reminders.py"
+    ),
+    Suggestion("Un-nest", "remove the else after return in days_late", "tally/reminders.py"),
 )
 
 
