@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from edits_strategies import LINES, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.edits.strategies import LINES, code, mutate
 
 from midstream.edits.aligner import MAX_PENDING, Aligner, Change, Op
 from midstream.edits.lcs import line_map, matching_pairs

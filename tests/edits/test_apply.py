@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from edits_strategies import LINES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.edits.strategies import LINES
 
 from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from edits_strategies import code, mutate
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.edits.strategies import code, mutate
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError

@@ -6,9 +6,9 @@ import json
 import random
 
 import pytest
+from edits_strategies import chunks, code, mutate
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.edits.strategies import chunks, code, mutate
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText, join_lines

@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from tests.edits.replies import CASES, Case
+from edits_replies import CASES, Case
 
 from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import (

@@ -8,9 +8,9 @@ import random
 from itertools import groupby, pairwise
 
 import pytest
+from edits_strategies import LINES, chunks, code, mutate
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.edits.strategies import LINES, chunks, code, mutate
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import HunkState, HunkStore, UndecidableError
