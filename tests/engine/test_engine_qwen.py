@@ -15,8 +15,6 @@ from midstream.engine.inspect import describe
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 
-TOLERANCE = 1e-3
-
 
 def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: Layout) -> None:
     write_qwen(path, shape, weights, layout)
@@ -37,7 +35,7 @@ def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: La
     decoder.fill(ids[:15], 0)
     found = [decoder.run(ids[15:22], 15).copy()]
     found += [decoder.run(ids[at : at + 1], at).copy() for at in (22, 23)]
-    np.testing.assert_allclose(np.concatenate(found), expected[15:], atol=TOLERANCE, rtol=0)
+    np.testing.assert_allclose(np.concatenate(found), expected[15:], atol=layout.tolerance, rtol=0)
     request = GenerateRequest((Message("user", "total"),), max_output_tokens=5)
     generation = model.start(request)
     assert sum(piece.tokens for piece in generation) == generation.usage.output_tokens > 0
@@ -45,7 +43,9 @@ def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: La
     model.close()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize(
+    "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
+)
 def test_reduced(tmp_path: Path, layout: Layout) -> None:
     check(tmp_path, REDUCED, qwen_weights(REDUCED), layout)
 
@@ -57,7 +57,9 @@ def full_weights() -> dict[str, Array]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize(
+    "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
+)
 def test_full_size(tmp_path: Path, full_weights: dict[str, Array], layout: Layout) -> None:
     check(tmp_path, FULL, full_weights, layout)
     # Two gigabytes each.
