@@ -343,6 +343,14 @@ async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, sta
         assert stage.screen.pane.has_focus
         assert [hunk.state for hunk in stage.session.hunks].count("rejected") == 1
         assert "The last session is back" in stage.notice
+        rows = stage.screen.view.rows_of(stage.screen.decidable_hunk.id)
+        assert rows is not None
+        assert stage.screen.pane.top < rows[0], "what is above the hunk is to be seen"
+        await stage.press("R")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "all decided")
+    async with on_stage(project, settings=Settings(), resume=journal) as stage:
+        await stage.until(lambda: stage.screen.pane.cursor == 5, "where the last turn was")
+        assert "every hunk in it is decided" in stage.notice
 
 
 async def test_line_breaks_in_one_burst_stay_where_they_are(stage: Stage) -> None:

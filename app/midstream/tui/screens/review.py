@@ -145,10 +145,12 @@ class ReviewScreen(Facts):
         async def work() -> None:
             if not await self.open_path(path, focus=bool(waiting)) or self.view is None:
                 return
+            # Not before the pane has its size: what is around the place is to be seen as well.
             if waiting:
-                self.to_hunk(forward=True, undecided=True)
+                self.call_after_refresh(self.to_hunk, forward=True, undecided=True)
             elif turn is not None:
-                self.pane.go_to(self.view.row_of_base(turn.start), centre=True)
+                row = self.view.row_of_base(turn.start)
+                self.call_after_refresh(self.pane.go_to, row, centre=True)
 
         self.in_order(work)
 
