@@ -1,8 +1,8 @@
 """The errors that people read: one sentence that names the thing and the way out.
 
-Every room raises these (or subclasses) for bad input and unavailable things, so that the command line,
-``--json`` output and the screen can show them alike.  Exit codes are those of the design:
-1 the answer is no, 2 bad usage, 3 endpoint or model unavailable.
+Every room raises these (or subclasses) for bad input and unavailable things, so that the
+command line, ``--json`` output and the screen can show them alike. Exit codes are those of the
+design: 1 the answer is no, 2 bad usage, 3 endpoint or model unavailable.
 """
 
 from __future__ import annotations

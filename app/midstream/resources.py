@@ -1,7 +1,8 @@
 """Where the files that ship with Midstream lie: themes and models.
 
-In an installed wheel they are inside the package (``midstream/_data``); in a source checkout they are the
-top-level folders ``themes/`` and ``models/``.  Nobody else needs to know which of the two is the case.
+In an installed wheel they are inside the package (``midstream/_data``); in a source checkout
+they are the top-level folders ``themes/`` and ``models/``. Nobody else needs to know which of
+the two is the case.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def default_model() -> Path:
     folders = model_folders()
     if not folders:
         raise UnavailableError(
-            f"No model is installed in {models_dir()}; reinstall Midstream or name a model folder with --model."
+            f"No model is installed in {models_dir()}; reinstall Midstream or name a model folder "
+            "with --model."
         )
     return folders[0]
