@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        metavar="NAME",
-        help="region, v4a, search-replace, str-replace, udiff, whole, or auto (the default)",
+        choices=("auto", "region", "v4a", "search-replace", "str-replace", "udiff", "whole"),
+        help="how the reply is written (auto: seen from its first lines)",
     )
     parser.add_argument(
         "--root", type=Path, default=Path(), metavar="DIR", help="folder that paths are below (.)"
@@ -38,8 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Apply the reply; 1 if something in it did not match.
 
     Raises:
-        UserError: A path leaves the root, a file cannot be read or written, or the format is not
-            known.
+        UserError: A path leaves the root, or a file cannot be read or written.
     """
     from midstream.edits.apply import apply_reply
     from midstream.workspace.files import Workspace
@@ -49,10 +48,7 @@ def run(options: argparse.Namespace) -> int:
     reply = sys.stdin.buffer.read().decode("utf-8", "replace")
     workspace = Workspace(options.root)
     read = Reader(workspace)
-    try:
-        result = apply_reply(reply, read, options.format, options.file, options.partial)
-    except ValueError as error:
-        raise UsageError(f"--format {options.format}: {error}.") from None
+    result = apply_reply(reply, read, options.format, options.file, options.partial)
     written = False
     if result.changes and not options.dry_run:
         write(workspace, result, read)
