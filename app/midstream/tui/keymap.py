@@ -110,6 +110,8 @@ ACTIONS: Final = (
     Action("open", "o", "open_file", "open", "Open a file by name", _V),
     Action("rail", "ctrl+e", "rail", "files", "Show or hide the file list", _V),
     Action("suggestions", "x", "suggestions", "examples", "Show or hide the example instructions", _V),
+    Action("telemetry", "w", "telemetry", "rates, wafer", "Rates measured here, beside what a simulated wafer would do", _V),
+    Action("telemetry.anywhere", "f2", "telemetry", "rates, wafer", "Rates and wafer, also while writing", _V, _A, True),
     Action("theme", "T", "theme", "theme", "Choose a theme", _V),
     Action("pane.next", "tab", "next_pane", "next pane", "Next pane", _P, _A, True),
     Action("pane.previous", "shift+tab", "previous_pane", "previous pane", "Pane before", _P, _A, True),

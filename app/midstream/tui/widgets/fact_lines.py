@@ -12,7 +12,8 @@ class FactLines(Widget):
     """Shows lines that somebody else made; paints only when they differ."""
 
     DEFAULT_CSS = """
-    FactLines { height: 1fr; width: 1fr; background: $ms-background; color: $ms-foreground; }
+    FactLines { height: 1fr; width: 1fr; background: $ms-background; color: $ms-foreground;
+        text-wrap: nowrap; text-overflow: clip; }
     """
 
     def __init__(self) -> None:
@@ -22,8 +23,9 @@ class FactLines(Widget):
     def show(self, lines: Sequence[Text]) -> None:
         """Show these lines from now on."""
         if self.lines != (made := tuple(lines)):
+            grown = len(made) != len(self.lines)
             self.lines = made
-            self.refresh()
+            self.refresh(layout=grown and self.styles.is_auto_height)
 
     @property
     def plain(self) -> str:
@@ -32,6 +34,4 @@ class FactLines(Widget):
 
     def render(self) -> Text:
         """All lines."""
-        text = Text("\n", no_wrap=True, overflow="crop").join(self.lines)
-        text.no_wrap, text.overflow = True, "crop"
-        return text
+        return Text("\n").join(self.lines)

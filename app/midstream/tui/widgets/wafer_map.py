@@ -8,10 +8,11 @@ beside each other; a model that needs little of one is drawn enlarged, and the l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App
 from textual.color import Color
 from textual.geometry import Region
 from textual.strip import Strip
@@ -51,6 +52,8 @@ class Tile:
     height: int
     grid: Grid
     label: str
+    numbers: dict[int, list[tuple[int, str, int]]]
+    """Layer numbers to write, by line: column, text, item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class MapFacts:
         context: Tokens in the cache.
         enlarge: Whether a small model is drawn enlarged.
         working: Index of the item that works now, ``None`` while none does.
+        passed: Items the token has left since the last picture.
     """
 
     plan: Plan
@@ -70,19 +74,24 @@ class MapFacts:
     context: int = 1
     enlarge: bool = True
     working: int | None = None
+    passed: frozenset[int] = frozenset()
 
 
-def fill_of(plan: Plan, item: Placed, context: int) -> float:
-    """Share of the SRAM on the fullest PE of an item that is taken before anything is cached."""
-    del context
-    return min(1.0, plan.used_bytes(item) / plan.hw.count("sram_bytes"))
+def filling(plan: Plan, item: Placed, view: MapView, context: int) -> float:
+    """How full an item is, 0 to 1.
 
-
-def cache_of(plan: Plan, item: Placed, context: int) -> float:
-    """Share of an item's room for keys and values that a context takes."""
-    room = plan.free_bytes(item) * item.rect.height
+    Args:
+        plan: The placement.
+        item: One of its items.
+        view: ``kv`` for the share of its cache room that ``context`` takes, otherwise the share of
+            the fullest PE's SRAM that is taken before anything is cached.
+        context: Tokens in the cache.
+    """
+    if view != "kv":
+        return min(1.0, plan.used_bytes(item) / plan.hw.count("sram_bytes"))
     if item.layer is None:
         return 0.0
+    room = plan.free_bytes(item) * item.rect.height
     return min(1.0, context * plan.kv_bytes_per_token(item) / room) if room > 0 else 1.0
 
 
@@ -110,18 +119,44 @@ def paint_grid(plan: Plan, wafer: int, window: tuple[int, int], columns: int, ro
     return grid
 
 
-def arrange(count: int, width: int, height: int) -> tuple[int, int, int]:
+def number_places(
+    plan: Plan, wafer: int, window: tuple[int, int], width: int, height: int
+) -> dict[int, list[tuple[int, str, int]]]:
+    """Where layer numbers fit into their rectangles, in cells."""
+    places: dict[int, list[tuple[int, str, int]]] = {}
+    across, down = width / window[0], 2 * height / window[1]
+    for index, item in enumerate(plan.items):
+        rect = item.rect
+        text = "" if item.layer is None else str(item.layer)
+        if item.wafer != wafer or not text or rect.width * across < len(text) + 3:
+            continue
+        # A line is free for writing when both its halves belong to the rectangle.
+        first = -(-round(rect.y * down) // 2)
+        stop = round((rect.y + rect.height) * down) // 2
+        if stop > first:
+            middle = (rect.x + rect.width / 2) * across - len(text) / 2
+            places.setdefault((first + stop - 1) // 2, []).append((round(middle), text, index))
+    return places
+
+
+def arrange(count: int, width: int, height: int, head: int) -> tuple[int, int, int]:
     """How wafers stand beside each other in ``width x height`` cells.
 
+    Args:
+        count: Wafers.
+        width: Cells across.
+        height: Lines.
+        head: Lines of text above each wafer.
+
     Returns:
-        Wafers in a row, and the width and height of each in cells (its line of text not included);
-        a wafer is about twice as many cells wide as high.
+        Wafers in a row, and the width and height of each in cells (its text not included); a wafer
+        is twice as many cells wide as high.
     """
     best = (1, 2, 1)
     for per_row in range(1, count + 1):
         lines = -(-count // per_row)
         room = (width - GAP * (per_row - 1)) // per_row
-        high = min(height // lines - 1, room // 2)
+        high = min(height // lines - head, room // 2)
         if high > best[2] or (high == best[2] and per_row < best[0]):
             best = (per_row, 2 * high, high)
     return best
@@ -145,7 +180,8 @@ class WaferMap(Widget):
     @property
     def lettered(self) -> bool:
         """Whether letters stand for colours."""
-        return self._glyphs.spark.isascii() or self._palette.ansi or self.app.no_color
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        return self._glyphs.spark.isascii() or self._palette.ansi or app.no_color
 
     def show(self, facts: MapFacts | None) -> None:
         """Show this from now on."""
@@ -182,7 +218,8 @@ class WaferMap(Widget):
     def _lay_out(self, facts: MapFacts, width: int, height: int) -> tuple[Tile, ...]:
         plan = facts.plan
         window = used_window(plan, enlarge=facts.enlarge)
-        per_row, wide, high = arrange(plan.wafers, width, height - 2)
+        head = 1 if plan.wafers > 1 else 0
+        per_row, wide, high = arrange(plan.wafers, width, height - 2, head)
         rows_per_cell = 1 if self.lettered else 2
         tiles: list[Tile] = []
         for wafer in range(plan.wafers):
@@ -191,11 +228,12 @@ class WaferMap(Widget):
                 Tile(
                     wafer,
                     across * (wide + GAP),
-                    down * (high + 1),
+                    down * (high + head),
                     wide,
                     high,
                     paint_grid(plan, wafer, window, wide, high * rows_per_cell),
                     _label(plan, wafer, wide),
+                    {} if self.lettered else number_places(plan, wafer, window, wide, high),
                 )
             )
         return tuple(tiles)
@@ -209,21 +247,20 @@ class WaferMap(Widget):
             self._tiles = self._lay_out(facts, width, height)
         brush = _Brush(facts, self._palette, self._glyphs, lettered=self.lettered)
         strips = [self._caption(facts, width)]
+        head = 1 if facts.plan.wafers > 1 else 0
         for y in range(max(0, height - 2)):
             segments: list[Segment] = []
             at = 0
             for tile in self._tiles:
-                line = y - tile.y
-                if not 0 <= line <= tile.height:
+                line = y - tile.y - head
+                if not -head <= line < tile.height:
                     continue
                 if tile.x > at:
                     segments.append(Segment(" " * (tile.x - at), ground))
                 at = tile.x + tile.width
-                segments.extend(
-                    brush.heading(tile) if line == 0 else brush.line(tile.grid, line - 1)
-                )
+                segments.extend(brush.heading(tile) if line < 0 else brush.line(tile, line))
             strips.append(Strip(segments).adjust_cell_length(width, ground))
-        strips.append(Strip(brush.legend()).adjust_cell_length(width, ground))
+        strips.append(Strip(brush.legend(width)).adjust_cell_length(width, ground))
         return strips[:height]
 
     def _caption(self, facts: MapFacts, width: int) -> Strip:
@@ -234,11 +271,12 @@ class WaferMap(Widget):
         if window != whole:
             size = f"enlarged: {window[0]} x {window[1]} of {size}"
         elif plan.wafers > 1:
-            size = f"{plan.wafers} wafers of {size}"
+            size = f"{plan.wafers} wafers" + (f" of {size}" if width >= 42 else "")
         what = {"layers": "placement", "fill": "SRAM fill", "kv": "cache fill"}[facts.view]
         ground = palette.ground("background")
+        title = f"{what} simulated" if len(what) + len(size) + 12 <= width else "simulated"
         segments = [
-            Segment(f"{what} simulated", palette.style("foreground") + ground),
+            Segment(title, palette.style("foreground") + ground),
             Segment(f"  {size}", palette.style("muted") + ground),
         ]
         return Strip(segments).adjust_cell_length(width, ground)
@@ -269,8 +307,7 @@ class _Brush:
         self._glyphs = glyphs
         self._lettered = lettered
         plan, items = facts.plan, facts.plan.items
-        value = cache_of if facts.view == "kv" else fill_of
-        self._values = [value(plan, item, facts.context) for item in items]
+        self._values = [filling(plan, item, facts.view, facts.context) for item in items]
         self._last = max(1, plan.shape.layers - 1)
         self._colors = [self._color(index) for index in range(len(items))]
         self._idle = palette.colors["panel"] if lettered else _mix(palette, "panel", "border", 0.5)
@@ -283,8 +320,21 @@ class _Brush:
         style += self._palette.ground("background")
         return [Segment(tile.label.ljust(tile.width), style)]
 
-    def line(self, grid: Grid, y: int) -> list[Segment]:
-        return self._letters(grid[y]) if self._lettered else self._blocks(grid[2 * y : 2 * y + 2])
+    def line(self, tile: Tile, y: int) -> list[Segment]:
+        if self._lettered:
+            return self._letters(tile.grid[y])
+        segments = self._blocks(tile.grid[2 * y : 2 * y + 2])
+        for x, text, index in tile.numbers.get(y, ()):
+            left, _, right = Strip(segments).divide([x, x + len(text), tile.width])
+            number = Segment(text, self._number_style(index))
+            segments = [*left, number, *right]
+        return segments
+
+    def _number_style(self, index: int) -> Style:
+        color = self._of(index)
+        inks = (self._palette.colors["foreground"], self._palette.colors["background"])
+        best = max(inks, key=lambda ink: abs(ink.brightness - color.brightness))
+        return Style(color=color.blend(best, 0.75).rich_color, bgcolor=color.rich_color)
 
     def _blocks(self, pair: Grid) -> list[Segment]:
         segments: list[Segment] = []
@@ -316,6 +366,8 @@ class _Brush:
         item = facts.plan.items[index]
         if index == facts.working:
             return palette.colors["warning"]
+        if index in facts.passed:
+            return _mix(palette, "raised", "warning", 0.5)
         if facts.view != "layers":
             share = round(self._values[index] * _STEPS) / _STEPS
             return _mix(palette, "raised", "accent", 0.08 + 0.92 * share)
@@ -341,8 +393,8 @@ class _Brush:
         if index < 0:
             return (" " if self._facts.view != "layers" else "."), "muted", False
         item = self._facts.plan.items[index]
-        if index == self._facts.working:
-            return "#", "warning", True
+        if index == self._facts.working or index in self._facts.passed:
+            return "#", "warning", index == self._facts.working
         if self._facts.view != "layers":
             shade = round(self._values[index] * (len(SHADES) - 1))
             return SHADES[shade], "accent", False
@@ -351,45 +403,58 @@ class _Brush:
         role = "accent" if item.layer % 2 else "foreground"
         return LETTERS[item.layer % len(LETTERS)], role, False
 
-    def legend(self) -> list[Segment]:
-        """What the colours or letters mean."""
-        palette, facts = self._palette, self._facts
+    def legend(self, width: int) -> list[Segment]:
+        """What the colours or letters mean; the last ones give way when it is narrow."""
+        palette = self._palette
         muted = palette.style("muted") + palette.ground("background")
-        keys: list[tuple[str, Style, str]] = []
-        if facts.view == "layers":
-            if self._lettered:
-                keys = [("0-9a-Z", palette.style("foreground"), "layers")]
-                keys += [("~", palette.style("muted"), "embedding")]
-                keys += [("^", palette.style("success"), "output head")]
-            else:
-                first, last = (
-                    _mix(palette, "raised", "accent", share) for share in (0.28, 0.76)
-                )
-                keys = [
-                    (" ", Style(bgcolor=first.rich_color), ""),
-                    (" ", Style(bgcolor=last.rich_color), "layers"),
-                    (" ", Style(bgcolor=_mix(palette, "raised", "muted", 0.55).rich_color), "embedding"),
-                    (" ", Style(bgcolor=_mix(palette, "raised", "success", 0.55).rich_color), "head"),
-                    (" ", Style(bgcolor=self._idle.rich_color), "unused"),
-                ]
-        else:
-            what = "of 48 KB on the fullest PE" if facts.view == "fill" else "of the room for the cache"
-            if self._lettered:
-                keys = [(SHADES, palette.style("accent"), f"0 to 100 % {what}")]
-            else:
-                shades = [_mix(palette, "raised", "accent", 0.08 + 0.92 * n / 4) for n in range(5)]
-                keys = [(" ", Style(bgcolor=shade.rich_color), "") for shade in shades[:-1]]
-                keys.append((" ", Style(bgcolor=shades[-1].rich_color), f"0 to 100 % {what}"))
-        mark = "#" if self._lettered else " "
-        working = palette.style("warning") if self._lettered else palette.ground("warning")
-        keys.append((mark, working, "at work"))
+        keys = self._letter_keys() if self._lettered else self._color_keys()
         segments: list[Segment] = []
-        ground = palette.ground("background")
         for text, style, words in keys:
-            segments.append(Segment(text, ground + style))
+            width -= len(text) + (len(words) + 1 if words else 0)
+            if width < 0:
+                break
+            segments.append(Segment(text, palette.ground("background") + style))
             if words:
                 segments.append(Segment(f" {words}  ", muted))
+                width -= 2
         return segments
+
+    def _scale(self) -> str:
+        if self._facts.view == "kv":
+            return "0-100 % of the cache"
+        room = self._facts.plan.hw.count("sram_bytes") // 1024
+        return f"0-100 % of {room} KB"
+
+    def _letter_keys(self) -> list[tuple[str, Style, str]]:
+        style = self._palette.style
+        work = ("#", style("warning", bold=True), "at work")
+        if self._facts.view != "layers":
+            return [(SHADES, style("accent"), self._scale()), work]
+        return [
+            ("0-Z", style("foreground"), "layers"),
+            work,
+            ("^", style("success"), "head"),
+            ("~", style("muted"), "embedding"),
+        ]
+
+    def _color_keys(self) -> list[tuple[str, Style, str]]:
+        palette = self._palette
+
+        def patch(color: Color, words: str) -> tuple[str, Style, str]:
+            return " ", Style(bgcolor=color.rich_color), words
+
+        work = patch(palette.colors["warning"], "at work")
+        if self._facts.view != "layers":
+            shades = [_mix(palette, "raised", "accent", 0.08 + 0.92 * n / 5) for n in range(6)]
+            return [patch(s, "") for s in shades[:-1]] + [patch(shades[-1], self._scale()), work]
+        tints = [_mix(palette, "raised", "accent", share) for share in (0.28, 0.52, 0.76)]
+        return [
+            *(patch(tint, "") for tint in tints[:-1]),
+            patch(tints[-1], "layers"),
+            work,
+            patch(_mix(palette, "raised", "success", 0.55), "head"),
+            patch(_mix(palette, "raised", "muted", 0.55), "embedding"),
+        ]
 
 
 def _mix(palette: Palette, low: str, high: str, share: float) -> Color:

@@ -1,0 +1,377 @@
+"""The telemetry view over real sessions: what was measured, what is simulated, never mixed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tui_support import CODE, Stage, on_stage
+
+from midstream.pairing.costs import Cost
+from midstream.pairing.simulating import PRESETS, SimulationError, pace_sentence, simulate_model
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import Usage
+from midstream.serving.app import create_app
+from midstream.serving.replay import ReplayModel
+from midstream.serving.running import serve
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+from midstream.tui.glyphs import ASCII, UNICODE
+from midstream.tui.screens.telemetry import TelemetryScreen
+from midstream.tui.widgets.bars import band_bar, bar, graph
+from midstream.tui.widgets.fact_lines import FactLines
+from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.sweep import Sweep
+from midstream.tui.widgets.wafer_map import (
+    WaferMap,
+    arrange,
+    filling,
+    number_places,
+    paint_grid,
+    used_window,
+)
+
+SIMULATED = ("figures", "step", "machines")
+
+
+class Replayed:
+    """An app on a folder, with a replayed model; ``view`` is the open telemetry view."""
+
+    def __init__(self, app: MidstreamApp) -> None:
+        self.app = app
+
+    @property
+    def view(self) -> TelemetryScreen:
+        assert isinstance(self.app.screen, TelemetryScreen)
+        return self.app.screen
+
+    @property
+    def map(self) -> WaferMap:
+        return self.view.query_one(WaferMap)
+
+    @property
+    def hints(self) -> list[str]:
+        return [f"{h.key} {h.words}" for h in self.view.query_one(KeyBar).hints]
+
+    def words(self, name: str) -> str:
+        return self.view.query_one(f"#{name}", FactLines).plain
+
+    async def until(self, condition: object, what: str) -> None:
+        deadline = asyncio.get_running_loop().time() + 15
+        while not condition():  # type: ignore[operator]
+            assert asyncio.get_running_loop().time() < deadline, f"waited in vain: {what}"
+            await asyncio.sleep(0.02)
+
+    async def press(self, key: str) -> None:
+        await self.app._press_keys([key])
+
+    async def instruct(self) -> None:
+        review = self.app.review
+        review.pane.go_to(8)
+        review.composer.put("rename total to found")
+        review.action_send()
+        await self.until(lambda: self.app.session.turn is not None, "turn")  # type: ignore[union-attr]
+
+    async def ended(self) -> None:
+        session = self.app.session
+        assert session is not None
+        await self.until(lambda: session.turn and not session.turn.running, "end")
+        await self.until(lambda: session.meter.cost.forwards, "cost")
+
+    async def simulated(self, model: str) -> None:
+        def shown() -> bool:
+            found = self.view.simulated
+            return found is not None and found.report.plan.shape.name == model
+
+        await self.until(shown, model)
+        await asyncio.sleep(0.1)
+
+
+@contextlib.asynccontextmanager
+async def replayed(
+    project: Path, size: tuple[int, int] = (160, 48), *, rate: float = 0.0, **settings: object
+) -> AsyncIterator[Replayed]:
+    answer = CODE[CODE.index("def count") : CODE.index("\n\ndef double")]
+    model = ReplayModel(answer.replace("total", "found"), rate=rate, delay=0.03)
+    async with serve(create_app({model.name: model}, token="secret")) as server:
+        endpoint = Endpoint(f"ws://127.0.0.1:{server.port}/v1", "secret", model.name, "local")
+        options = Settings(journal=False, **settings)  # type: ignore[arg-type]
+        app = MidstreamApp(project, options, endpoint=endpoint, open_file="pkg/things.py")
+        async with app.run_test(size=size):
+            stage = Replayed(app)
+            await stage.until(lambda: app.session and app.session.state == "ready", "ready")
+            await stage.until(lambda: app.review.path, "file")
+            app.review.set_focus(app.review.pane)
+            yield stage
+
+
+async def opened(stage: Replayed, key: str = "w") -> None:
+    await stage.press(key)
+    await stage.until(lambda: isinstance(stage.app.screen, TelemetryScreen), "view")
+    await stage.until(lambda: stage.view.simulated is not None, "simulation")
+    await asyncio.sleep(0.1)
+
+
+async def test_one_key_opens_and_escape_closes(project: Path) -> None:
+    async with replayed(project) as stage:
+        await opened(stage)
+        assert stage.words("wall").startswith("Wall clock  measured here")
+        assert "no answer yet" in stage.words("wall")
+        assert stage.words("figures").startswith("Wafer clock  simulated")
+        await stage.press("escape")
+        assert stage.app.screen is stage.app.review
+        stage.app.review.set_focus(stage.app.review.composer.field)
+        await opened(stage, "f2")
+
+
+async def test_measured_figures_are_those_of_the_server(project: Path) -> None:
+    async with replayed(project, rate=400) as stage:
+        await stage.instruct()
+        await stage.ended()
+        await opened(stage)
+        meter = stage.app.session.meter  # type: ignore[union-attr]
+        cost = meter.cost
+        assert cost.output_tokens == cost.forwards == meter.turn_tokens > 20
+        assert cost.prefill_s is not None
+        assert cost.prefill_s >= 0.03
+        assert meter.request_s is not None
+        assert meter.ttft_s is not None
+        assert meter.request_s < meter.ttft_s
+        rows = [row.split() for row in stage.words("wall").splitlines()]
+        assert ["in", f"{cost.input_tokens:,}", f"{cost.input_tokens:,}"] in rows
+        assert ["forwards", str(cost.forwards), str(cost.forwards)] in rows
+        assert ["tokens", "each", "1.0", "1.0"] in rows
+        assert ["prefill", f"{cost.prefill_s * 1000:.1f}", "ms"] in [row[:3] for row in rows]
+        assert f"{meter.turn_rate:,.0f} tok/s" in stage.words("wall")
+        assert "slower than the wafer" in stage.words("wall")
+        assert "replay here, " in stage.words("wall")
+        assert meter.total == cost
+
+
+async def test_every_simulated_page_says_so_and_has_bands_and_marks(project: Path) -> None:
+    async with replayed(project) as stage:
+        await opened(stage)
+        await stage.press("m")
+        await stage.simulated("llama3.1-8b")
+        report = stage.view.simulated.report  # type: ignore[union-attr]
+        for name in SIMULATED:
+            assert "simulated" in stage.words(name), name
+        assert f"{report.rate.mid:,.0f} tok/s  simulated" in stage.words("figures")
+        assert f"{report.rate.low:,.0f} to {report.rate.high:,.0f}, assumed" in stage.words(
+            "figures"
+        )
+        assert "compute" in stage.words("step")
+        assert "fixed" in stage.words("step")
+        assert "calibrated" in stage.words("machines")
+        assert stage.words("machines").count("J/token") == 5
+        assert "measured" not in "".join(stage.words(name) for name in SIMULATED)
+
+
+async def test_models_contexts_and_map_views_change_by_key(project: Path) -> None:
+    async with replayed(project) as stage:
+        await opened(stage)
+        assert any(hint.startswith("m ") for hint in stage.hints)
+        await stage.press("m")
+        await stage.press("m")
+        await stage.simulated("llama3.3-70b")
+        assert "m llama3.3-70b" in stage.hints
+        assert "4 wafers" in stage.map.text()
+        assert "wafer 4  layers 61-79" in stage.map.text()
+        await stage.press("M")
+        await stage.simulated("llama3.1-8b")
+        for words in ("4,096 tokens", "32,768 tokens", "131,072 tokens", "64 tokens"):
+            await stage.press("c")
+            await stage.until(lambda words=words: words in stage.words("figures"), words)
+        for view in ("fill", "kv", "layers"):
+            await stage.press("v")
+            assert stage.map.facts is not None
+            assert stage.map.facts.view == view
+            assert f"v map: {view}" in stage.hints
+
+
+async def test_a_small_model_is_enlarged_and_says_so(project: Path) -> None:
+    async with replayed(project) as stage:
+        await opened(stage)
+        name = Path(stage.view.model).name
+        assert "enlarged: " in stage.map.text()
+        assert "z whole wafer" in stage.hints
+        await stage.press("z")
+        assert "enlarged" not in stage.map.text()
+        assert f"m {name}" in stage.hints
+
+
+async def test_activity_moves_only_with_tokens_and_timers_rest_when_idle(project: Path) -> None:
+    async with replayed(project, rate=40) as stage:
+        await opened(stage)
+        ticker = stage.view._ticker
+        assert ticker is not None
+        assert not ticker._active.is_set()
+        assert stage.map.facts is not None
+        assert stage.map.facts.working is None
+        await stage.instruct()
+        seen: set[int] = set()
+
+        def moved() -> bool:
+            facts = stage.map.facts
+            if facts is not None and facts.working is not None:
+                seen.add(facts.working)
+            return len(seen) >= 3
+
+        await stage.until(moved, "activity")
+        assert ticker._active.is_set()
+        assert "ctrl+c stop" in stage.hints
+        await stage.press("ctrl+c")
+        session = stage.app.session
+        assert session is not None
+        await stage.until(lambda: session.state == "ready", "stopped")
+        assert session.turn is not None
+        assert session.turn.status == "stopped"
+        await stage.until(lambda: not ticker._active.is_set(), "rest")
+        await stage.until(
+            lambda: stage.map.facts is not None and stage.map.facts.working is None, "no activity"
+        )
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_a_small_terminal_shows_one_page_at_a_time(project: Path, ascii_only: bool) -> None:
+    async with replayed(project, (80, 24), ascii=ascii_only) as stage:
+        await opened(stage)
+        shown = {"wall": "Wall clock", "figures": "Wafer clock", "step": "A token"}
+        for here in shown:
+            for name, title in shown.items():
+                widget = stage.view.query_one(f"#{name}", FactLines)
+                assert (widget.size.width > 0) == (name == here), (here, name)
+                if name == here:
+                    assert title in widget.plain
+                    assert max(line.cell_len for line in widget.lines) <= widget.content_size.width
+                    assert len(widget.lines) <= widget.content_size.height
+                    assert widget.plain.isascii() or not ascii_only
+            if here == "figures":
+                assert stage.map.text().isascii() == ascii_only or not ascii_only
+                assert "layers" in stage.map.text()
+            await stage.press("tab")
+            await asyncio.sleep(0.2)
+
+
+async def test_a_model_that_cannot_be_simulated_is_a_sentence(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False, model=Path("/nowhere"))) as stage:
+        await _view_of(stage)
+        view = stage.app.screen
+        assert isinstance(view, TelemetryScreen)
+        await stage.until(lambda: view.trouble, "sentence")
+        await stage.pilot.pause(0.1)
+        assert "There is no model at '/nowhere'" in " ".join(
+            view.query_one("#figures", FactLines).plain.split()
+        )
+        await stage.press("m")
+        await stage.until(lambda: view.simulated is not None, "the next one")
+
+
+async def _view_of(stage: Stage) -> None:
+    await stage.press("f2")
+    await stage.until(lambda: isinstance(stage.app.screen, TelemetryScreen), "view")
+
+
+# without a screen
+
+
+def test_costs_know_only_what_was_told() -> None:
+    usage = Usage(input_tokens=200, cached_tokens=50, output_tokens=90)
+    told = {
+        "midstream.prefill_ms": "12.5",
+        "midstream.decode_ms": "80",
+        "midstream.forwards": "30",
+        "midstream.drafted_tokens": "100",
+        "midstream.accepted_tokens": "60",
+    }
+    cost = Cost.of(usage, told)
+    assert cost == Cost(200, 50, 90, 0.0125, 0.08, 30, 100, 60)
+    assert (cost.cached_share, cost.accepted_share, cost.tokens_per_forward) == (0.25, 0.6, 3.0)
+    other = Cost.of(usage, {"midstream.forwards": "many"})
+    assert other.forwards is None
+    assert other.accepted_share is None
+    both = cost + other
+    assert both.input_tokens == 400
+    assert both.forwards == 30
+    assert Cost().cached_share is None
+
+
+@pytest.mark.parametrize("model", PRESETS)
+def test_presets_are_placed_without_overlap_and_all_is_on_the_map(model: str) -> None:
+    simulated = simulate_model(model, 4096)
+    plan = simulated.report.plan
+    window = used_window(plan, enlarge=False)
+    seen: set[int] = set()
+    for wafer in range(plan.wafers):
+        grid = paint_grid(plan, wafer, window, 80, 80)
+        assert {len(row) for row in grid} == {80}
+        assert len(grid) == 80
+        seen |= {owner for row in grid for owner in row if owner >= 0}
+        for line, places in number_places(plan, wafer, window, 80, 40).items():
+            for x, text, index in places:
+                owners = {grid[2 * line + half][x + n] for half in (0, 1) for n in range(len(text))}
+                assert owners == {index}
+    assert seen == set(range(len(plan.items)))
+
+
+def test_the_cache_fills_with_the_context() -> None:
+    plan = simulate_model("llama3.1-8b", 4096).report.plan
+    layer = next(item for item in plan.items if item.layer == 3)
+    shares = [filling(plan, layer, "kv", context) for context in (64, 4096, 65536, 10_000_000)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.001
+    assert shares[-1] == 1.0
+    assert filling(plan, layer, "fill", 64) == filling(plan, layer, "fill", 65536)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 16, 31])
+@pytest.mark.parametrize("room", [(34, 19), (64, 30), (120, 60)])
+def test_wafers_fit_into_the_room(count: int, room: tuple[int, int]) -> None:
+    per_row, wide, high = arrange(count, *room, 1)
+    lines = -(-count // per_row)
+    assert per_row * wide + (per_row - 1) * 2 <= room[0]
+    assert lines * (high + 1) <= room[1]
+    assert wide == 2 * high
+
+
+def test_a_sweep_passes_every_stage_in_order_and_stands_still_without_tokens() -> None:
+    simulated = simulate_model("llama3.1-8b", 4096)
+    meter = SimpleNamespace(output_tokens=0, turn_rate=1000.0)
+    sweep = Sweep()
+    first = sweep.advance(simulated, meter)  # type: ignore[arg-type]
+    assert sweep.tokens_per_sweep == 1024
+    assert sweep.advance(simulated, meter) == (first[0], frozenset())  # type: ignore[arg-type]
+    order: list[int] = []
+    for _ in range(1023):
+        meter.output_tokens += 1
+        working, _ = sweep.advance(simulated, meter)  # type: ignore[arg-type]
+        if working is not None and (not order or order[-1] != working):
+            order.append(working)
+    assert order == sorted(order)
+    assert set(simulated.stage_items) - set(order) <= {simulated.stage_items[0]}
+
+
+def test_pace_names_who_is_slower_and_says_simulated() -> None:
+    assert pace_sentence("wafer", 1000.0, 100.0).startswith("10.0x slower than the wafer")
+    assert pace_sentence("wafer", 1000.0, 2000.0).startswith("2.0x faster than the wafer")
+    assert "simulated" in pace_sentence("wafer", 1000.0, 1000.0)
+
+
+def test_an_unknown_model_is_an_error_with_a_sentence() -> None:
+    with pytest.raises(SimulationError, match="neither a preset nor a file"):
+        simulate_model("no-such-model", 64)
+
+
+def test_bars_show_something_for_everything_that_is() -> None:
+    assert bar(0.0, 10, UNICODE) == ""
+    assert bar(0.001, 10, UNICODE) == "▏"
+    assert bar(0.5, 10, UNICODE) == "█████"
+    assert bar(0.5, 10, ASCII) == "#####"
+    assert band_bar(0.2, 0.6, 10, ASCII) == ("##", "----")
+    lines = graph([0.0, 5.0, 10.0], 4, 2, UNICODE)
+    assert lines == ["   █", "  ██"]
+    assert graph([], 3, 2, UNICODE) == ["   ", "   "]
