@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -235,7 +236,7 @@ class TelemetryScreen(EagerScreen):
         wanted = (self.model, self.context)
         if wanted != self._asked:
             self._asked = wanted
-            self.run_worker(self._simulate(*wanted), group="simulate", exclusive=True)
+            self.run_worker(partial(self._simulate, *wanted), group="simulate", exclusive=True)
 
     async def _simulate(self, model: str, context: int) -> None:
         try:
