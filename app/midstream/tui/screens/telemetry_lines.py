@@ -239,7 +239,7 @@ def _counts(make: Lines, now: Measured) -> list[Text]:
     counted = answer.input_tokens or not now.running
     row("in", _count(answer.input_tokens) if counted else "-", _count(total.input_tokens))
     row("  cached", _share(answer.cached_share), _share(total.cached_share))
-    row("out", _count(now.tokens), _count(now.session_tokens))
+    row("out", _count(answer.output_tokens or now.tokens), _count(now.session_tokens))
     row("forwards", _count(answer.forwards), _count(total.forwards))
     row("  tokens each", _ratio(answer.tokens_per_forward), _ratio(total.tokens_per_forward))
     row("drafted", _count(answer.drafted), _count(total.drafted))
