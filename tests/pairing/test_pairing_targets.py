@@ -246,3 +246,17 @@ def test_long_files_are_outlined_without_parsing_and_alike() -> None:
     assert [d.name for d in read.binding("x")] == ["first"]
     assert [d.name for d in read.binding("b")] == ["last"]
     assert read.binding("inner") == []
+
+
+@pytest.mark.parametrize("asked", ["add a docstring to perimeter", "in perimeter, rename w to x"])
+def test_a_plain_word_that_names_a_missing_place_is_not_guessed(asked: str) -> None:
+    text = SourceText.from_text("def area(w, h):\n    return w * h\n")
+    with pytest.raises(TargetUnclearError, match="There is no `perimeter`"):
+        find_target(text, instruction=asked, cursor=None, selection=None, max_lines=40)
+
+
+@pytest.mark.parametrize("asked", ["add a docstring to it", "sort in order", "add a type in here"])
+def test_words_that_are_no_names_mean_the_only_function(asked: str) -> None:
+    text = SourceText.from_text("def area(w, h):\n    return w * h\n")
+    target = find_target(text, instruction=asked, cursor=None, selection=None, max_lines=40)
+    assert target.symbol == "area"

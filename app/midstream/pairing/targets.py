@@ -92,6 +92,8 @@ def find_target(
     outlined = outline(lines)
     mentions = find_mentions(instruction)
     found = _mentioned(path, outlined, mentions)
+    if cursor is None and not found:
+        _check_places(lines, outlined, mentions, path)
     if mentions.renamed is not None:
         target = _renamed(outlined, mentions.renamed, found, cursor)
     else:
@@ -101,7 +103,9 @@ def find_target(
         if cursor is not None:
             target = _at_cursor(outlined, cursor, max_lines)
     if target is None:
-        target = _bound(outlined, mentions) or _only_thing(lines, outlined)
+        target = _bound(outlined, mentions)
+    if target is None:
+        target = _only_thing(lines, outlined)
     if target is None:
         raise _which(outlined, mentions, path)
     return _fitting(target, outlined, max_lines, path)
@@ -250,6 +254,34 @@ def _check_existing(
         near = _nearest([mention.name], {d.name for d in outlined.definitions})
         hint = f"; nearest: {_listed(near)}" if near else ""
         raise TargetUnclearError(f"There is no `{mention.name}` in {path}{hint}.", near)
+
+
+_NO_NAMES = frozenset({
+    "it", "itself", "them", "this", "that", "these", "those", "here", "there", "everything",
+    "all", "code", "file", "function", "module", "method", "class", "def", "functions",
+    "methods", "classes", "body", "signature", "docstring", "parameters", "arguments", "loop",
+    "loops", "place", "places", "end", "start", "top", "bottom", "beginning", "front", "back",
+    "order", "parallel", "general", "case", "cases", "python", "type", "types", "string",
+    "strings",
+})  # fmt: skip
+"""Words that say where without being the name of anything."""
+
+
+def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str) -> None:
+    """A place that the instruction names must be somewhere in the file, also as a plain word.
+
+    Raises:
+        TargetUnclearError: It is not.
+    """
+    words = {word.lower() for line in lines for word in re.findall(r"\w+", line)}
+    for mention in mentions.all:
+        name = mention.name.lower()
+        if not mention.place or mention.sureness > Sureness.WORD:
+            continue
+        if name not in words and name not in _NO_NAMES:
+            near = _nearest([mention.name], {d.name for d in outlined.definitions})
+            hint = f"; nearest: {_listed(near)}." if near else "; name a function, or select lines."
+            raise TargetUnclearError(f"There is no `{mention.name}` in {path}{hint}", near)
 
 
 def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target | None:
