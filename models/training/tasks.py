@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from models.training import instructions, tasks_body, tasks_names
+from models.training import instructions, tasks_body, tasks_names, tasks_text
 from models.training.code import Code, Edit
 
 Task = Callable[[Code], Edit | None]
@@ -66,8 +66,10 @@ SHARES: dict[str, float] = {
 }
 """Relative share of each task; a task that fits few snippets is tried on more of them."""
 
+_MODULES = (tasks_names, tasks_text, tasks_body)
 TASKS: dict[str, Task] = {
-    name: getattr(tasks_names, name, None) or getattr(tasks_body, name) for name in SHARES
+    name: next(getattr(module, name) for module in _MODULES if hasattr(module, name))
+    for name in SHARES
 }
 
 NO_CHANGE_SHARE = 0.03

@@ -359,7 +359,7 @@ def remove_decorators(code: Code) -> Edit | None:
 
 
 def _type(code: Code) -> tuple[str, str]:
-    from models.training.instructions import TYPE_WORDS
+    from models.training.templates import TYPE_WORDS
 
     rng = code.rng
     if rng.random() < 0.2:

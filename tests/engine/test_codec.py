@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.engine.codec import CodecLimits, EditCodec, EditRequest, RegionTooLong, align
+from midstream.engine.codec import CodecLimits, EditCodec, EditRequest, RegionTooLong
+from midstream.engine.codec_lines import align
 
 MODELS = Path(__file__).parents[2] / "models"
 FOLDER = next(

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.training import corpus, instructions, tasks  # noqa: E402
+from models.training import corpus, instructions, tasks, templates  # noqa: E402
 
 from midstream.engine.codec import EditCodec, EditRequest  # noqa: E402
 
@@ -79,7 +79,7 @@ def test_every_task_makes_edits_whose_both_sides_parse(task: str) -> None:
         ast.parse(source)
         ast.parse(edit.target)
         assert edit.target != source
-        assert edit.task in instructions.TEMPLATES
+        assert edit.task in templates.TEMPLATES
 
 
 def test_a_rename_is_the_same_program_under_another_name() -> None:
@@ -105,7 +105,7 @@ def test_a_rename_is_the_same_program_under_another_name() -> None:
 
 def test_negation_of_a_condition_is_its_opposite() -> None:
     from models.training.code import Code
-    from models.training.tasks_body import negated
+    from models.training.tasks_text import negated
 
     for text in ("x < 3", "x is None", "not x", "x", "x in y", "x and y", "x >= y"):
         code = Code(text + "\n", random.Random(0), NAMES)
@@ -146,7 +146,7 @@ def test_examples_survive_the_codec_and_kept_lines_begin_the_target() -> None:
 
 
 def test_held_out_families_are_never_used_for_training() -> None:
-    for task in instructions.TEMPLATES:
+    for task in templates.TEMPLATES:
         known = set(instructions.families(task, held_out=False))
         new = set(instructions.families(task, held_out=True))
         assert known

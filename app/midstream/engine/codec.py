@@ -19,14 +19,20 @@ tokens. The codec knows nothing of ONNX graphs or of where the region comes from
 from __future__ import annotations
 
 import codecs
-import re
 import tomllib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from midstream.engine.codec_lines import (
+    Layout,
+    align,
+    common_margin,
+    deeper,
+    shallower,
+    split_lines,
+)
 from midstream.engine.slots import SlotTable, code_pieces, instruction_pieces
 from midstream.errors import UserError
 
@@ -120,44 +126,12 @@ def special_tokens(limits: CodecLimits) -> list[str]:
     ]
 
 
-@dataclass(slots=True)
-class _Layout:
-    """The line structure of one request: what anchors stand for."""
-
-    margin: str
-    lines: list[str]
-    first_anchor: int = 0
-
-    def strip(self, line: str) -> str | None:
-        """Return a line without the margin, or None where it does not have it."""
-        if line.startswith(self.margin):
-            return line[len(self.margin) :]
-        return "" if not line else None
-
-
-def split_lines(text: str) -> list[str]:
-    """Split on newlines only (form feeds and other separators stay inside a line)."""
-    if not text:
-        return []
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines
-
-
-def common_margin(lines: Iterable[str]) -> str:
-    """Return the leading blanks that all lines with content share."""
-    margin: str | None = None
-    for line in lines:
-        if not line.strip(" \t"):
-            continue
-        lead = line[: len(line) - len(line.lstrip(" \t"))]
-        if margin is None:
-            margin = lead
-            continue
-        while not lead.startswith(margin):
-            margin = margin[:-1]
-    return margin or ""
+def replaced(ids: list[int], slot: int, new: list[int]) -> list[int]:
+    """Return tokens with others in place of every `slot`."""
+    out: list[int] = []
+    for token in ids:
+        out += new if token == slot else [token]
+    return out
 
 
 class EditCodec:
@@ -240,14 +214,14 @@ class EditCodec:
 
     def _prompt(
         self, instruction: str, region: str, shuffle: Random | None
-    ) -> tuple[_Layout, SlotTable, list[int]]:
+    ) -> tuple[Layout, SlotTable, list[int]]:
         lines = split_lines(region)
         if len(lines) > self.limits.lines:
             raise RegionTooLong(
                 f"The region has {len(lines)} lines and this model rewrites at most "
                 f"{self.limits.lines} at once; select a smaller part."
             )
-        layout = _Layout(common_margin(lines), lines)
+        layout = Layout(common_margin(lines), lines)
         if shuffle is not None:
             layout.first_anchor = shuffle.randrange(self.limits.lines - len(lines) + 1)
         table = SlotTable(
@@ -287,7 +261,7 @@ class EditCodec:
         """Return the bytes that a token of text stands for."""
         return self._bytes[token_id]
 
-    def content(self, layout: _Layout, table: SlotTable, line: str) -> list[int]:
+    def content(self, layout: Layout, table: SlotTable, line: str) -> list[int]:
         """Return the tokens of one line."""
         body = layout.strip(line)
         if body is None or (line and not body):
@@ -303,7 +277,7 @@ class EditCodec:
         return ids
 
     def _target(
-        self, layout: _Layout, table: SlotTable, lines: list[str], used: int, *, prefix: bool = True
+        self, layout: Layout, table: SlotTable, lines: list[str], used: int, *, prefix: bool = True
     ) -> tuple[list[int], int]:
         """Encode target lines against the source lines from `used` on.
 
@@ -322,15 +296,15 @@ class EditCodec:
             old = source[src]
             if line == old:
                 continue
-            if line == _deeper(layout, old):
+            if line == deeper(layout, old):
                 ids.append(self._id["<ind>"])
-            elif line == _shallower(layout, old):
+            elif line == shallower(layout, old):
                 ids.append(self._id["<ded>"])
             else:
                 ids += self._changed(layout, table, old, line)
         return ids, used + consumed if prefix else len(layout.lines)
 
-    def _changed(self, layout: _Layout, table: SlotTable, old: str, new: str) -> list[int]:
+    def _changed(self, layout: Layout, table: SlotTable, old: str, new: str) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
         source, target = self.content(layout, table, old), self.content(layout, table, new)
         swap = self._swap(source, target)
@@ -376,113 +350,6 @@ class EditCodec:
         return self._id["<i1>"] <= token <= self._id[f"<q{self.limits.phrases}>"]
 
 
-def replaced(ids: list[int], slot: int, new: list[int]) -> list[int]:
-    """Return tokens with others in place of every `slot`."""
-    out: list[int] = []
-    for token in ids:
-        out += new if token == slot else [token]
-    return out
-
-
-def _deeper(layout: _Layout, line: str) -> str | None:
-    if not line.startswith(layout.margin) or not line.strip(" \t"):
-        return None
-    return layout.margin + "    " + line[len(layout.margin) :]
-
-
-def _shallower(layout: _Layout, line: str) -> str | None:
-    if not line.startswith(layout.margin + "    "):
-        return None
-    return layout.margin + line[len(layout.margin) + 4 :]
-
-
-_WORD = re.compile(r"\w+|[^\w\s]")
-
-
-def _similarity(old: str, new: str, old_words: list[str], new_words: list[str]) -> float:
-    """Score a pair of lines for the alignment: 3 when equal, 2.5 when only the indent differs, else
-    0..2.
-    """
-    if old == new:
-        return 3.0 if old.strip() else 1.0
-    if not old_words or not new_words:
-        return 0.0
-    if old_words == new_words:
-        return 2.5
-    rest = list(old_words)
-    common = 0
-    for word in new_words:
-        if word in rest:
-            rest.remove(word)
-            common += 1
-    share = 2 * common / (len(old_words) + len(new_words))
-    return 2 * share if share >= 0.3 else 0.0
-
-
-def align(
-    source: Sequence[str], target: Sequence[str], *, open_end: bool
-) -> list[tuple[int | None, str]]:
-    """Pair target lines with source lines, in order, so that the most text is kept.
-
-    Args:
-        source: source lines.
-        target: target lines.
-        open_end: whether the target is only the start of an answer, so that its end need not meet
-            the source's.
-
-    Returns:
-        One `(source index or None, line)` for every target line.
-    """
-    head = 0
-    limit = min(len(source), len(target))
-    while head < limit and source[head] == target[head]:
-        head += 1
-    tail = 0
-    while not open_end and tail < limit - head and source[-1 - tail] == target[-1 - tail]:
-        tail += 1
-    src = source[head : len(source) - tail]
-    tgt = target[head : len(target) - tail]
-    pairs: list[tuple[int | None, str]] = [(k, target[k]) for k in range(head)]
-    if len(src) == len(tgt) and len(src) <= 1:
-        pairs += [(head + k, line) for k, line in enumerate(tgt)]
-    else:
-        pairs += [
-            (None if k is None else head + k, line) for k, line in _best_pairs(src, tgt, open_end)
-        ]
-    shift = len(source) - len(target)
-    pairs += [(k + shift, target[k]) for k in range(len(target) - tail, len(target))]
-    return pairs
-
-
-def _best_pairs(
-    src: Sequence[str], tgt: Sequence[str], open_end: bool
-) -> list[tuple[int | None, str]]:
-    rows, columns = len(src), len(tgt)
-    skip = 0.2 if open_end else 0.0  # what was kept so far rarely jumps far ahead in the source
-    src_words = [_WORD.findall(line) for line in src]
-    tgt_words = [_WORD.findall(line) for line in tgt]
-    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
-    pair = [[0.0] * columns for _ in range(rows)]
-    for i in range(rows - 1, -1, -1):
-        for j in range(columns - 1, -1, -1):
-            score = _similarity(src[i], tgt[j], src_words[i], tgt_words[j])
-            pair[i][j] = score
-            together = best[i + 1][j + 1] + score if score > 0 else -1.0
-            best[i][j] = max(together, best[i + 1][j] - skip, best[i][j + 1])
-    pairs: list[tuple[int | None, str]] = []
-    i = j = 0
-    while j < columns:
-        if i < rows and pair[i][j] > 0 and best[i][j] == best[i + 1][j + 1] + pair[i][j]:
-            pairs.append((i, tgt[j]))
-            i, j = i + 1, j + 1
-        elif i < rows and best[i][j] == best[i + 1][j] - skip:
-            i += 1
-        else:
-            pairs.append((None, tgt[j]))
-            j += 1
-    return pairs
-
-
 def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
     """Return the bytes that each text token stands for (b"" for special tokens)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -508,7 +375,7 @@ class StreamDecoder:
     """
 
     codec: EditCodec
-    layout: _Layout
+    layout: Layout
     table: SlotTable
     used: int
     _open: str = field(default="none", init=False)  # none, anchor, line, new, swap
@@ -549,7 +416,7 @@ class StreamDecoder:
             if self._open != "anchor":
                 return ""
             line = self.layout.lines[self.used - 1]
-            moved = _deeper(self.layout, line) if name == "<ind>" else _shallower(self.layout, line)
+            moved = deeper(self.layout, line) if name == "<ind>" else shallower(self.layout, line)
             self._open = "none"
             return (line if moved is None else moved) + "\n"
         if name == "<swap>":
