@@ -14,10 +14,11 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from midstream.bench.figures import Figure
 from midstream.edits.aligner import Aligner, Change, LineIndex
 from midstream.edits.documents import SourceText
 from midstream.edits.formats.base import Parser
@@ -31,17 +32,6 @@ from midstream.edits.lcs import matching_pairs
 
 _PIECE: Final = 32
 """Characters a piece: about eight tokens, one WebSocket frame at 1,000 tokens a second."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured figure beside its target."""
-
-    name: str
-    value: float
-    unit: str
-    target: str
-    met: bool
 
 
 def run(argv: Sequence[str]) -> int:

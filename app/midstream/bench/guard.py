@@ -20,10 +20,11 @@ import time
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from midstream.bench.figures import Figure
 from midstream.guard.findings import Level
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.scanner import Scanner
@@ -34,17 +35,6 @@ _SEED: Final = 9
 _REGION: Final = 60
 _FILE_LINES: Final = 3_000
 _RATE: Final = 1_000
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured figure beside its target."""
-
-    name: str
-    value: float
-    unit: str
-    target: str
-    met: bool
 
 
 def run(argv: Sequence[str]) -> int:

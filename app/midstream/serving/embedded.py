@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import platformdirs
 
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
+from midstream.workspace.paths import state_dir
 
 _KEPT_LOGS = 5
 _CLOSE_SECONDS = 2.0
@@ -157,7 +157,7 @@ class EmbeddedServer:
 
     def _open_log(self) -> Path:
         """Make the log file's folder, drop old logs, and name this one."""
-        folder = (self._state_dir or platformdirs.user_state_path("midstream")) / "server-logs"
+        folder = (self._state_dir or state_dir()) / "server-logs"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             old = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
