@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from pygments.lexers import get_lexer_for_filename
 
 from midstream.edits import lexing
 from midstream.edits.lexing import KINDS, LineLexer, language_of, plain_runs
+from midstream.edits.lexing_rules import RulesByCharacter, first_characters
 
 PYTHON = inspect.getsource(textwrap) + inspect.getsource(lexing)
 SNIPPETS = {
@@ -116,3 +118,34 @@ def test_plain_runs_cover_the_line() -> None:
     assert runs[-1][1] == 25
     assert all(a[1] == b[0] for a, b in pairwise(runs))
     assert {kind for *_, kind in runs} <= {*KINDS, "plain"}
+
+
+PATTERNS = st.from_regex(
+    r"\A(\(\?i\))?((\[\^?[a-ds-w_0-9\\]{1,4}\]|[a-d.]|\\[dDsSwWb]|\(\?[:=!]a\)|\(a\|bc?\|\))[*+?]?){1,4}\Z"
+)
+
+
+@given(PATTERNS, st.text("abcdkswAKS_09 \t\n\x1c\u017f\u212a", min_size=1, max_size=6))
+@settings(max_examples=400, deadline=None)
+def test_no_match_begins_with_a_character_that_was_ruled_out(source: str, text: str) -> None:
+    try:
+        pattern = re.compile(source)
+    except re.error:
+        return
+    if pattern.match(text) and ord(text[0]) < 128:
+        assert ord(text[0]) in first_characters(source, pattern.flags)
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.ts", "a.go", "a.rs", "a.c", "a.css", "a.toml", "a.sh"])
+def test_every_rule_that_matches_is_among_those_tried(path: str) -> None:
+    rules = getattr(get_lexer_for_filename(path), "_tokens")  # noqa: B009
+    text = "".join(SNIPPETS.values()) + PYTHON[:3_000]
+    tried = all_rules = 0
+    for state, of_state in rules.items():
+        table = RulesByCharacter(of_state)
+        for position in range(0, len(text), 7):
+            worth = table[text[position]]
+            tried, all_rules = tried + len(worth), all_rules + len(of_state)
+            matching = [rule for rule in of_state if rule[0](text, position)]
+            assert [rule for rule in worth if rule in matching] == matching, state
+    assert tried < all_rules / 2

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
+    from midstream.edits.lexing_rules import RulesByCharacter
+
 Span = tuple[int, int, str]
 """Start column, end column and kind; columns count characters."""
 Stack = tuple[str, ...]
@@ -120,7 +122,7 @@ class LineLexer:
 
     def __init__(self, path: str, lines: Iterable[str] = (), *, stack: Stack | None = None) -> None:
         self._lexer = _lexer_for_name(_representative(path))
-        self._rules: dict[str, list[Any]] | None = _regex_rules(self._lexer)
+        self._rules: dict[str, RulesByCharacter] | None = _regex_rules(self._lexer)
         self._text = ""
         self._starts: array[int] = array("Q", [0])
         self._stacks: list[Stack | None] = [stack or ("root",)]
@@ -281,7 +283,7 @@ class LineLexer:
                 at += len(part) + 1
 
         while position < end:
-            for match_rule, action, new_state in rules[stack[-1]]:
+            for match_rule, action, new_state in rules[stack[-1]][text[position]]:
                 match = match_rule(text, position)
                 if match is None:
                     continue
@@ -320,16 +322,19 @@ def _token_type() -> Any:
     return type(Token)
 
 
-def _regex_rules(lexer: Lexer | None) -> dict[str, list[Any]] | None:
+@lru_cache(maxsize=64)
+def _regex_rules(lexer: Lexer | None) -> dict[str, RulesByCharacter] | None:
     """The processed rules of a plain regex lexer; other lexers keep state we cannot resume."""
     if lexer is None:
         return None
     from pygments.lexer import ExtendedRegexLexer, RegexLexer
 
+    from midstream.edits.lexing_rules import rules_by_character
+
     if not isinstance(lexer, RegexLexer) or isinstance(lexer, ExtendedRegexLexer):
         return None
     rules: dict[str, list[Any]] = getattr(lexer, "_tokens")  # noqa: B009 (not in the stubs)
-    return rules
+    return rules_by_character(rules)
 
 
 def _move(stack: list[str], new_state: object) -> None:
