@@ -17,7 +17,17 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+from midstream import values
 from midstream.errors import UsageError
+from midstream.responses.endpoint import EndpointKind, Transport
+from midstream.responses.profiles import (
+    BUILT_IN,
+    EDIT_FORMATS,
+    KINDS,
+    Price,
+    Profile,
+    kind_of,
+)
 
 LAYOUTS = ("auto", "unified", "split")
 KEY_PRESETS = ("default", "git", "vim", "emacs")
@@ -35,10 +45,13 @@ class Settings:
             says which of them it does not know.
         ascii: Draw with ASCII characters only.
         journal: Keep a journal, so that ``midstream --resume`` can take a session up again.
-        endpoint_url: A Responses endpoint (``ws://``, ``wss://``, ``http://`` or ``https://``)
-            to use instead of the built-in server.
-        endpoint_model: Model name to ask that endpoint for.
-        endpoint_token_env: Name of the environment variable that holds its token.
+        endpoints: The configured endpoints (``[endpoints.NAME]``), in the order of the file.
+        endpoint: Name of the one that is used instead of the built-in server.
+        endpoint_url: Instead of a name, the address of a Responses endpoint (``ws://``, ``wss://``,
+            ``http://`` or ``https://``).
+        endpoint_model: Model name to ask the endpoint for, over the one that its profile names.
+        endpoint_token_env: Name of the environment variable that holds the token of
+            ``endpoint_url``.
         model: Model of the built-in server, a folder or the name of an installed one; ``None`` is
             the shipped model.
         threads: Threads for the built-in server; ``None`` lets it choose.
@@ -56,6 +69,8 @@ class Settings:
     key_binds: tuple[tuple[str, str], ...] = ()
     ascii: bool = False
     journal: bool = True
+    endpoints: tuple[Profile, ...] = ()
+    endpoint: str | None = None
     endpoint_url: str | None = None
     endpoint_model: str = ""
     endpoint_token_env: str | None = None
@@ -66,6 +81,56 @@ class Settings:
     guard: bool = True
     guard_levels: tuple[tuple[str, str], ...] = ()
     attention: bool = True
+
+    @property
+    def profile(self) -> Profile | None:
+        """The endpoint to use, ``None`` for the built-in server.
+
+        Raises:
+            UsageError: No endpoint has the chosen name.
+        """
+        if self.endpoint is not None:
+            found = {profile.name: profile for profile in self.endpoints}.get(self.endpoint)
+            if found is None:
+                raise UsageError(_no_endpoint(self.endpoint, self.endpoints))
+            return replace(found, model=self.endpoint_model or found.model)
+        if self.endpoint_url is not None:
+            return Profile.at(self.endpoint_url, self.endpoint_model, self.endpoint_token_env)
+        return None
+
+    def with_endpoint(self, chosen: str, where: str) -> Settings:
+        """These settings with another endpoint.
+
+        Args:
+            chosen: Name of a configured endpoint, an address, or "built-in" for the built-in
+                server.
+            where: What to call the place it was chosen at.
+
+        Raises:
+            UsageError: It is neither.
+        """
+        settings = replace(
+            self, endpoint=None, endpoint_url=None, endpoint_model="", endpoint_token_env=None
+        )
+        if chosen == BUILT_IN:
+            return settings
+        if "://" in chosen:
+            return replace(settings, endpoint_url=values.url(chosen, where))
+        if chosen not in {profile.name for profile in self.endpoints}:
+            raise UsageError(f"{where}: {_no_endpoint(chosen, self.endpoints)}")
+        return replace(settings, endpoint=chosen)
+
+
+def _no_endpoint(name: str, endpoints: tuple[Profile, ...]) -> str:
+    names = [profile.name for profile in endpoints]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f'there is no endpoint "{name}"; did you mean "{near[0]}"?'
+    known = f"known are {', '.join(names)}, " if names else ""
+    return (
+        f'there is no endpoint "{name}"; {known}[endpoints.{name}] in {config_path()} makes one, '
+        "and an address such as wss://api.openai.com/v1 does without."
+    )
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -161,7 +226,15 @@ _TOP_LEVEL = ("theme", "layout", "ascii", "journal", "guard", "attention")
 
 def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
     changes: dict[str, Any] = {}
+    if "endpoints" in table:
+        own = {profile.name: profile for profile in read_profiles(table["endpoints"], where)}
+        known_so_far = {profile.name: profile for profile in settings.endpoints}
+        settings = replace(settings, endpoints=tuple({**known_so_far, **own}.values()))
+    if isinstance(table.get("endpoint"), str):
+        settings = settings.with_endpoint(table["endpoint"], f"{where}: endpoint")
     for key, value in table.items():
+        if key == "endpoints" or (key == "endpoint" and isinstance(value, str)):
+            continue
         if key == "guard" and isinstance(value, dict):
             levels = dict(cast("dict[str, Any]", value))
             if "on" in levels:
@@ -176,27 +249,33 @@ def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings
                 raise UsageError(f'{where}: "{key}" is a table: write [{key}], then {example}.')
             for name, item in cast("dict[str, Any]", value).items():
                 if name not in inner:
-                    _unknown(f"{key}.{name}", [f"{key}.{known}" for known in inner], where)
+                    values.unknown(f"{key}.{name}", [f"{key}.{known}" for known in inner], where)
                 taken = checked(inner[name], item, f"{where}: {key}.{name}")
                 if inner[name] == "key_binds":
                     pairs = cast("tuple[tuple[str, str], ...]", taken)
                     taken = tuple({**dict(settings.key_binds), **dict(pairs)}.items())
                 changes[inner[name]] = taken
+                if inner[name] == "endpoint_url":
+                    changes["endpoint"] = None
         elif key in _TOP_LEVEL:
             changes[key] = checked(key, value, f"{where}: {key}")
         else:
-            known = [*_TOP_LEVEL, *_TABLES, "projects"]
+            known = [*_TOP_LEVEL, *_TABLES, "endpoints", "projects"]
             known += [f"{name}.{item}" for name, inner in _TABLES.items() for item in inner]
-            _unknown(key, known, where)
+            values.unknown(key, known, where)
     return replace(settings, **changes)
 
 
 def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
     changes: dict[str, Any] = {}
+    if chosen := environ.get("MIDSTREAM_ENDPOINT"):
+        settings = settings.with_endpoint(chosen, "MIDSTREAM_ENDPOINT")
+    elif environ.get("MIDSTREAM_ENDPOINT_URL"):
+        settings = replace(settings, endpoint=None)
     for field in fields(Settings):
         variable = f"MIDSTREAM_{field.name.upper()}"
         text = environ.get(variable)
-        if text is None:
+        if text is None or field.name in ("endpoint", "endpoints"):
             continue
         value: object = text
         if field.name in ("ascii", "journal", "guard", "attention"):
@@ -216,14 +295,6 @@ _BOOLEANS = {
 }  # fmt: skip
 
 
-def _unknown(key: str, known: list[str], where: str) -> None:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    last_parts = {name.rpartition(".")[2]: name for name in known if "." in name}
-    near = near or [last_parts[key]] if key in last_parts else near
-    hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}."
-    raise UsageError(f'{where}: there is no setting "{key}"; {hint}')
-
-
 def checked(name: str, value: object, where: str) -> object:
     """A value as the setting ``name`` takes it.
 
@@ -238,97 +309,93 @@ def checked(name: str, value: object, where: str) -> object:
     return _CHECKS[name](value, where)
 
 
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{where} must be a non-empty text, not {value!r}.")
-    return value
-
-
-def _boolean(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{where} must be true or false, not {value!r}.")
-    return value
-
-
-def _levels(value: object, where: str) -> tuple[tuple[str, str], ...]:
-    from midstream.guard.policy import checked_levels
-
-    try:
-        levels = checked_levels(cast("dict[str, object]", value))
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
-    return tuple((rule, level.value) for rule, level in levels.items())
-
-
-def _folder(value: object, where: str) -> Path:
-    return Path(_text(value, where)).expanduser()
-
-
-def _count(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:
-        raise UsageError(f"{where} must be a whole number from 1 to 1024, not {value!r}.")
-    return value
-
-
-def _rate(value: object, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= 1e6:
-        raise UsageError(f"{where} must be a number of tokens per second from 1, not {value!r}.")
-    return float(value)
-
-
-def _url(value: object, where: str) -> str:
-    text = _text(value, where)
-    if not text.startswith(("ws://", "wss://", "http://", "https://")):
-        raise UsageError(f"{where} must start with wss://, ws://, https:// or http://: {text!r}.")
-    return text
-
-
-def _binds(value: object, where: str) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, dict):
-        raise UsageError(f'{where} must be a table such as "hunk.accept" = "a,y", not {value!r}.')
-    pairs: list[tuple[str, str]] = []
-    for action, keys in _flat(cast("dict[str, Any]", value)):
-        if not isinstance(keys, str):
-            raise UsageError(f'{where}: "{action}" must be keys in one text such as "a,y".')
-        pairs.append((action, keys))
-    return tuple(pairs)
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    """Values by dotted name; ``hunk.accept`` without quotes is a table in TOML."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(cast("dict[str, Any]", value), f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
-
-
-def _one_of(names: tuple[str, ...]) -> Callable[[object, str], str]:
-    def check(value: object, where: str) -> str:
-        if value in names:
-            return cast("str", value)
-        near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-        hint = f'did you mean "{near[0]}"?' if near else f"choose one of {', '.join(names)}."
-        raise UsageError(f"{where} does not know {value!r}; {hint}")
-
-    return check
-
-
 _CHECKS: Mapping[str, Callable[[object, str], object]] = {
-    "theme": _text,
-    "layout": _one_of(LAYOUTS),
-    "keys": _one_of(KEY_PRESETS),
-    "key_binds": _binds,
-    "ascii": _boolean,
-    "journal": _boolean,
-    "endpoint_url": _url,
-    "endpoint_model": _text,
-    "endpoint_token_env": _text,
-    "model": _folder,
-    "threads": _count,
-    "provider": _text,
-    "pace": _rate,
-    "guard": _boolean,
-    "guard_levels": _levels,
-    "attention": _boolean,
+    "theme": values.text,
+    "layout": values.one_of(LAYOUTS),
+    "keys": values.one_of(KEY_PRESETS),
+    "key_binds": values.binds,
+    "ascii": values.boolean,
+    "journal": values.boolean,
+    "endpoint_url": values.url,
+    "endpoint_model": values.text,
+    "endpoint_token_env": values.text,
+    "model": values.folder,
+    "threads": values.count,
+    "provider": values.text,
+    "pace": values.rate,
+    "guard": values.boolean,
+    "guard_levels": values.levels,
+    "attention": values.boolean,
+}
+
+
+def read_profiles(value: object, where: str) -> list[Profile]:
+    """The endpoints of a table ``[endpoints.NAME]``, with the defaults of their kinds.
+
+    Raises:
+        UsageError: A key or value is not known, or something that has no default is missing.
+    """
+    if not isinstance(value, dict):
+        raise UsageError(f'{where}: "endpoints" is a table: write [endpoints.NAME].')
+    profiles: list[Profile] = []
+    for name, table in cast("dict[str, Any]", value).items():
+        place = f"{where}: endpoints.{name}"
+        if not isinstance(table, dict):
+            raise UsageError(f"{place} must be a table of settings.")
+        if name == BUILT_IN or not name.strip() or "://" in name:
+            raise UsageError(f'{place} needs another name than an address or "{BUILT_IN}".')
+        profiles.append(_profile(name, cast("dict[str, Any]", table), place))
+    return profiles
+
+
+def _profile(name: str, table: Mapping[str, Any], where: str) -> Profile:
+    for key in table:
+        if key in ("key", "api_key", "token", "secret"):
+            raise UsageError(
+                f"{where}: a key does not belong in a file; name its variable as key_env, or its "
+                "service in the system's keyring as keyring."
+            )
+        if key not in _PROFILE_CHECKS:
+            values.unknown(key, list(_PROFILE_CHECKS), where)
+    given = {key: _PROFILE_CHECKS[key](item, f"{where}.{key}") for key, item in table.items()}
+    url = cast("str | None", given.get("url"))
+    kind = cast("EndpointKind", given.get("kind") or kind_of(url or ""))
+    defaults = KINDS[kind]
+    if not (url or defaults.url):
+        raise UsageError(f'{where} has no address; write url = "https://HOST/v1".')
+    prices = {key: cast("float", given[key]) for key in _PRICES if key in given}
+    if prices and not {"price_in", "price_out"} <= prices.keys():
+        raise UsageError(f"{where} needs both price_in and price_out, in dollars per million.")
+    key_env = given.get("key_env", None if "keyring" in given else defaults.key_env)
+    return Profile(
+        name,
+        kind,
+        url or defaults.url,
+        cast("str", given.get("model", "")),
+        cast("str | None", key_env),
+        cast("str | None", given.get("keyring")),
+        cast("str | None", given.get("edit_format", defaults.edit_format)),
+        cast("int | None", given.get("context")),
+        Price(
+            prices["price_in"], prices["price_out"], prices.get("price_cached", prices["price_in"])
+        )
+        if prices
+        else None,
+        cast("tuple[str, ...]", given.get("effort", defaults.efforts)),
+        cast("Transport", given.get("transport", "auto")),
+    )
+
+
+_PRICES = ("price_in", "price_out", "price_cached")
+_PROFILE_CHECKS: Mapping[str, Callable[[object, str], object]] = {
+    "kind": values.one_of(tuple(KINDS)),
+    "url": values.url,
+    "model": values.text,
+    "key_env": values.text,
+    "keyring": values.text,
+    "edit_format": values.one_of(EDIT_FORMATS),
+    "context": values.whole,
+    **dict.fromkeys(_PRICES, values.dollars),
+    "effort": values.efforts,
+    "transport": values.one_of(("auto", "websocket", "sse")),
 }

@@ -17,7 +17,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="NAME|FOLDER", help="a model; see `midstream models`")
     group.add_argument(
-        "--endpoint", metavar="URL", help="a Responses server to use instead of the built-in one"
+        "--endpoint",
+        metavar="NAME|URL",
+        help="a Responses server instead of the built-in one: a configured name or an address",
     )
     group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
     group.add_argument(
@@ -40,14 +42,13 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
     from midstream.settings import checked
 
     changes: dict[str, object] = {}
-    if options.endpoint is not None:
-        changes["endpoint_url"] = checked("endpoint_url", options.endpoint, "--endpoint")
-        # A token goes to the endpoint it was configured for and nowhere else.
-        if options.endpoint != settings.endpoint_url:
+    # A token goes to the endpoint it was configured for and nowhere else.
+    if options.endpoint is not None and options.endpoint != settings.endpoint_url:
+        settings = settings.with_endpoint(options.endpoint, "--endpoint")
+        if settings.endpoint_url is not None:
             changes["endpoint_token_env"] = os.environ.get("MIDSTREAM_ENDPOINT_TOKEN_ENV")
     if options.model is not None:
-        remote = options.endpoint is not None or settings.endpoint_url is not None
-        name = "endpoint_model" if remote else "model"
+        name = "endpoint_model" if settings.profile is not None else "model"
         changes[name] = checked(name, options.model, "--model")
     if options.threads is not None:
         changes["threads"] = checked("threads", options.threads, "--threads")

@@ -74,7 +74,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield _git()
     yield _state()
     yield _watch(folder)
-    if settings.endpoint_url is not None:
+    if settings.profile is not None:
         yield _endpoint(settings)
     else:
         yield from _model(settings)

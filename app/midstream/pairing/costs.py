@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from midstream.responses.events import Usage
+    from midstream.responses.profiles import Price
 
 _PREFIX = "midstream."
 
@@ -29,6 +30,7 @@ class Cost:
         forwards: Passes of the model that produced output.
         drafted: Tokens proposed from the source text.
         accepted: Proposed tokens that the model would have written itself.
+        dollars: What it costs at the prices of the endpoint's profile; ``None`` without prices.
     """
 
     input_tokens: int = 0
@@ -39,10 +41,11 @@ class Cost:
     forwards: int | None = None
     drafted: int | None = None
     accepted: int | None = None
+    dollars: float | None = None
 
     @classmethod
-    def of(cls, usage: Usage, metadata: Mapping[str, str]) -> Cost:
-        """Read the end of a response."""
+    def of(cls, usage: Usage, metadata: Mapping[str, str], price: Price | None = None) -> Cost:
+        """Read the end of a response that was made at a price."""
         prefill = _number(metadata, "prefill_ms")
         decode = _number(metadata, "decode_ms")
         return cls(
@@ -54,6 +57,13 @@ class Cost:
             _count(metadata, "forwards"),
             _count(metadata, "drafted_tokens"),
             _count(metadata, "accepted_tokens"),
+            None
+            if price is None
+            else price.of(
+                input_tokens=usage.input_tokens,
+                cached_tokens=usage.cached_tokens,
+                output_tokens=usage.output_tokens,
+            ),
         )
 
     def __add__(self, other: Cost) -> Cost:

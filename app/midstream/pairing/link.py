@@ -12,13 +12,13 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
-from midstream.errors import UnavailableError, UsageError
+from midstream.errors import UnavailableError
 
 if TYPE_CHECKING:
     from midstream.responses.client import Client
-    from midstream.responses.endpoint import Endpoint, EndpointKind
+    from midstream.responses.endpoint import Endpoint
+    from midstream.responses.profiles import Price, Profile
     from midstream.serving.embedded import EmbeddedServer
     from midstream.settings import Settings
 
@@ -31,26 +31,10 @@ def configured_endpoint(
     """The endpoint that the settings name, or ``None`` for the embedded server.
 
     Raises:
-        UsageError: The variable that should hold the token is empty, or a model name is missing.
+        UsageError: The endpoint is not configured, or its key or model name is missing.
     """
-    if settings.endpoint_url is None:
-        return None
-    from midstream.responses.endpoint import Endpoint
-
-    token: str | None = None
-    if settings.endpoint_token_env is not None:
-        token = environ.get(settings.endpoint_token_env)
-        if not token:
-            raise UsageError(
-                f"{settings.endpoint_token_env} is not set, and the endpoint "
-                f"{settings.endpoint_url} needs its token from there; export it and try again."
-            )
-    kind = _kind(settings.endpoint_url)
-    if not settings.endpoint_model and kind != "custom":
-        raise UsageError(
-            f"No model is named for {settings.endpoint_url}; set endpoint.model or pass --model."
-        )
-    return Endpoint(settings.endpoint_url, token, settings.endpoint_model, kind)
+    profile = settings.profile
+    return None if profile is None else profile.endpoint(environ)
 
 
 def read_facts(endpoint: Endpoint) -> Mapping[str, str]:
@@ -73,17 +57,6 @@ def read_facts(endpoint: Endpoint) -> Mapping[str, str]:
     if not isinstance(facts, dict):
         return {}
     return {str(name): str(value) for name, value in cast("dict[object, object]", facts).items()}
-
-
-def _kind(url: str) -> EndpointKind:
-    host = urlsplit(url).hostname or ""
-    if host == "api.openai.com":
-        return "openai"
-    if host == "api.x.ai":
-        return "xai"
-    if host.endswith((".openai.azure.com", ".services.ai.azure.com")):
-        return "azure"
-    return "custom"
 
 
 class Link:
@@ -121,7 +94,18 @@ class Link:
         self._client: Client | None = None
         self._lock = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
+        self._switched = False
         self._closed = False
+
+    @property
+    def profile(self) -> Profile | None:
+        """The configured endpoint that is used, ``None`` for the built-in or a given server."""
+        return self._settings.profile if self._endpoint is None else None
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost, if that is configured."""
+        return self.profile.price if self.profile is not None else None
 
     @property
     def server(self) -> EmbeddedServer | None:
@@ -145,17 +129,27 @@ class Link:
                 raise UnavailableError("This session is closed.")
             client = self._client
             server_died = self._server is not None and not self._server.alive
-            if client is None or server_died:
+            if client is None or server_died or self._switched:
+                self._switched = False
                 await self._leave()
                 client = await self._reach()
             await client.connect()
             return client
 
+    def switch(self, settings: Settings) -> None:
+        """Send the next request to the server and model that these settings name.
+
+        What still runs at the present one when that request goes out is stopped.
+        """
+        self._settings, self._endpoint = settings, None
+        self.model_name, self.facts = "", {}
+        self._switched = True
+
     def learn(self, metadata: Mapping[str, str]) -> None:
         """Take facts about the model from a response's metadata."""
         prefix = "midstream."
         facts = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
-        if facts:
+        if facts and not self._switched:
             self.facts = {**self.facts, **facts}
 
     def shut(self) -> None:
@@ -173,11 +167,15 @@ class Link:
     async def _reach(self) -> Client:
         from midstream.responses.client import Client
 
-        endpoint = self._endpoint or configured_endpoint(self._settings)
+        endpoint = self._endpoint
+        if endpoint is None:
+            # In a thread: a keyring may ask the person before it gives the key.
+            endpoint = await asyncio.to_thread(configured_endpoint, self._settings)
         if endpoint is None:
             endpoint = await self._start_server()
         elif not self.facts:
-            self.facts = await asyncio.to_thread(read_facts, endpoint)
+            facts = await asyncio.to_thread(read_facts, endpoint)
+            self.facts = {**facts, **(self.profile.facts if self.profile is not None else {})}
         self.model_name = endpoint.model
         self._client = Client(endpoint)
         return self._client

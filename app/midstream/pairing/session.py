@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from midstream.errors import UserError
 from midstream.pairing.attention import Attention
 from midstream.pairing.board import Board
+from midstream.pairing.committing import Committing
 from midstream.pairing.desk import Desk
 from midstream.pairing.events import Notice, RepoChanged, SessionEvent
 from midstream.pairing.guarding import Guard
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.resuming import Replay
     from midstream.responses.endpoint import Endpoint
+    from midstream.responses.profiles import Profile
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
@@ -61,6 +63,7 @@ class PairingSession:
             the end; ``None`` where no journal is kept.
         guard: Watches what streams in; says what it found and what it does not see.
         attention: How long hunks were on screen; the screen tells it.
+        committing: Staging and committing what was accepted.
     """
 
     def __init__(
@@ -100,6 +103,8 @@ class PairingSession:
             recorder=recorder,
         )
         self.attention = Attention(settings.attention, self.guard.reason)
+        self.committing = Committing(self.root, self.files, hunks, self.attention)
+        self._board.subscribe(self.committing.hear)
         self._steering = Steering(
             guard=self.guard,
             workspace=workspace,
@@ -223,6 +228,20 @@ class PairingSession:
     def facts(self) -> Mapping[str, str]:
         """What the server says about the model (edit format, longest region, languages, ...)."""
         return self._link.facts
+
+    @property
+    def profile(self) -> Profile | None:
+        """The configured endpoint in use, ``None`` for the built-in server."""
+        return self._link.profile
+
+    def use_endpoint(self, settings: Settings) -> None:
+        """Send the next request to the endpoint and model of these settings."""
+        self._link.switch(settings)
+
+    @property
+    def journal_path(self) -> Path | None:
+        """The journal of this session, ``None`` while there is none."""
+        return self._recorder.path
 
     @property
     def server_pid(self) -> int | None:

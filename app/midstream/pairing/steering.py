@@ -478,7 +478,7 @@ class Steering:
         self._meter.add_usage(
             input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
         )
-        cost = Cost.of(usage, finished.metadata)
+        cost = Cost.of(usage, finished.metadata, self._link.price)
         self._meter.add_cost(cost, current=generation is self._generation)
 
     def _complete(self, generation: Generation, finished: Finished) -> None:

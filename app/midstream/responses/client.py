@@ -59,7 +59,7 @@ class Client:
         self._open_timeout = open_timeout
         self._link: Link | None = None
         self._spare: Link | None = None
-        self._http_only = False
+        self._http_only = endpoint.transport == "sse"
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
         self._unsent: list[Turn] = []
@@ -217,10 +217,11 @@ class Client:
                     self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
                 )
             except UpgradeRefusedError as error:
-                if error.status not in NO_WEBSOCKET_STATUS:
+                forced = self.endpoint.transport == "websocket"
+                if forced or error.status not in NO_WEBSOCKET_STATUS:
                     raise
                 self._http_only = True
-                self._stop_rung = "drop"
+        self._stop_rung = "drop"
         return SseLink(self.endpoint, self._on_event, self._on_lost)
 
     def _outlived(self) -> bool:

@@ -13,6 +13,9 @@ from midstream.errors import UsageError
 
 EndpointKind = Literal["local", "openai", "xai", "azure", "custom"]
 
+Transport = Literal["auto", "websocket", "sse"]
+"""How a server is spoken to; "auto" tries a WebSocket first and falls back to HTTP."""
+
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 
@@ -23,18 +26,19 @@ class Endpoint:
 
     Attributes:
         url: Base address up to and including the version, such as ``ws://127.0.0.1:8042/v1``;
-        ``http``
-            and ``https`` mean the same server as ``ws`` and ``wss``.
+            ``http`` and ``https`` mean the same server as ``ws`` and ``wss``.
         token: Bearer token of the upgrade request, or None. Never part of ``repr``.
         model: Name that goes into ``response.create``.
         kind: Whose dialect is spoken; decides how a response is stopped and when a connection is
-        renewed.
+            renewed.
+        transport: How the server is spoken to.
     """
 
     url: str
     token: str | None = field(repr=False)
     model: str
     kind: EndpointKind = "custom"
+    transport: Transport = "auto"
 
     def _split(self) -> SplitResult:
         parts = urlsplit(self.url)
@@ -58,6 +62,11 @@ class Endpoint:
         parts = self._split()
         scheme = "https" if _SCHEMES[parts.scheme] == "wss" else "http"
         return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), parts.query, ""))
+
+    @property
+    def secure(self) -> bool:
+        """Whether the way there is encrypted."""
+        return _SCHEMES[self._split().scheme] == "wss"
 
     @property
     def host(self) -> str:

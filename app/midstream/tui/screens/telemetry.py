@@ -403,7 +403,7 @@ def open_telemetry(program: MidstreamApp) -> None:
     """Show the view; the model of the built-in server is what is simulated first."""
     settings = program.settings
     model = ""
-    if settings.endpoint_url is None:
+    if settings.profile is None:
         with contextlib.suppress(UserError):  # without a model folder the presets are left
             chosen = settings.model
             model = str(default_model() if chosen is None else find_model(chosen))

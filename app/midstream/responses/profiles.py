@@ -1,0 +1,205 @@
+"""Endpoints as a person configures them: where, which model, which key, at which price.
+
+Holds facts and finds the key; it reads no configuration file, opens no connection and never keeps
+or shows a key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from midstream.errors import UsageError
+from midstream.responses.endpoint import Endpoint, EndpointKind, Transport
+
+BUILT_IN: Final = "built-in"
+"""What a person calls the server that Midstream starts itself; no profile has this name."""
+
+EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""Values of ``reasoning.effort``, least first; which of them a model takes is up to the model."""
+
+EDIT_FORMATS: Final = ("region", "v4a", "search-replace")
+"""How a model may be asked to write its edits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens.
+
+    Attributes:
+        input: For tokens of the prompt.
+        output: For generated tokens, reasoning included.
+        cached: For those tokens of the prompt that the server had in its cache.
+    """
+
+    input: float
+    output: float
+    cached: float
+
+    def of(self, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
+        """What an answer costs in dollars; cached tokens are a part of the input."""
+        fresh = max(0, input_tokens - cached_tokens)
+        prompt = fresh * self.input + min(cached_tokens, input_tokens) * self.cached
+        return (prompt + output_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KindDefaults:
+    """What holds for a kind of endpoint where a profile says nothing.
+
+    Attributes:
+        url: Its address; ``""`` where every account or machine has its own.
+        key_env: Variable that its key is in by custom; ``None`` where no key is needed.
+        edit_format: How its models are asked to write edits; ``None`` leaves it to the server.
+        efforts: Efforts to offer.
+    """
+
+    url: str = ""
+    key_env: str | None = None
+    edit_format: str | None = None
+    efforts: tuple[str, ...] = ()
+
+
+KINDS: Final[Mapping[EndpointKind, KindDefaults]] = {
+    "local": KindDefaults("ws://127.0.0.1:8042/v1", efforts=("low", "medium", "high", "xhigh")),
+    "openai": KindDefaults("wss://api.openai.com/v1", "OPENAI_API_KEY", "v4a", EFFORTS),
+    "xai": KindDefaults("wss://api.x.ai/v1", "XAI_API_KEY", "search-replace"),
+    "azure": KindDefaults("", "AZURE_OPENAI_API_KEY", "v4a", EFFORTS),
+    "custom": KindDefaults(),
+}
+"""Defaults by kind."""
+
+
+def kind_of(url: str) -> EndpointKind:
+    """Whose endpoint an address is, by its host."""
+    host = urlsplit(url).hostname or ""
+    if host == "api.openai.com":
+        return "openai"
+    if host == "api.x.ai":
+        return "xai"
+    if host.endswith((".openai.azure.com", ".services.ai.azure.com")):
+        return "azure"
+    return "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One endpoint with one model. What is ``None`` or empty is not known.
+
+    Attributes:
+        name: What a person calls it; ``""`` for an address that was given alone.
+        kind: Whose dialect it speaks.
+        url: Its address up to and including the version.
+        model: The model to ask for.
+        key_env: Environment variable that holds its key.
+        keyring: Service under which the system's keyring holds its key, for the user ``name``.
+        edit_format: One of `EDIT_FORMATS`.
+        context: Tokens that the model reads and writes at most.
+        price: What tokens cost.
+        efforts: Efforts to offer, least first.
+        transport: How it is spoken to.
+    """
+
+    name: str
+    kind: EndpointKind
+    url: str
+    model: str = ""
+    key_env: str | None = None
+    keyring: str | None = None
+    edit_format: str | None = None
+    context: int | None = None
+    price: Price | None = None
+    efforts: tuple[str, ...] = ()
+    transport: Transport = "auto"
+
+    @classmethod
+    def at(cls, url: str, model: str = "", key_env: str | None = None) -> Profile:
+        """The profile of an address that was given without one."""
+        kind = kind_of(url)
+        defaults = KINDS[kind]
+        return cls(
+            "",
+            kind,
+            url,
+            model,
+            key_env or defaults.key_env,
+            edit_format=defaults.edit_format,
+            efforts=defaults.efforts,
+        )
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What is known about the model, in the words a Midstream server uses for it."""
+        facts: dict[str, str] = {}
+        if self.edit_format is not None:
+            facts["edit_format"] = self.edit_format
+        if self.context is not None:
+            facts["context_length"] = str(self.context)
+        return facts
+
+    def endpoint(self, environ: Mapping[str, str] = os.environ) -> Endpoint:
+        """The endpoint with its key, from the environment or else from the keyring.
+
+        Raises:
+            UsageError: The key or the model's name is missing, or the key would travel in the
+                open.
+        """
+        called = f"the endpoint {self.name}" if self.name else self.url
+        if not self.model and self.kind in ("openai", "xai", "azure"):
+            where = f"endpoints.{self.name}.model" if self.name else "endpoint.model"
+            raise UsageError(f"No model is named for {called}; set {where} or pass --model.")
+        token = self._key(called, environ)
+        endpoint = Endpoint(self.url, token, self.model, self.kind, self.transport)
+        if self.kind in ("openai", "xai", "azure") and not (endpoint.secure or endpoint.loopback):
+            raise UsageError(f"The key of {called} needs an address with wss:// or https://.")
+        return endpoint
+
+    def has_key(self, environ: Mapping[str, str] = os.environ) -> bool | None:
+        """Whether the key's variable is set; ``None`` where the keyring has it or none is needed.
+
+        The keyring is not asked, because that can open a window.
+        """
+        if self.key_env is not None and environ.get(self.key_env):
+            return True
+        return None if self.keyring is not None or self.key_env is None else False
+
+    def _key(self, called: str, environ: Mapping[str, str]) -> str | None:
+        key = environ.get(self.key_env, "").strip() if self.key_env is not None else ""
+        if not key and self.keyring is not None:
+            key = _from_keyring(self.keyring, self.name, called)
+        if key:
+            if not key.isascii() or not key.isprintable() or " " in key:
+                where = f"in {self.key_env} " if self.key_env is not None else ""
+                raise UsageError(
+                    f"The key {where}of {called} holds a space or a character that no key has."
+                )
+            return key
+        if self.key_env is not None:
+            raise UsageError(
+                f"{self.key_env} is not set, and {called} needs its key from there; "
+                "export it and try again."
+            )
+        return None
+
+
+def _from_keyring(service: str, user: str, called: str) -> str:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise UsageError(
+            f"The key of {called} is in the keyring, which needs the package keyring: "
+            "pip install 'midstream[keyring]'."
+        ) from None
+    try:
+        found = keyring.get_password(service, user)
+    except KeyringError as error:
+        raise UsageError(f"The keyring with the key of {called} is closed: {error}.") from None
+    if not found:
+        raise UsageError(
+            f"The keyring has no key for {called}; store it with `keyring set {service} {user}`."
+        )
+    return found
