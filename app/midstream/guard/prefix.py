@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 _CODE = re.compile(
     r"""(?P<comment>\#.*)
@@ -24,6 +25,9 @@ _CODE = re.compile(
     """,
     re.VERBOSE,
 )
+_SIMPLE = re.compile(r"""[^"'#\\()\[\]{}]*(?:\([^"'#\\()\[\]{}]*\)[^"'#\\()\[\]{}]*)*$""")
+"""No string, no comment, and every bracket is closed again at once: most lines."""
+_STOPS = {quote: re.compile(rf"\\|{quote}") for quote in ('"', "'", '"""', "'''")}
 _KEYWORD = re.compile(r"(?:async\s+)?([a-zA-Z_]+)")
 
 
@@ -49,6 +53,23 @@ class _Block:
     indent: str
     keyword: str
     needs_handler: bool
+    lines: tuple[str, ...] = ()
+    """The header as it is written, where it opens a function or a class."""
+    number: int = 0
+    """The header's first line, counted from the first one fed."""
+
+
+_CLAUSES: Final = frozenset({"elif", "else", "except", "finally"})
+_STAND_INS: Final = {
+    "for": ("while 1:",),
+    "while": ("while 1:",),
+    "try": ("try:",),
+    "except": ("try: pass", "except Exception:"),
+    "else": ("try: pass", "except Exception: pass", "else:"),
+    "match": ("match 1:",),
+    "case": ("case 1:",),
+}
+"""What opens a block after which the same clauses may follow; ``if 1:`` for all others."""
 
 
 class PrefixLexer:
@@ -62,7 +83,8 @@ class PrefixLexer:
         self._stack: list[_String | str] = []
         self._blocks: list[_Block] = []
         self._continued = False
-        self._logical = ""
+        self._statement: list[str] = []
+        self._fed = 0
         self._header: _Block | None = None
         self._decorator: str | None = None
         self._ends_with_colon = False
@@ -75,12 +97,14 @@ class PrefixLexer:
     def feed(self, line: str) -> None:
         """Take the next line, with or without its terminator."""
         line = line.rstrip("\r\n")
+        self._fed += 1
         fresh = not self.open
-        if fresh and (not line.strip() or line.lstrip().startswith("#")):
-            return
         if fresh:
-            self._logical = line
+            if not (body := line.lstrip()) or body[0] == "#":
+                return
+            self._statement = []
             self._ends_with_colon = False
+        self._statement.append(line)
         self._scan(line)
         if not self.open:
             self._end_statement()
@@ -101,11 +125,39 @@ class PrefixLexer:
                 lines.append(f"{block.indent}finally: pass")
         return lines
 
+    def context(self, line: str) -> list[str]:
+        """Return lines that put a statement which begins with ``line`` into its place.
+
+        They stand for all that was fed: the headers of the open blocks, those of functions and
+        classes as they are written, and a partner for a clause such as ``else``.
+        """
+        width = _width(line)
+        match = _KEYWORD.match(line.lstrip())
+        clause = match is not None and match.group(1) in _CLAUSES
+        context: list[str] = []
+        blocks = [*self._blocks, *([self._header] if self._header is not None else [])]
+        for block in blocks:
+            if _width(block.indent) < width:
+                context += block.lines or _stand_ins(block)
+            elif _width(block.indent) == width and clause:
+                inner = block.indent + ("\t" if "\t" in block.indent else " ")
+                context += _stand_ins(block) + [f"{inner}pass"]
+        return context
+
+    @property
+    def function(self) -> int | None:
+        """The line at which the outermost open function begins, counted from the first one fed."""
+        blocks = [*self._blocks, *([self._header] if self._header is not None else [])]
+        return next((block.number for block in blocks if block.keyword == "def"), None)
+
     # -- characters ------------------------------------------------------------------------------
 
     def _scan(self, line: str) -> None:
-        position = 0
         self._continued = False
+        if not self._stack and _SIMPLE.match(line):
+            self._ends_with_colon = line.rstrip().endswith(":")
+            return
+        position = 0
         while position < len(line):
             top = self._stack[-1] if self._stack else None
             if isinstance(top, _String):
@@ -160,6 +212,11 @@ class PrefixLexer:
 
     def _scan_string(self, line: str, position: int, string: _String) -> int:
         index = position
+        if not string.formatted:
+            match = _STOPS[string.quote].search(line, position)
+            if match is None:
+                return len(line)
+            index = match.start()
         while index < len(line):
             char = line[index]
             if char == "\\" and not (
@@ -191,7 +248,7 @@ class PrefixLexer:
     # -- statements ------------------------------------------------------------------------------
 
     def _end_statement(self) -> None:
-        text = self._logical
+        text = self._statement[0]
         indent = text[: len(text) - len(text.lstrip())]
         body = text[len(indent) :]
         match = _KEYWORD.match(body)
@@ -211,9 +268,19 @@ class PrefixLexer:
             self._blocks.pop()
         self._decorator = indent if body.startswith("@") else None
         if self._ends_with_colon:
-            self._header = _Block(indent, keyword, needs_handler=keyword == "try")
+            number = self._fed - len(self._statement)
+            lines = tuple(self._statement) if keyword in ("def", "class") else ()
+            self._header = _Block(indent, keyword, keyword == "try", lines, number)
         elif re.match(r"try\s*:", body):
             self._blocks.append(_Block(indent, keyword, needs_handler=True))
+
+
+def _width(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip())].expandtabs())
+
+
+def _stand_ins(block: _Block) -> list[str]:
+    return [block.indent + header for header in _STAND_INS.get(block.keyword, ("if 1:",))]
 
 
 def complete_prefix(lines: list[str]) -> str | None:
