@@ -10,6 +10,7 @@ import base64
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.guard.secrets import mask
@@ -52,6 +53,11 @@ class Recorder:
         self._bases: dict[str, tuple[bytes, str]] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path | None:
+        """The journal's first file, ``None`` while there is none."""
+        return None if self._journal is None else self._journal.path
 
     def base(self, path: str, data: bytes, digest: str) -> None:
         """A file was opened, or its base was replaced by what is on disk."""

@@ -147,6 +147,32 @@ class MidstreamApp(App[None]):
         gc.collect()
         gc.freeze()
 
+    async def take_up(self, journal: Path) -> None:
+        """Put an earlier session in the place of the current one, which ends.
+
+        Raises:
+            UserError: It cannot be opened; the current session goes on.
+        """
+        from midstream.pairing.session import PairingSession
+
+        former = self.session
+        session = await PairingSession.open(
+            self.root,
+            settings=self.settings,
+            endpoint=self._endpoint,
+            replay=self._replay,
+            resume=journal,
+        )
+        self.review.detach()
+        if former is not None:
+            if former.drafts is not None and session.drafts is not None:
+                session.drafts.sent[:] = former.drafts.sent
+                session.drafts.draft = former.drafts.draft
+            self.session = None
+            await former.close()
+        self.session = session
+        self.review.attach(session)
+
     async def on_unmount(self) -> None:
         """End the session with the screen."""
         gc.enable()

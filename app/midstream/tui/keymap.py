@@ -8,12 +8,14 @@ strings by id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from textual.binding import Binding
+
+from midstream.tui.page_keys import PAGE_ACTIONS, PAGE_BY_ID, Page, PageAction, actions_of
 
 
 class Place(StrEnum):
@@ -74,6 +76,8 @@ ACTIONS: Final = (
     Action("hunk.release", "L", "release", "release", "Let a quarantined hunk be decided after all, with a reason", _D),
     Action("decision.undo", "u", "undo", "undo", "Take the last decision back, on disk as well", _D),
     Action("decision.redo", "U", "redo", "redo", "Make the decision again that was taken back", _D),
+    Action("changes.stage", "S", "stage", "stage", "Stage what was accepted in this file; nothing else of it", _D),
+    Action("commit", "C", "commit", "commit", "Commit what was accepted: choose files, write the message", _D),
     Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),
     Action("compose", "i", "compose", "instruct", "Write an instruction for the marked lines", _S),
     Action("choose", "enter", "choose", "instruct", "Write an instruction; in the file list: open the file", _S),
@@ -112,6 +116,7 @@ ACTIONS: Final = (
     Action("suggestions", "x", "suggestions", "examples", "Show or hide the example instructions", _V),
     Action("telemetry", "w", "telemetry", "rates, wafer", "Rates measured here, beside what a simulated wafer would do", _V),
     Action("telemetry.anywhere", "f2", "telemetry", "rates, wafer", "Rates and wafer, also while writing", _V, _A, True),
+    Action("models", "M", "models", "model", "Choose the model: built-in ones and endpoints", _V),
     Action("theme", "T", "theme", "theme", "Choose a theme", _V),
     Action("pane.next", "tab", "next_pane", "next pane", "Next pane", _P, _A, True),
     Action("pane.previous", "shift+tab", "previous_pane", "previous pane", "Pane before", _P, _A, True),
@@ -119,6 +124,8 @@ ACTIONS: Final = (
     Action("palette.anywhere", "ctrl+p", "palette", "palette", "Every action, by name, also while writing", _P, _A, True),
     Action("help", "question_mark", "help", "keys", "The keys of this place", _P),
     Action("help.anywhere", "f1", "help", "keys", "The keys, also while writing", _P, _A, True),
+    Action("sessions", "H", "sessions", "sessions", "Earlier sessions of this folder: take one up again, or delete it", _P),
+    Action("settings", "comma", "settings", "settings", "Every setting: its value, where that comes from, and changing it", _P),
     Action("close", "escape", "close", "close", "Close what is open; never stops or sends anything", _P),
     Action("repaint", "ctrl+l", "repaint", "repaint", "Paint the whole screen again", _P, _A, True),
     Action("quit", "ctrl+q", "quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A, True),
@@ -165,7 +172,8 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
 def keys_of(preset: str, own: Mapping[str, str] | None = None) -> dict[str, str]:
     """The key string of every action under a preset and the user's own keys."""
     changed = {**PRESETS.get(preset, {}), **(own or {})}
-    return {action.id: named(changed.get(action.id, action.keys)) for action in ACTIONS}
+    everything: tuple[Action | PageAction, ...] = (*ACTIONS, *PAGE_ACTIONS)
+    return {action.id: named(changed.get(action.id, action.keys)) for action in everything}
 
 
 def named(keys: str) -> str:
@@ -180,21 +188,36 @@ def named(keys: str) -> str:
 def clashes(keys: Mapping[str, str]) -> list[str]:
     """One sentence for every key that two actions of one place claim."""
     sentences: list[str] = []
-    for place in (Place.REVIEW, Place.COMPOSER):
+    for ids in _together():
         owner: dict[str, str] = {}
-        for action in ACTIONS:
-            if action.place is not place and action.place is not Place.ANYWHERE:
-                continue
-            if place is Place.COMPOSER and action.place is Place.ANYWHERE and not action.priority:
-                continue
-            for key in filter(None, keys[action.id].split(",")):
-                other = owner.setdefault(key.strip(), action.id)
-                if other != action.id:
+        for action_id in ids:
+            for key in filter(None, keys[action_id].split(",")):
+                other = owner.setdefault(key.strip(), action_id)
+                if other != action_id:
                     sentences.append(
-                        f'The key {show_key(key)} is claimed by "{other}" and "{action.id}"; '
+                        f'The key {show_key(key)} is claimed by "{other}" and "{action_id}"; '
                         f"give one of them another key in [keys.bind]."
                     )
     return sentences
+
+
+def _together() -> Iterator[list[str]]:
+    """Ids of the actions whose keys hold at the same time, for every place."""
+    for place in (Place.REVIEW, Place.COMPOSER):
+        yield [
+            action.id
+            for action in ACTIONS
+            if action.place is place
+            or (action.place is Place.ANYWHERE and (place is Place.REVIEW or action.priority))
+        ]
+    for page in Page:
+        if page is not Page.ANY:
+            yield [action.id for action in actions_of(page)]
+
+
+def known_ids() -> frozenset[str]:
+    """The id of every action, for the user's key settings."""
+    return frozenset(BY_ID) | frozenset(PAGE_BY_ID)
 
 
 def bindings(*places: Place) -> list[Binding]:
@@ -226,6 +249,7 @@ _SHOWN: Final = {
     "less_than_sign": "<",
     "greater_than_sign": ">",
     "underscore": "_",
+    "comma": ",",
     "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",

@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.keys import Keys
 
-from midstream.tui.keymap import BY_ID, key_name, named
+from midstream.tui.keymap import key_name, known_ids, named
 
 _MODIFIERS: Final = ("ctrl", "alt", "shift", "super", "hyper", "meta")
 _NAMES: Final = frozenset(key.value for key in Keys)
@@ -24,9 +24,10 @@ def own_keys(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str
     """
     keys: dict[str, str] = {}
     sentences: list[str] = []
+    known = known_ids()
     for action, text in pairs:
-        if action not in BY_ID:
-            near = difflib.get_close_matches(action, BY_ID, n=1, cutoff=0.4)
+        if action not in known:
+            near = difflib.get_close_matches(action, sorted(known), n=1, cutoff=0.4)
             hint = f'did you mean "{near[0]}"?' if near else "F1 lists the actions."
             sentences.append(f'[keys.bind] names no action "{action}"; {hint}')
             continue

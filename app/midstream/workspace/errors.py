@@ -90,6 +90,10 @@ class MissingCheckpointError(WorkspaceError):
 
 
 class GitError(WorkspaceError):
-    """A git command that the user asked for failed."""
+    """A git command that the user asked for failed; ``output`` is what it wrote, hooks included."""
 
     code = "git"
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output

@@ -263,6 +263,28 @@ def sessions(state: Path, root: Path) -> list[SessionInfo]:
     return sorted(found, key=lambda info: info.path.name, reverse=True)
 
 
+def delete_journal(path: Path) -> None:
+    """Removes a journal with all its parts; one that is gone already is fine.
+
+    Raises:
+        JournalInUseError: a running process is writing it.
+        WorkspaceError: the system refuses.
+    """
+    try:
+        if _is_live(path):
+            raise JournalInUseError(
+                "That session is still open in a Midstream; close it there first."
+            )
+        for _, part in _parts(path):
+            part.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise WorkspaceError(
+            f"The journal {path} cannot be deleted ({error.strerror}); delete it by hand."
+        ) from error
+
+
 def _folder(state: Path, root: Path) -> Path:
     return root_state_dir(state, root) / "journals"
 

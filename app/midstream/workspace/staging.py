@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from midstream.workspace.errors import GitError
@@ -40,6 +41,43 @@ class AcceptedChange:
     after: bytes | None
 
 
+class IndexState(StrEnum):
+    """How far the index has an accepted change."""
+
+    UNSTAGED = "unstaged"
+    PARTLY = "partly"
+    """The index has part of it, or something else of the same file."""
+    STAGED = "staged"
+    COMMITTED = "committed"
+    CONFLICT = "conflict"
+    """It cannot be staged by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlace:
+    """Where the index stands with the change of one file; ``trouble`` says why there is a
+    conflict.
+    """
+
+    rel: str
+    state: IndexState
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StagingView:
+    """Where the index stands with accepted changes.
+
+    ``others`` are further staged paths, relative to the top of the repository; ``branch`` is where
+    a commit would go; ``trouble`` says why there is nothing to stage into.
+    """
+
+    files: tuple[ChangePlace, ...]
+    others: tuple[str, ...] = ()
+    branch: str = ""
+    trouble: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class _IndexEntry:
     mode: str
@@ -57,6 +95,11 @@ async def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
         GitError: no repository, a conflict with what is staged already, or git's own words.
     """
     await asyncio.to_thread(_stage, root, changes)
+
+
+async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
+    """Where the index stands with accepted changes; changes nothing but git's object store."""
+    return await asyncio.to_thread(_compare, root, changes)
 
 
 async def staged_paths(root: Path) -> list[str]:
@@ -79,7 +122,8 @@ async def commit_staged(root: Path, message: str) -> str:
         The new commit's id.
 
     Raises:
-        GitError: nothing staged, an empty message, no author set, or a hook that refused.
+        GitError: nothing staged, an empty message, no author set, or a hook that refused; then
+            ``output`` has everything that git and the hook wrote.
     """
     return await asyncio.to_thread(_commit, root, message)
 
@@ -98,6 +142,56 @@ def _stage(root: Path, changes: Sequence[AcceptedChange]) -> None:
             if "index.lock" not in str(error) or time.monotonic() > deadline:
                 raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
         time.sleep(0.05)
+
+
+def _compare(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
+    place = find_repository(root)
+    if place is None:
+        untouched = tuple(ChangePlace(c.rel, IndexState.UNSTAGED) for c in changes)
+        return StagingView(untouched, trouble=_why_no_repository(root))
+    real_root = Path(os.path.realpath(root))
+    top = os.path.realpath(place.top)
+    ours = {os.path.relpath(real_root / change.rel, top) for change in changes}
+    staged = os.fsdecode(_asked(place.top, ["diff", "--cached", "--name-only", "-z"])).split("\0")
+    return StagingView(
+        tuple(_compare_one(root, place, change, frozenset(staged)) for change in changes),
+        tuple(sorted(path for path in staged if path and path not in ours)),
+        _branch(place.top),
+    )
+
+
+def _why_no_repository(root: Path) -> str:
+    try:
+        run_git(root, ["rev-parse", "--git-dir"])
+    except GitFailedError as error:
+        if "not a git repository" not in error.output:
+            return f"Git cannot be used here: {shown(str(error))}."
+    return f"{shown(root)} is in no git repository; run `git init` there to stage and commit."
+
+
+def _branch(top: Path) -> str:
+    try:
+        return os.fsdecode(run_git(top, ["symbolic-ref", "--short", "HEAD"])).strip()
+    except GitFailedError:
+        return "a detached HEAD"
+
+
+def _compare_one(
+    root: Path, place: RepositoryPlace, change: AcceptedChange, staged: frozenset[str]
+) -> ChangePlace:
+    path = os.path.relpath(Path(os.path.realpath(root)) / change.rel, os.path.realpath(place.top))
+    try:
+        entry = _index_entry(place.top, path)
+        line = _index_line(root, place, change)
+    except GitError as error:
+        return ChangePlace(change.rel, IndexState.CONFLICT, str(error))
+    wanted = line.split(b" ")[1].partition(b"\t")[0].decode() if line else ""
+    mode_gone = line.startswith(b"0 ")
+    if not line or (entry is not None and not mode_gone and wanted == entry.blob):
+        state = IndexState.STAGED if path in staged else IndexState.COMMITTED
+    else:
+        state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
+    return ChangePlace(change.rel, state)
 
 
 def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> bytes:
@@ -199,4 +293,4 @@ def _commit(root: Path, message: str) -> str:
             raise GitError(
                 "Git does not know who you are; set user.name and user.email with git config."
             ) from error
-        raise GitError(f"Git did not commit: {shown(str(error))}") from error
+        raise GitError(f"Git did not commit: {shown(str(error))}", error.output) from error

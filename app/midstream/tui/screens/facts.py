@@ -7,7 +7,7 @@ from pathlib import Path
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
 from midstream.tui.screens.hints import Moment, hints
-from midstream.tui.screens.viewing import ViewActions
+from midstream.tui.screens.pages import PageActions
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.rail import FileEntry
@@ -17,7 +17,7 @@ from midstream.tui.widgets.suggestions import Example, Suggestions
 from midstream.tui.widgets.welcome import Welcome
 
 
-class Facts(ViewActions):
+class Facts(PageActions):
     """Shows facts; changes nothing but what is on screen."""
 
     _examples_hidden = False

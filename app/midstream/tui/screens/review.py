@@ -8,6 +8,7 @@ modules this one builds on.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -83,6 +84,7 @@ class ReviewScreen(Facts):
         """Whether a hunk has settled since the last frame."""
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
         """The widgets, from top to bottom."""
@@ -117,7 +119,7 @@ class ReviewScreen(Facts):
     def attach(self, session: PairingSession) -> None:
         """The session is open: listen to it and show what it has."""
         self.session = session
-        session.subscribe(self._hear)
+        self._unsubscribe = session.subscribe(self._hear)
         self.run_worker(self._list_files(), group="files")
         self.start_looking()
         if (drafts := session.drafts) is not None:
@@ -132,6 +134,21 @@ class ReviewScreen(Facts):
             self.say(last.level.value, last.text)
         if session.files and not self.path:
             self._take_up(session)
+        self.refresh_facts()
+
+    def detach(self) -> None:
+        """Let go of the session, before another one is attached."""
+        self._unsubscribe()
+        self._news.clear()
+        self._set_pace(SessionState.READY)
+        self.session = None
+        self.path, self.finder = "", None
+        self.views, self.syntaxes, self.places = {}, {}, {}
+        self.composer.history = []
+        self.hush()
+        self.pane.clear()
+        self.query_one("#code").display = False
+        self.query_one("#welcome").display = True
         self.refresh_facts()
 
     def _take_up(self, session: PairingSession) -> None:

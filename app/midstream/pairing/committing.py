@@ -1,0 +1,212 @@
+"""Staging and committing what a session accepted.
+
+Which change of a file is the session's own is worked out here; where the index stands with it, and
+changing the index, is ``workspace.staging``'s.  Whatever else the person has edited in the same
+file, or has staged, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midstream.edits.documents import LineEdit, SourceText, UnencodableError
+from midstream.edits.hunks import HunkState
+from midstream.edits.lcs import matching_pairs
+from midstream.pairing.events import FileChangedOnDisk, FileOpened
+from midstream.pairing.unified import UnifiedDiff
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.attention import Attention
+    from midstream.pairing.events import SessionEvent
+    from midstream.workspace.staging import AcceptedChange, IndexState
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What was accepted in one file.
+
+    Attributes:
+        path: The file, relative to the root.
+        state: How far the index has it.
+        added: Lines that it brings.
+        deleted: Lines that it takes away.
+        undecided: Hunks of the file that still wait for a decision.
+        diff: The change as lines of a patch, without the two lines that name the file.
+        trouble: Why it cannot be staged, ``""`` if it can.
+    """
+
+    path: str
+    state: IndexState
+    added: int
+    deleted: int
+    undecided: int
+    diff: tuple[str, ...]
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Where the index stands with everything that was accepted.
+
+    Attributes:
+        files: Files with an accepted change, by path.
+        others: Further paths that are staged already, relative to the repository; a commit takes
+            them along.
+        branch: Where a commit would go.
+        trouble: Why nothing can be staged at all, ``""`` if it can.
+    """
+
+    files: tuple[FileChange, ...] = ()
+    others: tuple[str, ...] = ()
+    branch: str = ""
+    trouble: str = ""
+
+    @property
+    def staged(self) -> int:
+        """How many files a commit would take, those that were staged elsewhere included."""
+        return sum(file.state in ("staged", "partly") for file in self.files) + len(self.others)
+
+
+class Committing:
+    """The accepted changes of a session.
+
+    Args:
+        root: The folder.
+        files: Open proposals by path.
+        hunks: Every hunk.
+        attention: What was read, for the trailer.
+    """
+
+    def __init__(
+        self, root: Path, files: Mapping[str, FileProposal], hunks: HunkStore, attention: Attention
+    ) -> None:
+        self._root = root
+        self._files = files
+        self._hunks = hunks
+        self._attention = attention
+        self._origins: dict[str, SourceText | None] = {}
+
+    def hear(self, event: SessionEvent) -> None:
+        """Follow which files nobody but the session has changed."""
+        if isinstance(event, FileOpened) and event.path not in self._origins:
+            self._origins[event.path] = self._files[event.path].base
+        elif isinstance(event, FileChangedOnDisk):
+            self._origins[event.path] = None
+
+    def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
+        """A file without and with what was accepted in it; ``None`` if that is the same."""
+        proposal = self._files.get(path)
+        if proposal is None:
+            return None
+        hunks, after = self._hunks.for_path(path), proposal.composed()
+        before = self._origins.get(path)
+        if before is None:
+            # Somebody else has changed the file as well: take out what was put in from here.
+            before = proposal.base.replace(
+                [LineEdit(h.start, h.stop, h.old) for h in hunks if h.decidable and h.held != h.old]
+            )
+        return None if before == after else (before, after)
+
+    def _changes(self, paths: Mapping[str, object]) -> list[AcceptedChange]:
+        from midstream.workspace.staging import AcceptedChange
+
+        changes: list[AcceptedChange] = []
+        for path in sorted(paths):
+            if texts := self.texts(path):
+                try:
+                    encoded = [text.to_bytes() for text in texts]
+                except UnencodableError:
+                    continue  # It cannot have been written either.
+                changes.append(AcceptedChange(path, *encoded))
+        return changes
+
+    async def look(self) -> Changes:
+        """Where the index stands with every accepted change."""
+        from midstream.workspace.staging import compare_changes
+
+        view = await compare_changes(self._root, self._changes(self._files))
+        files: list[FileChange] = []
+        for place in view.files:
+            if texts := self.texts(place.rel):
+                diff, added, deleted = _diff(*texts)
+                waiting = len(self._hunks.undecided(place.rel))
+                files.append(
+                    FileChange(
+                        place.rel, place.state, added, deleted, waiting, diff, place.trouble
+                    )
+                )
+        return Changes(tuple(files), view.others, view.branch, view.trouble)
+
+    async def stage(self, *paths: str) -> None:
+        """Put the accepted change of files into the index, all or none.
+
+        Raises:
+            GitError: No repository, a conflict with what is staged already, or git's own words.
+        """
+        from midstream.workspace.staging import stage_changes
+
+        await stage_changes(self._root, self._changes(dict.fromkeys(paths)))
+
+    async def unstage(self, path: str) -> None:
+        """Take the accepted change of a file out of the index again; the file stays as it is.
+
+        Raises:
+            GitError: As ``stage``.
+        """
+        from midstream.workspace.staging import AcceptedChange, stage_changes
+
+        changes = self._changes({path: None})
+        await stage_changes(
+            self._root, [AcceptedChange(c.rel, c.after, c.before) for c in changes]
+        )
+
+    async def commit(self, message: str, *, trailer: bool = False) -> str:
+        """Commit what is staged, with the person's hooks.
+
+        Args:
+            message: The message.
+            trailer: Whether to say at its end how many hunks were accepted unread.
+
+        Returns:
+            The id of the commit.
+
+        Raises:
+            GitError: Nothing is staged, the message is empty, or a hook refused; its ``output`` is
+                everything that git wrote.
+        """
+        from midstream.workspace.staging import commit_staged
+
+        words = self.trailer if trailer else ""
+        text = message.rstrip()
+        return await commit_staged(
+            self._root, f"{text}\n\n{words}\n" if words and text else f"{text}\n"
+        )
+
+    @property
+    def trailer(self) -> str:
+        """The line that says how many of the accepted hunks were not on screen long enough."""
+        hunks = [h for h in self._hunks if h.state is HunkState.ACCEPTED]
+        if not self._attention.on or not hunks:
+            return ""
+        unread = self._attention.accepted_unread(hunks)
+        return f"Accepted-Unread: {unread} of {len(hunks)} hunk{'s' * (len(hunks) != 1)}"
+
+
+def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, int]:
+    """A patch without its head, and how many lines it adds and deletes."""
+    patch = UnifiedDiff("", before)
+    lines: list[str] = []
+    added = deleted = at = at_new = 0
+    ends = (len(before.lines), len(after.lines))
+    for i, j in [*matching_pairs(before.lines, after.lines), ends]:
+        if i > at or j > at_new:
+            lines += patch.add(LineEdit(at, i, after.lines[at_new:j]))
+            added, deleted = added + j - at_new, deleted + i - at
+        at, at_new = i + 1, j + 1
+    lines += patch.finish()
+    return tuple(line.rstrip("\r\n") for line in lines[2:]), added, deleted

@@ -1,0 +1,438 @@
+"""What the pages share: a full screen with a title row, a list, one line for sentences, and keys.
+
+A page is opened over the review screen and left with Escape.  It shows things and asks the session
+or the settings to change them; it writes nothing itself.  Commit, sessions, settings and models are
+pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from midstream.errors import UserError
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.keymap import show_key
+from midstream.tui.page_keys import PAGE_BY_ID, Page, actions_of
+from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.screens.page_help import PageHelp
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.row_list import RowList
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+    from midstream.tui.app import MidstreamApp
+
+WIDE: Final = 110
+"""Columns from which on a page shows its list and what is chosen in it side by side."""
+FACT_S: Final = 8.0
+"""How long a mere fact stays."""
+_MOVES: Final = {
+    "row.down": 1,
+    "row.up": -1,
+    "page.down": 10,
+    "page.up": -10,
+    "top": -1_000_000,
+    "bottom": 1_000_000,
+}
+"""Keys of the review screen that move in a list, and by how many rows."""
+
+
+class TitleRow(Widget):
+    """The first row: what this page is, and the facts of it."""
+
+    DEFAULT_CSS = """
+    TitleRow { height: 1; background: $ms-panel; color: $ms-muted; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, title: str) -> None:
+        super().__init__()
+        self.title = title
+        self.facts: tuple[tuple[str, str], ...] = ()
+        self._palette = palette
+        self._glyphs = glyphs
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self.refresh()
+
+    def show(self, *facts: tuple[str, str]) -> None:
+        """Show these facts: text and palette role each."""
+        self.facts = tuple((text, role) for text, role in facts if text)
+        self.refresh()
+
+    def render(self) -> Text:
+        """The title and the facts."""
+        line = Text(" ", no_wrap=True, overflow="ellipsis")
+        line.append(self.title, self._palette.style("accent", bold=True))
+        for text, role in self.facts:
+            line.append(f"  {self._glyphs.separator}  ", self._palette.style("muted"))
+            line.append(visible(text), self._palette.style(role))
+        return line
+
+
+class EntryBar(Horizontal):
+    """One row with a text field, hidden until somebody has to type something."""
+
+    DEFAULT_CSS = """
+    EntryBar { height: 1; display: none; background: $ms-panel; }
+    EntryBar.-shown { display: block; }
+    EntryBar Static { width: auto; padding: 0 1; color: $ms-accent; }
+    EntryBar Input {
+        width: 1fr; border: none; height: 1; padding: 0; background: $ms-panel;
+        color: $ms-foreground;
+    }
+    EntryBar Input:focus { border: none; background-tint: $ms-panel 0%; }
+    """
+
+    @dataclass
+    class Given(Message):
+        """The text was confirmed with Enter."""
+
+        text: str
+
+    @dataclass
+    class Typed(Message):
+        """The text has changed."""
+
+        text: str
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield Static("", markup=False)
+        yield Input(compact=True, select_on_focus=False)
+
+    @property
+    def field(self) -> Input:
+        """The text field."""
+        return self.query_one(Input)
+
+    def open(self, label: str, text: str, placeholder: str = "") -> None:
+        """Ask for a text."""
+        self.query_one(Static).update(label)
+        field = self.field
+        with field.prevent(Input.Changed):
+            field.value = text
+        field.placeholder = placeholder
+        field.cursor_position = len(text)
+        self.add_class("-shown")
+        self.screen.set_focus(field)
+
+    def shut(self) -> None:
+        """Hide the row."""
+        self.remove_class("-shown")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is asking."""
+        return self.has_class("-shown")
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Typed(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Given(event.value))
+
+
+class PageScreen(EagerScreen):
+    """A page; subclasses compose the body and have one method per action of their table."""
+
+    CSS_PATH = "page.tcss"
+    AUTO_FOCUS = ""
+    PAGE: ClassVar[Page]
+    TITLE_WORDS: ClassVar[str]
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(id=self.PAGE.value)
+        self.palette = palette
+        self.glyphs = glyphs
+        self._answers: tuple[Callable[[], None], ...] = ()
+        self._order = asyncio.Lock()
+
+    @property
+    def program(self) -> MidstreamApp:
+        """The app, with its own type."""
+        return cast("MidstreamApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+    @property
+    def session(self) -> PairingSession | None:
+        """The session, once it is open."""
+        return self.program.session
+
+    @property
+    def list(self) -> RowList:
+        """The list that the keys move in."""
+        return self.query_one("#list", RowList)
+
+    @property
+    def title_row(self) -> TitleRow:
+        """The first row."""
+        return self.query_one(TitleRow)
+
+    @property
+    def notice(self) -> NoticeLine:
+        """The line for sentences."""
+        return self.query_one(NoticeLine)
+
+    @property
+    def entry(self) -> EntryBar:
+        """The row where something is typed."""
+        return self.query_one(EntryBar)
+
+    def compose(self) -> ComposeResult:
+        """The rows of every page."""
+        yield TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
+        yield from self.compose_body()
+        yield EntryBar()
+        yield NoticeLine(self.palette)
+        yield KeyBar(self.palette)
+
+    def compose_body(self) -> ComposeResult:
+        """What is between the title and the sentences."""
+        raise NotImplementedError
+
+    def show_all(self) -> None:
+        """Show everything as it is now; also called when the size has changed."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """The list gets the keys."""
+        self.set_focus(self.list)
+        self.show_keys()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Side by side, or one above the other."""
+        wide = event.size.width >= WIDE
+        self.set_class(wide, "-wide")
+        self.set_class(not wide, "-narrow")
+        self.set_class(event.size.height < 30, "-low")
+        self.call_after_refresh(self.show_all)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self.palette = palette
+        self.title_row.set_palette(palette)
+        self.notice.set_palette(palette)
+        self.query_one(KeyBar).set_palette(palette)
+        for rows in self.query(RowList):
+            rows.set_palette(palette, self.glyphs)
+        self.show_all()
+
+    # sentences and questions
+
+    def say(self, level: str, text: str) -> None:
+        """Show one sentence; a mere fact goes away by itself."""
+        if not self.is_mounted:
+            return
+        self._answers = ()
+        self.notice.show(level, text)
+        self.show_keys()
+        if level == "info":
+            self.set_timer(FACT_S, lambda: self._fade(text))
+
+    def _fade(self, text: str) -> None:
+        if self.is_mounted and self.notice.level == "info" and self.notice.text == text:
+            self.notice.clear()
+
+    def ask(self, text: str, *choices: tuple[str, Callable[[], None]]) -> None:
+        """Show a question whose answers the number keys choose; Escape chooses none."""
+        self.notice.show("question", text, tuple(words for words, _ in choices))
+        self._answers = tuple(answer for _, answer in choices)
+        self.show_keys()
+
+    def hush(self) -> None:
+        """Take the sentence away."""
+        self._answers = ()
+        self.notice.clear()
+        self.show_keys()
+
+    def in_order(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something after what was asked before; errors become a sentence."""
+
+        async def run() -> None:
+            async with self._order:
+                try:
+                    await work()
+                except UserError as error:
+                    self.say("error", str(error))
+                except Exception as error:  # a defect must not take the screen down
+                    self.log.error(error)
+                    self.say("error", f"Midstream itself failed ({error!r}); nothing was changed.")
+
+        self.run_worker(run(), group="page", exit_on_error=True)
+
+    # keys
+
+    @property
+    def typing(self) -> bool:
+        """Whether keys are text now."""
+        return isinstance(self.focused, (TextArea, Input))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the list act only where keys are not text."""
+        if action != "page":
+            return True
+        return not self.typing or PAGE_BY_ID[str(parameters[0])].typing
+
+    async def action_page(self, action_id: str) -> None:
+        """Do what a bound key stands for."""
+        await self.run_action(PAGE_BY_ID[action_id].call)
+
+    def on_key(self, event: events.Key) -> None:
+        """Number keys answer a question; the keys of the review screen move in the list."""
+        if self.typing:
+            return
+        if self._answers and (event.character or "").isdigit():
+            event.stop()
+            event.prevent_default()
+            number = int(event.character or "0")
+            if 1 <= number <= len(self._answers):
+                answer = self._answers[number - 1]
+                self.hush()
+                answer()
+            return
+        for action_id, step in _MOVES.items():
+            if event.key in self.program.keys[action_id].split(","):
+                event.stop()
+                event.prevent_default()
+                self.list.move(step)
+                return
+
+    def hidden_hints(self) -> frozenset[str]:
+        """Ids of actions that do nothing useful at the moment."""
+        return frozenset()
+
+    def hint_words(self) -> dict[str, str]:
+        """Better words for some actions at the moment, by id."""
+        return {}
+
+    def show_keys(self) -> None:
+        """Show the keys of the moment."""
+        if not self.is_mounted:
+            return
+        hints: list[KeyHint] = []
+        if self._answers:
+            hints = [
+                KeyHint(str(number), words, f"answer({number})")
+                for number, words in enumerate(self.notice.choices, 1)
+            ]
+        else:
+            hidden, words = self.hidden_hints(), self.hint_words()
+            for action in actions_of(self.PAGE):
+                if not action.short or action.id in hidden or not self.program.keys[action.id]:
+                    continue
+                if self.typing != action.typing and action.id != "page.close":
+                    continue
+                if action.id in ("page.close", "page.help"):
+                    continue
+                key = self.program.key_for(action.id)
+                hints.append(KeyHint(key, words.get(action.id, action.short), action.call))
+        close = "keep" if self._answers else "back"
+        hints.append(KeyHint(self.program.key_for("page.close"), close, "close"))
+        if self.typing or self._answers:
+            hints = hints[-1:] if not hints[:-1] else hints
+        else:
+            hints.append(KeyHint(self.program.key_for("page.help"), "keys", "help"))
+        self.query_one(KeyBar).show(tuple(hints))
+
+    def on_descendant_focus(self) -> None:
+        """Keys depend on the focus."""
+        self.show_keys()
+
+    @on(KeyBar.Pressed)
+    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+        event.stop()
+        await self.run_action(event.call)
+
+    @on(NoticeLine.Dismissed)
+    def _dismissed(self) -> None:
+        self.hush()
+
+    def action_answer(self, number: int) -> None:
+        """Answer the question."""
+        if 1 <= number <= len(self._answers):
+            answer = self._answers[number - 1]
+            self.hush()
+            answer()
+
+    def action_help(self) -> None:
+        """The keys of this page."""
+        moves = [
+            (" ".join(show_key(k) for k in self.program.keys[i].split(",") if k), words)
+            for i, words in (
+                ("row.down", "Next row"),
+                ("row.up", "Row above"),
+                ("page.down", "Ten rows down"),
+                ("page.up", "Ten rows up"),
+                ("top", "First row"),
+                ("bottom", "Last row"),
+            )
+        ]
+        own = [
+            (self.program.all_keys_for(action.id), action.help)
+            for action in actions_of(self.PAGE)
+            if self.program.keys[action.id]
+        ]
+        self.program.push_screen(PageHelp(self.palette, self.TITLE_WORDS, own, moves))
+
+    def action_close(self) -> None:
+        """Close the innermost thing that is open."""
+        if self._answers:
+            self.hush()
+        elif self.entry.is_open:
+            self.leave_entry()
+        elif self.typing:
+            self.set_focus(self.list)
+        else:
+            self.dismiss(None)
+
+    def leave_entry(self) -> None:
+        """Close the text field without taking anything."""
+        self.entry.shut()
+        self.set_focus(self.list)
+        self.hush()
+
+    def action_repaint(self) -> None:
+        """Paint the whole screen again."""
+        self.program.refresh(layout=True)
+
+
+def fitted(text: str, width: int, glyphs: Glyphs) -> str:
+    """``text`` in exactly ``width`` cells: cut with an ellipsis, or filled up."""
+    text = visible(text, ascii_only=glyphs.ellipsis.isascii())
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    while text and cell_len(text) > width - 1:
+        text = text[:-1]
+    return text + glyphs.ellipsis + " " * (width - 1 - cell_len(text))
+
+
+def wrapped(text: str, style: Any, *, indent: int = 0) -> Text:
+    """A paragraph that the widget wraps at its own width."""
+    line = Text(" " * indent, no_wrap=False, overflow="fold")
+    line.append(visible(text), style)
+    return line
+
+
+
