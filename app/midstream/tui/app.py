@@ -77,6 +77,7 @@ class MidstreamApp(App[None]):
         )
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
+        self.commit_message = ""
         self.failure: UserError | None = None
         self._resume = resume
         self._open_file = open_file
