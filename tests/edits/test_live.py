@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import random
 
@@ -82,22 +83,156 @@ def test_json_streams_inside_a_line() -> None:
     assert files.accepted("a") == "x = call(eins, two)\ny\n"
 
 
-def test_patch_hunks_appear_when_they_close() -> None:
+def test_patch_hunks_appear_while_their_block_streams() -> None:
     files = Files(a="one\ntwo\nthree\nfour\nfive\n")
     live = LiveReply(parser_for(Format.V4A), files)
-    live.feed("*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n+TWO\n three\n")
+    live.feed("*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n")
     assert len(files.hunks) == 0
-    live.feed("@@\n")
+    live.feed("+TW")
+    assert [row.text for row in live.segments[0].tail()] == ["TW"], "the place is known"
+    live.feed("O\n three\n")
     (hunk,) = files.hunks
-    assert hunk.state is HunkState.SETTLED
+    assert hunk.state is HunkState.SETTLED, "before the block has ended"
+    files.hunks.accept(hunk.id)
+    live.feed("-four\n+FOUR\n+FOUR AGAIN\n@@\n")
+    assert files.hunks.get(2).state is HunkState.SETTLED
     live.feed("-five\n+FIVE\n*** Add File: b\n+new")
     assert [row.text for row in live.segments[2].tail()] == ["new"]
     live.feed("\n*** Delete File: c\n*** Update File: nope\n@@\n-x\n+y\n*** End Patch\n")
     live.finish()
-    assert files.accepted("a") == "one\nTWO\nthree\nfour\nFIVE\n"
+    assert files.accepted("a") == "one\nTWO\nthree\nFOUR\nFOUR AGAIN\nFIVE\n"
     assert files.accepted("b") == "new\n"
     assert live.deletions == ["c"]
     assert [f.error.reason for f in live.failures] == [Reason.NO_FILE]
+
+
+def test_a_patch_waits_until_its_lines_fit_one_place() -> None:
+    files = Files(a="x\nkeep\nx\nother\n")
+    live = LiveReply(parser_for(Format.UDIFF), files)
+    live.feed("--- a/a\n+++ b/a\n@@ ... @@\n-x\n+X\n")
+    assert len(files.hunks) == 0
+    live.feed(" other\n")
+    assert [(h.start, h.new) for h in files.hunks] == [(2, ("X",))]
+
+
+def test_a_patch_that_turns_out_to_stand_elsewhere_is_taken_back() -> None:
+    files = Files(a="head\nold\nmiddle\nhead \nold\ntail\n")
+    live = LiveReply(parser_for(Format.V4A), files)
+    live.feed("*** Begin Patch\n*** Update File: a\n@@\n head\n-old\n+new\n")
+    assert live.segments[0].start == 1, "the only place with these lines exactly"
+    live.feed(" tail\n*** End Patch\n")
+    live.finish()
+    assert not live.failures
+    assert [(h.start, h.state) for h in files.hunks.for_path("a")] == [(4, HunkState.SETTLED)]
+    assert files.accepted("a") == "head\nold\nmiddle\nhead \nnew\ntail\n"
+
+
+def test_a_misplaced_patch_of_which_something_was_accepted_fails_and_keeps_that() -> None:
+    files = Files(a="head\nold\nmiddle\n")
+    live = LiveReply(parser_for(Format.V4A), files)
+    live.feed("*** Begin Patch\n*** Update File: a\n@@\n head\n-old\n+new\n middle\n")
+    files.hunks.accept(1)
+    live.feed("-nowhere\n*** End Patch\n")
+    live.finish()
+    assert [f.error.reason for f in live.failures] == [Reason.NOT_FOUND]
+    assert files.accepted("a") == "head\nnew\nmiddle\n"
+
+
+def test_new_lines_before_old_ones_are_one_hunk() -> None:
+    files = Files(a="one\ntwo\nthree\n")
+    live = LiveReply(parser_for(Format.V4A), files)
+    live.feed("*** Begin Patch\n*** Update File: a\n@@\n one\n+TWO\n-two\n+END\n three\n")
+    (hunk,) = files.hunks.for_path("a")
+    assert (hunk.old, hunk.new) == (("two",), ("TWO", "END"))
+
+
+@pytest.mark.parametrize("edit_format", [Format.V4A, Format.UDIFF, Format.SEARCH_REPLACE])
+def test_a_block_with_too_little_indentation_is_mended_as_it_streams(edit_format: Format) -> None:
+    files = Files(a="def f():\n\tif x:\n\t\told()\n\treturn\n")
+    live = LiveReply(parser_for(edit_format), files)
+    live.feed(
+        {
+            Format.V4A: "*** Begin Patch\n*** Update File: a\n@@\n if x:\n-\told()\n+\tnew()\n+x",
+            Format.UDIFF: "--- a/a\n+++ b/a\n@@ @@\n if x:\n-\told()\n+\tnew()\n+x",
+            Format.SEARCH_REPLACE: "<path>a</path>\n<<<<<<< SEARCH\nif x:\n\told()\n=======\n"
+            "if x:\n\tnew()\nx",
+        }[edit_format]
+    )
+    assert live.segments[0].new_text.endswith("\t\tnew()\n")
+    ends = {Format.SEARCH_REPLACE: ">>>>>>> REPLACE\n", Format.V4A: "*** End Patch\n"}
+    live.feed("()\n" + ends.get(edit_format, ""))
+    live.finish()
+    assert files.accepted("a") == "def f():\n\tif x:\n\t\tnew()\n\tx()\n\treturn\n"
+    assert {hunk.match_level for hunk in files.hunks} == {3}
+
+
+def test_blocks_that_follow_tell_ambiguous_places_apart() -> None:
+    files = Files(a="x\nsame\ny\nsame\nz\n")
+    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
+    live.feed("<path>a</path>\n" + block.format("same", "SAME"))
+    assert [f.error.reason for f in live.failures] == [Reason.AMBIGUOUS]
+    live.feed(block.format("y\nsame\nz", "y\nsame\nZ"))
+    live.finish()
+    assert not live.failures
+    assert files.accepted("a") == "x\nSAME\ny\nsame\nZ\n"
+
+
+def test_a_block_may_quote_what_is_proposed_and_not_decided() -> None:
+    files = Files(a="one\ntwo\nthree\n")
+    block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
+    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live.feed("<path>a</path>\n" + block.format("two", "zwei\nzwo"))
+    live.feed(block.format("one\nzwei", "eins\nZWEI"))
+    live.finish()
+    assert not live.failures
+    (hunk,) = files.hunks.for_path("a")
+    assert (hunk.old, hunk.new) == (("one", "two"), ("eins", "ZWEI", "zwo"))
+    assert files.accepted("a") == "eins\nZWEI\nzwo\nthree\n"
+
+
+def test_nothing_of_a_malformed_block_stays_and_the_model_is_told() -> None:
+    files = Files(a="one\ntwo\n")
+    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live.feed("<path>a</path>\n<<<<<<< SEARCH\none\n=======\nONE\n>>>>>>> REPLACE\n")
+    live.feed("<<<<<<< SEARCH\ntwo\n=======\nTWO\n")
+    assert len(files.hunks.for_path("a")) == 1
+    live.finish()
+    assert [f.error.reason for f in live.failures] == [Reason.MALFORMED]
+    assert [h.new for h in files.hunks.for_path("a")] == [("ONE",)]
+    said = live.outcome("search-replace").message()
+    assert "Hunk 1 applied; do not send it again." in said
+    assert "Send only hunk 2 again" in said
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_streamed_patches_do_what_apply_does(seed: int) -> None:
+    rng = random.Random(seed)
+    old = [f"{line}  # {n // 3}" for n, line in enumerate(code(rng, 24))]
+    new = mutate(rng, old, 3)
+    if not new or old == new:
+        return
+    context = rng.randint(0, 3)
+    diff = list(difflib.unified_diff(old, new, "a/f.x", "b/f.x", n=context, lineterm=""))
+    if rng.random() < 0.3:  # models drop white space at line ends
+        old = [line + " " * rng.randint(0, 1) for line in old]
+    if rng.random() < 0.5:
+        diff = ["*** Begin Patch", "*** Update File: f.x"] + [
+            "@@" if line.startswith("@@") else line for line in diff[2:]
+        ]
+        diff.append("*** End Patch")
+    reply = "\n".join(diff) + "\n"
+    before = join_lines(old)
+    applied = apply_reply(reply, {"f.x": before.encode()}.get)
+    files = Files(**{"f.x": before})
+    live = LiveReply(SniffingParser(WholeFileParser, Format.WHOLE), files)
+    for chunk in chunks(rng, reply):
+        live.feed(chunk)
+    live.finish()
+    if applied.ok:
+        assert not live.failures
+        assert files.accepted("f.x").encode() == applied.changes.get("f.x", before.encode())
 
 
 def test_patch_without_context_is_placed_by_all_its_old_lines() -> None:

@@ -1,9 +1,10 @@
 """A reply of any format, streamed into file proposals: hunks appear while the model still writes.
 
-A block whose old lines are complete before its new ones (SEARCH/REPLACE, JSON) opens its segment at
-the first new character, if its place is exact; whole files and regions stream from their first
-character.  Blocks that mix old and new lines (patches), and those found only leniently, appear when
-they close.  Places are looked up in *base + accepted*, never in text that was rejected or waits.
+Whole files and regions stream from their first character.  A block whose old lines are complete
+before its new ones (SEARCH/REPLACE, JSON) streams from its first new character, a patch block from
+the first change whose place the lines before it tell (``patching``).  What was found too leniently
+for that, and insertions, appear when they close.  Places are looked up in *base + accepted*, never
+in rejected text; where a block is not there, in the text with all that is proposed.
 
 Responsibility: routing events to proposals.  Which files there are is the caller's.
 """
@@ -11,7 +12,7 @@ Responsibility: routing events to proposals.  Which files there are is the calle
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import (
@@ -29,10 +30,21 @@ from midstream.edits.formats.events import (
 )
 from midstream.edits.locate import Located, Locator
 from midstream.edits.matching import Level, Match
-from midstream.edits.outcome import HunkError, Reason
+from midstream.edits.outcome import (
+    ApplyResult,
+    FileOutcome,
+    HunkError,
+    HunkOutcome,
+    Reason,
+    Status,
+)
+from midstream.edits.overlay import Overlay
+from midstream.edits.patching import PatchBlock
 from midstream.edits.proposal import FileProposal
+from midstream.edits.quoting import QuotedRepair
 from midstream.edits.reply import ReplyHunk, collect, normalise
 from midstream.edits.segment import Segment
+from midstream.edits.writing import Writer
 
 Lookup = Callable[[str, FileOp], FileProposal | None]
 """The proposal of a file that the reply names; None if there is no such file (or may not be)."""
@@ -53,6 +65,50 @@ class Failure:
     error: HunkError
 
 
+@dataclass(slots=True)
+class _Block:
+    """What has come of one block.
+
+    Attributes:
+        opened: Its first event.
+        path: Its file.
+        proposal: That file's, None if there is none.
+        events: Its events, for a look-up when it closes.
+        segment: The rewrite that its new text streams into.
+        repair: Mends that text, where the block was found leniently.
+        patch: The same for a block that mixes old and new lines.
+        suffix: The rest of the line that a run of characters ends in.
+        started: Whether new text has come.
+        done: Whether it was placed, failed or dropped.
+    """
+
+    opened: HunkOpened
+    path: str
+    proposal: FileProposal | None
+    events: list[Event]
+    segment: Segment | None = None
+    repair: QuotedRepair | None = None
+    patch: PatchBlock | None = None
+    suffix: str = ""
+    started: bool = False
+    done: bool = False
+
+    @property
+    def streaming(self) -> bool:
+        """Whether new text goes straight into a rewrite."""
+        return self.segment is not None and not self.done
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An ambiguous block, which the blocks that follow may tell apart."""
+
+    hunk: ReplyHunk
+    path: str
+    proposal: FileProposal
+    later: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
+
+
 class LiveReply:
     """Feeds one reply into proposals.
 
@@ -62,11 +118,17 @@ class LiveReply:
         prose: What the model said around its edits.
         deletions: Files that the reply deletes, for the caller to ask about.
         moves: Files that it moves: old name, new name.
-        segments: The segment of each block that found its place.
+        segments: The first rewrite of each block that found its place.
     """
 
     def __init__(
-        self, parser: Parser, lookup: Lookup, region: tuple[FileProposal, int, int] | None = None
+        self,
+        parser: Parser,
+        lookup: Lookup,
+        region: tuple[FileProposal, int, int] | None = None,
+        *,
+        writer: Writer | None = None,
+        opened: Segment | None = None,
     ) -> None:
         """Start a reply.
 
@@ -75,6 +137,8 @@ class LiveReply:
             lookup: Finds the files that it names.
             region: File, first line and line after the last of the region that was asked for, for
                 replies that rewrite it.
+            writer: Does what the reply does to proposals.
+            opened: The rewrite of the region, if it is open already.
         """
         self.failures: list[Failure] = []
         self.problems: list[Problem] = []
@@ -85,66 +149,89 @@ class LiveReply:
         self._parser = parser
         self._lookup = lookup
         self._region = region
+        self._writer = writer or Writer()
+        self._open_region = opened
         self._op = FileOp.UPDATE
         self._path = ""
         self._proposal: FileProposal | None = None
         self._locator: Locator | None = None
-        self._events: list[Event] = []  # of the open block
-        self._opened: HunkOpened | None = None
-        self._streaming = False
-        self._suffix = ""  # the rest of the line that a run of characters ends in
+        self._block: _Block | None = None
+        self._outcomes: dict[int, HunkOutcome] = {}
+        self._waiting: list[_Waiting] = []
 
     def feed(self, text: str) -> None:
         """Take the next part of the reply."""
         for event in self._parser.feed(text):
-            self._take(event)
+            self.take(event)
 
     def finish(self) -> None:
         """The reply has ended."""
         for event in self._parser.finish():
-            self._take(event)
+            self.take(event)
+        self.end()
+
+    def end(self) -> None:
+        """The events of the reply are over: what hangs on the blocks that follow is settled."""
+        waiting, self._waiting = self._waiting, []
+        for block in waiting:
+            located = Locator(block.proposal.base, block.path).locate(block.hunk, block.later)
+            if isinstance(located, Located):
+                self.failures = [f for f in self.failures if f.hunk != block.hunk.id]
+                self._put(block.proposal, block.hunk.id, located)
         self.stop()
 
     def stop(self) -> None:
         """The reply was stopped: complete blocks stay, an open one keeps what it has written."""
-        if self._streaming and self._proposal is not None:
-            self._proposal.abandon()
-        self._forget()
+        block, self._block = self._block, None
+        if block is None or block.proposal is None:
+            return
+        if block.streaming:
+            self._writer.abandon(block.proposal)
+        elif block.patch is not None and not block.done:
+            block.patch.stopped()
 
-    def _take(self, event: Event) -> None:
+    def outcome(self, edit_format: str) -> ApplyResult:
+        """What became of the blocks that have closed; its ``message`` is for the model."""
+        hunks = dict(self._outcomes)
+        for failure in self.failures:
+            fuzzy = failure.error.reason is Reason.FUZZY
+            status = Status.PROPOSED if fuzzy else Status.FAILED
+            hunks[failure.hunk] = HunkOutcome(
+                failure.hunk, failure.path, status, error=failure.error
+            )
+        paths = dict.fromkeys(hunk.path for hunk in hunks.values())
+        return ApplyResult(
+            not self.failures and not self.problems,
+            edit_format,
+            {},
+            tuple(hunks[number] for number in sorted(hunks)),
+            tuple(FileOutcome(path, "update") for path in paths),
+            tuple(self.problems),
+        )
+
+    def take(self, event: Event) -> None:
+        """Take one event of the parser."""
         match event:
             case FileOpened(op, path, mentioned):
                 self._open_file(op, path, mentioned=mentioned)
             case HunkOpened():
-                self._forget()
-                self._opened = event
-                self._events = [FileOpened(self._op, self._path), event]
-                if self._op in (FileOp.REGION, FileOp.WRITE, FileOp.ADD):
-                    self._open_whole()
-            case NewText():
-                if not self._streaming:
-                    if not any(isinstance(e, NewText) for e in self._events):
-                        self._open_exact()
-                    self._events.append(event)
-                if self._streaming and self._proposal is not None:
-                    self._proposal.feed(event.text)
-            case OldLine() | ContextLine():
-                self._events.append(event)
-            case HunkClosed():
-                self._close(event)
+                self.stop()
+                self._open(event)
+            case NewText() | OldLine() | ContextLine() | HunkClosed():
+                if self._block is not None:
+                    self._body(self._block, event)
             case FileClosed(path, new_path):
                 if new_path is not None:
                     self.moves.append((path, new_path))
                 if self._op is FileOp.DELETE:
                     self.deletions.append(path)
             case Problem():
-                self.problems.append(event)
-                if event.hunk is not None:
-                    self._fail(HunkError(Reason.MALFORMED, event.message), event.hunk)
+                self._problem(event)
             case Prose(text):
                 self.prose.append(text)
 
     def _open_file(self, op: FileOp, path: str, *, mentioned: bool) -> None:
+        self.stop()
         self._op, self._path = op, path
         self._locator = None
         if op is FileOp.REGION:
@@ -154,51 +241,129 @@ class LiveReply:
             wanted = FileOp.UPDATE if mentioned else op
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
-    def _open_whole(self) -> None:
-        """The block is the new text of a region or of a whole file."""
+    def _open(self, opened: HunkOpened) -> None:
+        block = _Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
+        block.events.append(opened)
+        self._block = block
         proposal = self._proposal
         if proposal is None:
+            return
+        if self._op in (FileOp.REGION, FileOp.WRITE, FileOp.ADD):
+            self._open_whole(block, proposal)
+        elif not (opened.old_first or opened.characters):
+            start = ReplyHunk(opened.hunk, opened.context, opened.line)
+            find = self._finder(proposal)
+            block.patch = PatchBlock(proposal, start, find, self._writer)
+
+    def _finder(self, proposal: FileProposal) -> Callable[[ReplyHunk], Match | None]:
+        def find(hunk: ReplyHunk) -> Match | None:
+            found = self._located_in(proposal).quoted_place(hunk)
+            return found if isinstance(found, Match) else None
+
+        return find
+
+    def _body(self, block: _Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
+        if not block.streaming:
+            block.events.append(event)
+        match event:
+            case NewText(_, text):
+                self._new(block, text)
+            case OldLine(_, text):
+                if block.patch is not None:
+                    block.patch.old(text)
+            case ContextLine(_, text):
+                if block.patch is not None:
+                    block.patch.context(text)
+            case HunkClosed():
+                self._close(block)
+        if block.patch is not None and block.patch.segments:
+            self.segments.setdefault(event.hunk, block.patch.segments[0])
+
+    def _new(self, block: _Block, text: str) -> None:
+        if block.patch is not None:
+            block.patch.new(text)
+            return
+        if not block.started:
+            block.started = True
+            if block.segment is None:
+                block.events.pop()
+                self._open_quoted(block)
+                block.events.append(NewText(block.opened.hunk, text))
+        if block.streaming and block.proposal is not None:
+            mended = block.repair.feed(text) if block.repair is not None else text
+            if mended:
+                self._writer.feed(block.proposal, mended)
+
+    def _open_whole(self, block: _Block, proposal: FileProposal) -> None:
+        """The block is the new text of a region or of a whole file."""
+        if self._op is FileOp.REGION and self._open_region is not None:
+            block.segment, self._open_region = self._open_region, None
+            self.segments[block.opened.hunk] = block.segment
             return
         start, stop = 0, len(proposal.base.lines)
         if self._op is FileOp.REGION and self._region is not None:
             _, start, stop = self._region
-        self._begin(proposal, start, stop, 0)
+        self._begin(block, proposal, start, stop, 0)
 
-    def _open_exact(self) -> None:
-        """Stream the new text as it comes, if the old lines are complete and their place exact."""
-        opened, proposal = self._opened, self._proposal
-        if opened is None or proposal is None or not opened.old_first or opened.line is not None:
+    def _open_quoted(self, block: _Block) -> None:
+        """Stream the new text as it comes, if the old lines are complete and tell their place."""
+        opened, proposal = block.opened, block.proposal
+        if proposal is None or not opened.old_first or opened.line is not None:
             return
-        hunk = self._collected()
+        hunk = _collected(block.events)
         if not hunk.old:
             return
         locator = self._located_in(proposal)
         if opened.characters:
             place = locator.characters_place(hunk)
             if place is not None:
-                start, stop, prefix, self._suffix = place
-                self._begin(proposal, start, stop, int(Level.EXACT))
+                start, stop, prefix, block.suffix = place
+                self._begin(block, proposal, start, stop, int(Level.EXACT))
                 if prefix:
-                    proposal.feed(prefix)
+                    self._writer.feed(proposal, prefix)
             return
         found = locator.quoted_place(hunk)
-        if isinstance(found, Match) and found.level is Level.EXACT:
-            self._begin(proposal, found.start, found.stop, int(found.level))
-            locator.skip(found.stop)
+        if not isinstance(found, Match) or not _streams(found, hunk.old):
+            return
+        if found.level > Level.EXACT:
+            lines = proposal.base.lines[found.start : found.stop]
+            block.repair = QuotedRepair(hunk.old, lines, found.shift)
+        self._begin(block, proposal, found.start, found.stop, int(found.level))
+        locator.skip(found.stop)
 
-    def _close(self, event: HunkClosed) -> None:
-        if self._streaming and self._proposal is not None:
-            if self._suffix:
-                self._proposal.feed(self._suffix)
-            self._proposal.finish()
-        elif self._opened is not None and event.hunk not in {f.hunk for f in self.failures}:
-            self._events.append(event)
-            self._close_late(self._collected())
-        self._forget()
+    def _close(self, block: _Block) -> None:
+        self._block = None
+        if block.done:
+            return
+        proposal, number = block.proposal, block.opened.hunk
+        for waiting in self._waiting:
+            if waiting.path == block.path:
+                waiting.later.append(_collected(block.events))
+        if block.streaming and proposal is not None:
+            rest = block.repair.finish() if block.repair is not None else ""
+            if rest + block.suffix:
+                self._writer.feed(proposal, rest + block.suffix)
+            self._writer.finish(proposal)
+            block.done = True
+            level = block.segment.match_level if block.segment is not None else 0
+            self._placed(number, block.path, Level(level) if level else None)
+            return
+        block.done = True
+        if block.patch is not None and proposal is not None:
+            if block.patch.close():
+                if block.patch.segments:
+                    self._located_in(proposal).skip(block.patch.stop)
+                self._placed(number, block.path, block.patch.level)
+                return
+            if not block.patch.take_back():
+                message = f"A line of the block is not in {block.path} where its first lines are."
+                self._fail(HunkError(Reason.NOT_FOUND, message), number)
+                return
+            self.segments.pop(number, None)
+        self._close_late(_collected(block.events), proposal)
 
-    def _close_late(self, hunk: ReplyHunk) -> None:
+    def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:
         """Place a block that is complete."""
-        proposal = self._proposal
         if proposal is None:
             path = self._path or "the file"
             self._fail(HunkError(Reason.NO_FILE, f"{path} does not exist."), hunk.id)
@@ -207,44 +372,108 @@ class LiveReply:
             normalise(hunk)
         locator = self._located_in(proposal)
         located = locator.locate(hunk)
-        if isinstance(located, HunkError):
+        if isinstance(located, Located):
+            self._put(proposal, hunk.id, located)
+            locator.skip(located.stop)
+        elif not self._put_over(proposal, hunk):
+            if located.reason is Reason.AMBIGUOUS:
+                self._waiting.append(_Waiting(hunk, proposal.path, proposal))
             self._fail(located, hunk.id)
-            return
-        start, stop, lines = _rewritten(proposal, located)
-        self._begin(proposal, start, stop, int(located.level or 0))
-        proposal.feed("".join(f"{line}\n" for line in lines))
-        proposal.finish()
-        locator.skip(located.stop)
 
-    def _begin(self, proposal: FileProposal, start: int, stop: int, level: int) -> None:
-        segment = proposal.begin(start, stop, match_level=level)
-        self._streaming = True
-        if self._opened is not None:
-            self.segments[self._opened.hunk] = segment
+    def _put(self, proposal: FileProposal, number: int, located: Located) -> None:
+        start, stop, lines = _rewritten(proposal.base.lines, located)
+        self._write(proposal, number, (start, stop), lines, located.level, tight=True)
+
+    def _put_over(self, proposal: FileProposal, hunk: ReplyHunk) -> bool:
+        """Place a block that quotes what is proposed and not decided; it takes that one's place."""
+        overlay = Overlay(proposal)
+        if not overlay.undecided:
+            return False
+        located = Locator(overlay.source, proposal.path).locate(hunk)
+        if isinstance(located, HunkError):
+            return False
+        start, stop, lines = _rewritten(overlay.source.lines, located)
+        first, last, base_start, base_stop = overlay.to_base(start, stop)
+        around = overlay.source.lines
+        lines = [*around[first:start], *lines, *around[stop:last]]
+        place = (base_start, base_stop)
+        self._write(proposal, hunk.id, place, lines, located.level, tight=False)
+        return True
+
+    def _write(
+        self,
+        proposal: FileProposal,
+        number: int,
+        place: tuple[int, int],
+        lines: list[str],
+        level: Level | None,
+        *,
+        tight: bool,
+    ) -> None:
+        self.segments[number] = self._writer.begin(proposal, *place, int(level or 0), tight=tight)
+        if lines:
+            self._writer.feed(proposal, "".join(f"{line}\n" for line in lines))
+        self._writer.finish(proposal)
+        self._placed(number, proposal.path, level)
+
+    def _begin(
+        self, block: _Block, proposal: FileProposal, start: int, stop: int, level: int
+    ) -> None:
+        tight = self._op is FileOp.UPDATE
+        block.segment = self._writer.begin(proposal, start, stop, level, tight=tight)
+        self.segments[block.opened.hunk] = block.segment
 
     def _located_in(self, proposal: FileProposal) -> Locator:
         """A locator of *base + accepted*."""
         if proposal.hunks.accepted_edits(proposal.path):
-            proposal.advance(proposal.composed())
+            self._writer.fold(proposal)
         if self._locator is None or self._locator.source is not proposal.base:
             self._locator = Locator(proposal.base, proposal.path)
         return self._locator
 
-    def _collected(self) -> ReplyHunk:
-        files, _ = collect(self._events)
-        return files[-1].hunks[-1]
+    def _problem(self, problem: Problem) -> None:
+        block = self._block
+        if problem.hunk is None or self._op is FileOp.REGION:
+            self.problems.append(problem)
+            return
+        if block is not None and block.opened.hunk == problem.hunk and not block.done:
+            self._drop(block)
+        message = f"{problem.message[:1].upper()}{problem.message[1:]}."
+        self._fail(HunkError(Reason.MALFORMED, message), problem.hunk)
+
+    def _drop(self, block: _Block) -> None:
+        """A malformed block: nothing of it stays."""
+        block.done = True
+        if block.proposal is None:
+            return
+        if block.patch is not None:
+            block.patch.take_back()
+        elif block.segment is not None:
+            self._writer.withdraw(block.proposal, block.segment)
+        self.segments.pop(block.opened.hunk, None)
+
+    def _placed(self, number: int, path: str, level: Level | None) -> None:
+        self._outcomes[number] = HunkOutcome(number, path, Status.APPLIED, level)
 
     def _fail(self, error: HunkError, hunk: int) -> None:
         self.failures.append(Failure(hunk, self._path, error))
 
-    def _forget(self) -> None:
-        self._events = []
-        self._opened = None
-        self._streaming = False
-        self._suffix = ""
+
+def _collected(events: list[Event]) -> ReplyHunk:
+    files, _ = collect(events)
+    return files[-1].hunks[-1]
 
 
-def _rewritten(proposal: FileProposal, located: Located) -> tuple[int, int, list[str]]:
+def _streams(match: Match, quoted: list[str]) -> bool:
+    """Whether new text can be mended line by line, as it comes, for a place found like that."""
+    if match.level <= Level.TRAILING:
+        return True
+    # One quoted line says nothing about the indentation of those that follow.
+    nonblank = sum(bool(line.strip()) for line in quoted)
+    return match.level <= Level.INDENTATION and match.shift is not None and nonblank > 1
+
+
+def _rewritten(base: tuple[str, ...], located: Located) -> tuple[int, int, list[str]]:
     """The smallest range that a block changes, and its lines afterwards."""
     if not located.edits:
         return located.start, located.start, []
@@ -252,7 +481,7 @@ def _rewritten(proposal: FileProposal, located: Located) -> tuple[int, int, list
     lines: list[str] = []
     at = start
     for edit in located.edits:
-        lines += proposal.base.lines[at : edit.start]
+        lines += base[at : edit.start]
         lines += edit.lines
         at = edit.stop
     return start, stop, lines

@@ -39,6 +39,7 @@ class FileProposal:
         self.segments: list[Segment] = []
         self.version = 0
         self._current: Segment | None = None
+        self._last: Segment | None = None  # the segment that was begun last
         self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
         self._newlines = NewlineFolder()
         hunks.watch(self._hunks_restructured)
@@ -49,7 +50,13 @@ class FileProposal:
         return self._current
 
     def begin(
-        self, start: int, stop: int, *, match_level: int = 0, repair_indentation: bool = False
+        self,
+        start: int,
+        stop: int,
+        *,
+        match_level: int = 0,
+        repair_indentation: bool = False,
+        tight: bool = False,
     ) -> Segment:
         """Open a rewrite of base lines ``[start, stop)``.
 
@@ -63,6 +70,7 @@ class FileProposal:
             match_level: How leniently the region was found; hunks carry it.
             repair_indentation: Whether a uniform mistake in the rewrite's indentation is mended
                 as it streams (for models that were not trained on the format).
+            tight: What was inserted at either end is not part of the range and stays.
 
         Raises:
             ValueError: A segment is open, or the range is not in the base.
@@ -75,7 +83,7 @@ class FileProposal:
             start, stop = self._advance(self.composed(), start, stop)
         self._superseded = []
         for hunk in self.hunks.for_path(self.path):
-            if _overlaps(hunk, start, stop):
+            if _overlaps(hunk, start, stop, tight=tight):
                 if hunk.decided:
                     self.hunks.detach(hunk)
                 else:
@@ -87,7 +95,7 @@ class FileProposal:
         segment.match_level = match_level
         if repair_indentation:
             segment.repair = IndentRepair(self.base.lines[start:stop])
-        self._current = segment
+        self._current = self._last = segment
         self._newlines = NewlineFolder()
         self._insert(segment)
         return segment
@@ -170,6 +178,40 @@ class FileProposal:
         if back:
             segment.adopt(back)
         self.version += 1
+
+    def withdraw(self, segment: Segment) -> bool:
+        """Take a rewrite back that turned out to stand in the wrong place, or to be of no use.
+
+        Its undecided hunks are gone; hunks that it had superseded wait for a decision again if
+        nothing else happened to the base since.
+
+        Returns:
+            Whether it could be: a rewrite of which something is decided stays as it is.
+        """
+        hunks = [self.hunks.get(hunk_id) for hunk_id in segment.hunk_ids]
+        if segment is self._current:
+            segment.feed(self._newlines.finish())
+            segment.abandon()
+            hunks = [self.hunks.get(hunk_id) for hunk_id in segment.hunk_ids]
+            self._current = None
+        if any(hunk.decided or hunk.held != hunk.old for hunk in hunks):
+            self.version += 1
+            return False
+        self.hunks.forget_splits({hunk.id for hunk in hunks})
+        for hunk in hunks:
+            if hunk.live:
+                self.hunks.supersede(hunk)
+        self.segments.remove(segment)
+        back = [h for h in self._superseded if segment.start <= h.start and h.stop <= segment.stop]
+        if back and segment is self._last:
+            for hunk in back:
+                self.hunks.reinstate(hunk)
+            place = Segment(self.path, self.base, segment.start, segment.stop, self.hunks)
+            place.adopt(back)
+            self._insert(place)
+        self._superseded = []
+        self.version += 1
+        return True
 
     def composed(self) -> SourceText:
         """The base with the accepted hunks and no others: what belongs on disk."""
@@ -319,10 +361,13 @@ def _clip(hunk: Hunk, floor: int, base: SourceText) -> None:
         hunk.place(floor, stop, base.lines[floor:stop])
 
 
-def _overlaps(hunk: Hunk, start: int, stop: int) -> bool:
-    """Whether a rewrite of ``[start, stop)`` touches the hunk; insertions at its ends count."""
+def _overlaps(hunk: Hunk, start: int, stop: int, *, tight: bool) -> bool:
+    """Whether a rewrite of ``[start, stop)`` touches the hunk.
+
+    Insertions at its ends count unless it is ``tight``.
+    """
     if hunk.start == hunk.stop:
-        return start <= hunk.start <= stop
+        return start < hunk.start < stop if tight else start <= hunk.start <= stop
     if start == stop:
         return hunk.start < start < hunk.stop
     return hunk.start < stop and hunk.stop > start
