@@ -1,0 +1,226 @@
+"""Where a change that was made in one place is wanted in others as well.
+
+A person renames one use of a name, or replaces one literal; the other uses are its companions.  The
+change is read off two versions of a file, and the places off the newer one.  Only what can be said
+in one sentence is recognised (``Substitution``); any other change can be asked for again in places
+that look alike (``similar_places``).  Pure text in, places out.
+"""
+
+from __future__ import annotations
+
+import io
+import keyword
+import re
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from midstream.edits.lcs import matching_pairs
+from midstream.pairing.outline import Outline, outline
+
+MOST = 3
+"""Different substitutions in one change; more of them are no one change any longer."""
+
+SIMILAR = 80.0
+"""Per cent of likeness (``rapidfuzz.fuzz.ratio``) at which a line is taken for another's twin."""
+
+_TOKEN = re.compile(
+    r"""[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\s+|[^\w\s]""", re.ASCII
+)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LITERAL = re.compile(r"""\d[\w.]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """One token that was replaced by another wherever the change touched it.
+
+    Attributes:
+        kind: A name, an attribute (a name behind a dot) or a literal.
+        old: The token before.
+        new: The token after.
+        scope: Dotted name of the function outside of which the old name means something else;
+            ``""`` for the whole file.
+    """
+
+    kind: Literal["name", "attribute", "literal"]
+    old: str
+    new: str
+    scope: str = ""
+
+    @property
+    def instruction(self) -> str:
+        """How a model is asked for it."""
+        if self.kind == "literal":
+            return f"replace {self.old} with {self.new}"
+        return f"rename `{self.old}` to `{self.new}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Lines in which a change is wanted.
+
+    Attributes:
+        start: First line, 0-based.
+        stop: The line after the last.
+        symbol: The function, ``""`` outside functions.
+    """
+
+    start: int
+    stop: int
+    symbol: str
+
+
+def substitutions(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
+    """What a change of a Python file replaced token for token.
+
+    Args:
+        before: The file before, lines without terminators.
+        after: The file after.
+
+    Returns:
+        At most ``MOST``, in the order in which they appear; none if lines were changed in any
+        other way.  Lines that were only added or removed do not count.
+    """
+    found: dict[tuple[str, str, str], int] = {}
+    for old_start, old_stop, new_start, new_stop in _gaps(before, after):
+        if old_start == old_stop or new_start == new_stop:
+            continue
+        if old_stop - old_start != new_stop - new_start:
+            return []
+        for number, (old, new) in enumerate(
+            zip(before[old_start:old_stop], after[new_start:new_stop], strict=True), old_start
+        ):
+            pairs = _replaced(old, new)
+            if not pairs:
+                return []
+            for pair in pairs:
+                found.setdefault(pair, number)
+    if len(found) > MOST:
+        return []
+    outlined = outline(before)
+    return [_scoped(*pair, line, outlined) for pair, line in found.items()]
+
+
+def places(lines: Sequence[str], wanted: Substitution, longest: int | None = None) -> list[Place]:
+    """Where the old token still stands.
+
+    Args:
+        lines: The file as it is now.
+        wanted: The substitution.
+        longest: Longest place in lines; longer ones are left out.
+
+    Returns:
+        The functions, or outside of them the statements, that still have it, by position.
+    """
+    outlined = outline(lines)
+    shadowed = set[str]()
+    if wanted.kind == "name" and not wanted.scope:
+        shadowed = {definition.name for definition in outlined.binding(wanted.old)}
+    found: dict[Place, None] = {}
+    for line in _occurrences(lines, wanted):
+        place = _around(outlined, line)
+        if place is None or place.symbol in shadowed:
+            continue
+        if wanted.scope and place.symbol != wanted.scope:
+            continue
+        if longest is None or place.stop - place.start <= longest:
+            found[place] = None
+    return list(found)
+
+
+def similar_places(
+    lines: Sequence[str], old: Sequence[str], longest: int | None = None
+) -> list[Place]:
+    """Functions with a line much like one that a change replaced.
+
+    Args:
+        lines: The file as it is now.
+        old: The lines that were replaced.
+        longest: Longest place in lines; longer ones are left out.
+    """
+    from rapidfuzz import fuzz
+
+    wanted = [line.strip() for line in old if len(line.strip()) > len("return")]
+    outlined = outline(lines)
+    found: dict[Place, None] = {}
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not any(fuzz.ratio(text, twin, score_cutoff=SIMILAR) for twin in wanted):
+            continue
+        place = _around(outlined, number)
+        if place is not None and (longest is None or place.stop - place.start <= longest):
+            found[place] = None
+    return list(found)
+
+
+def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The ranges of lines that differ, old and new."""
+    old = new = 0
+    for same_old, same_new in (*matching_pairs(before, after), (len(before), len(after))):
+        if old < same_old or new < same_new:
+            yield old, same_old, new, same_new
+        old, new = same_old + 1, same_new + 1
+
+
+def _replaced(old: str, new: str) -> set[tuple[str, str, str]]:
+    """Kind, old and new of the tokens that differ; empty if the lines differ in any other way."""
+    olds, news = _TOKEN.findall(old), _TOKEN.findall(new)
+    if len(olds) != len(news):
+        return set()
+    pairs: set[tuple[str, str, str]] = set()
+    for at, (one, other) in enumerate(zip(olds, news, strict=True)):
+        if one == other:
+            continue
+        if _is_name(one) and _is_name(other):
+            behind_dot = at > 0 and olds[at - 1] == "."
+            pairs.add(("attribute" if behind_dot else "name", one, other))
+        elif _LITERAL.fullmatch(one) and _LITERAL.fullmatch(other):
+            pairs.add(("literal", one, other))
+        else:
+            return set()
+    return pairs
+
+
+def _is_name(token: str) -> bool:
+    return _NAME.fullmatch(token) is not None and not keyword.iskeyword(token)
+
+
+def _scoped(kind: str, old: str, new: str, line: int, outlined: Outline) -> Substitution:
+    if kind == "attribute":
+        return Substitution("attribute", old, new)
+    around = [d.name for d in outlined.outermost if d.contains(line)]
+    if kind == "literal":  # a number means something only where it stands
+        return Substitution("literal", old, new, around[0] if around else "")
+    own = [d.name for d in outlined.binding(old) if d.contains(line)]
+    return Substitution("name", old, new, own[0] if own else "")
+
+
+def _occurrences(lines: Sequence[str], wanted: Substitution) -> Iterator[int]:
+    """Lines in which the old token stands as code."""
+    kinds = {tokenize.NAME} if wanted.kind != "literal" else {tokenize.NUMBER, tokenize.STRING}
+    source = io.StringIO("".join(f"{line}\n" for line in lines)).readline
+    before = ""
+    try:
+        for token in tokenize.generate_tokens(source):
+            behind_dot = before == "."
+            if (
+                token.type in kinds
+                and token.string == wanted.old
+                and (wanted.kind == "literal" or behind_dot == (wanted.kind == "attribute"))
+            ):
+                yield token.start[0] - 1
+            before = token.string
+    except (tokenize.TokenError, SyntaxError):
+        return  # the rest of the file is being typed
+
+
+def _around(outlined: Outline, line: int) -> Place | None:
+    for definition in outlined.outermost:
+        if definition.contains(line):
+            return Place(definition.start, definition.stop, definition.name)
+    for start, stop in outlined.statements:
+        if start <= line < stop:
+            return Place(start, stop, "")
+    return None
