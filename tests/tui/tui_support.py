@@ -144,8 +144,7 @@ class Stage:
     @property
     def rows(self) -> list[str]:
         """The visible text of the code pane."""
-        pane = self.screen.pane
-        return [pane._strip(pane.top + y).text.rstrip() for y in range(pane.height)]
+        return self.screen.pane.lines
 
     @property
     def keys(self) -> list[str]:

@@ -19,6 +19,7 @@ class Glyphs:
         pending: Sign of a row that is not decided yet.
         writing: Sign of the row that is being written.
         fold: Mark of a folded block.
+        wrapped: Mark of a row that goes on from the one above.
         prompt: Mark before the composer's text.
         ellipsis: Cut-off text.
         separator: Between facts on one line.
@@ -34,6 +35,7 @@ class Glyphs:
     pending: str
     writing: str
     fold: str
+    wrapped: str
     prompt: str
     ellipsis: str
     separator: str
@@ -52,6 +54,7 @@ UNICODE = Glyphs(
     pending="~",
     writing="▌",
     fold="⋯",
+    wrapped="↳",
     prompt="❯",
     ellipsis="…",
     separator="·",
@@ -78,6 +81,7 @@ ASCII = Glyphs(
     pending="~",
     writing="_",
     fold="=",
+    wrapped="+",
     prompt=">",
     ellipsis="~",
     separator="-",

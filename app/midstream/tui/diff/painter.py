@@ -1,16 +1,18 @@
 """How one row of the code pane is painted: gutter, sign, tokens, marks, background.
 
 A :class:`RowPainter` is made for one theme, one glyph set and one width; it turns a row and its
-marks into a strip of exactly that width.  It keeps nothing and knows no widget: caching is the
-pane's business.
+marks into a strip of exactly that width, or into several where long lines are wrapped.  It knows no
+widget: keeping strips is the pane's business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -19,6 +21,7 @@ from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import Span, plain_runs
 from midstream.tui.diff.intraline import Range
 from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.wrapping import wrapped
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible, visible_with_columns
@@ -56,6 +59,48 @@ class Marks:
     note: str = ""
 
 
+class Inks:
+    """The styles of one background, by what is written on it.
+
+    Args:
+        palette: The theme.
+        ground: The background.
+    """
+
+    def __init__(self, palette: Palette, ground: Style) -> None:
+        self.ground = ground
+        self._palette = palette
+        self._roles: dict[tuple[str, bool | None], Style] = {}
+        self._tokens: dict[str, Style] = {}
+
+    def role(self, role: str, *, bold: bool | None = None) -> Style:
+        """The style of a role of the theme."""
+        style = self._roles.get((role, bold))
+        if style is None:
+            style = self._palette.style(role, bold=bold) + self.ground
+            self._roles[role, bold] = style
+        return style
+
+    def token(self, kind: str) -> Style:
+        """The style of a kind of token; ``!`` behind it for a changed word, ``?`` for a match."""
+        style = self._tokens.get(kind)
+        if style is None:
+            style = self._tokens[kind] = self._token(kind)
+        return style
+
+    def _token(self, kind: str) -> Style:
+        palette = self._palette
+        style = palette.token_styles[kind.rstrip("+-!?")] + self.ground
+        if kind.endswith("?"):
+            return style + palette.style("background", "warning")
+        if kind.endswith("!"):
+            if palette.ansi:
+                return style + Style(bold=True, underline=True)
+            role = "added_strong" if kind.endswith("+!") else "deleted_strong"
+            return style + palette.style("foreground", role)
+        return style
+
+
 class RowPainter:
     """Paints rows for one theme and one width.
 
@@ -66,6 +111,7 @@ class RowPainter:
         digits: Digits of the largest line number.
         two_numbers: Whether both line numbers are shown, or only that of the proposed text.
         focused: Whether the pane has the focus; the cursor row is calmer without it.
+        wrap: Whether a line that does not fit goes on below.
     """
 
     def __init__(
@@ -77,6 +123,7 @@ class RowPainter:
         *,
         two_numbers: bool,
         focused: bool,
+        wrap: bool = False,
     ) -> None:
         self.palette = palette
         self.glyphs = glyphs
@@ -84,8 +131,8 @@ class RowPainter:
         self.digits = digits
         self.two_numbers = two_numbers
         self.focused = focused
-        self._grounds: dict[tuple[str, bool, bool], Style] = {}
-        self._text_styles: dict[tuple[str, Style], Style] = {}
+        self.wrap = wrap
+        self._by_ground: dict[tuple[str, bool, bool], Inks] = {}
 
     @property
     def gutter(self) -> int:
@@ -97,80 +144,106 @@ class RowPainter:
         """Cells for the code."""
         return max(1, self.width - self.gutter)
 
-    def paint(self, row: ViewRow, spans: Sequence[Span], marks: Marks, *, left: int = 0) -> Strip:
-        """One row as a strip.
+    def paint(
+        self, row: ViewRow, spans: Sequence[Span], marks: Marks, *, left: int = 0
+    ) -> list[Strip]:
+        """One row as a strip, or as several where it is wrapped.
 
         Args:
             row: The row.
             spans: Tokens of its text.
             marks: What lies on it.
-            left: Cells of code that are scrolled out to the left.
+            left: Cells of code that are scrolled out to the left; none where lines wrap.
         """
-        ground = self._ground(row, marks)
-        segments = self._gutter_segments(row, marks, ground)
+        inks = self._inks(row, marks)
+        lead = self._gutter_segments(row, marks, inks)
         if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
-            segments += self._fold_segments(row, ground)
-            return self._fit(segments, ground)
-        text, columns = visible_with_columns(row.text, ascii_only=self.glyphs.ellipsis == "~")
-        code = self._code_segments(row, text, columns, spans, marks, ground)
-        if left:
-            code = list(Strip(code).crop(left, left + self.width))
-        segments += code
-        if marks.note and row.look not in (Look.PENDING, Look.WRITING):
-            held = row.hunk is not None and row.hunk.state is HunkState.QUARANTINED
-            style = self.palette.style("error" if held else "warning", bold=True) + ground
-            sign = self.glyphs.states[HunkState.QUARANTINED]
-            segments.append(Segment(f"  {sign} {visible(marks.note)}", style))
-        if row.look is Look.WRITING:
-            segments.append(Segment(self.glyphs.writing, self.palette.style("accent") + ground))
-            if not row.text.strip():
-                segments.append(Segment(" writing here", self.palette.style("muted") + ground))
-        return self._fit(segments, ground)
+            return [self._fit([*lead, *self._fold_segments(row, inks)], inks.ground, self.width)]
+        code = [*self._code(row, spans, marks, inks), *self._note(row, marks, inks)]
+        if row.look is Look.WRITING and not row.text.strip():
+            code.append(Segment(" writing here", inks.role("muted")))
+        if not self.wrap:
+            return [self._fit([*lead, *self._scrolled(code, left, inks)], inks.ground, self.width)]
+        first, *more = wrapped(code, self.code_width, inks.ground)
+        below = self._gutter_below(row, marks, inks) if more else []
+        lines = [[*lead, *first], *([*below, *line] for line in more)]
+        return [self._fit(line, inks.ground, self.width) for line in lines]
 
     def blank(self) -> Strip:
         """The row below the end of the file."""
+        return self._blank
+
+    @cached_property
+    def _blank(self) -> Strip:
         return Strip.blank(self.width, self.palette.ground("background"))
 
-    def _fit(self, segments: list[Segment], ground: Style) -> Strip:
-        return self._fit_to(segments, ground, self.width)
-
-    def _fit_to(self, segments: list[Segment], ground: Style, width: int) -> Strip:
-        strip = Strip(segments)
-        if strip.cell_length > width:
-            cut = strip.crop(0, width - 1)
+    def _fit(self, segments: list[Segment], ground: Style, width: int) -> Strip:
+        """A strip of exactly ``width`` cells; what does not fit ends in a mark."""
+        used = sum(
+            len(text) if text.isascii() else cell_len(text) for text, _, _ in segments
+        )
+        if used > width:
+            cut = Strip(segments).crop(0, width - 1)
             mark = Segment(self.glyphs.ellipsis, self.palette.style("muted") + ground)
             return Strip([*cut, mark], width)
-        return strip.adjust_cell_length(width, ground)
+        if used < width:
+            segments.append(Segment(" " * (width - used), ground))
+        return Strip(segments, width)
 
-    def _gutter_segments(self, row: ViewRow, marks: Marks, ground: Style) -> list[Segment]:
-        palette, glyphs = self.palette, self.glyphs
-        muted = palette.style("muted") + ground
-        numbers = muted
+    def _scrolled(self, code: list[Segment], left: int, inks: Inks) -> list[Segment]:
+        """Code without its first cells; a mark says that there is something to the left."""
+        if not left or not code:
+            return code
+        strip = Strip(code)
+        mark = Segment(self.glyphs.ellipsis, inks.role("muted"))
+        return [mark, *strip.crop(min(left + 1, strip.cell_length), left + self.width)]
+
+    def _gutter_segments(self, row: ViewRow, marks: Marks, inks: Inks) -> list[Segment]:
+        numbers = inks.role("muted")
         if marks.cursor:
-            numbers = palette.style("accent" if self.focused else "foreground", bold=True) + ground
-            if palette.ansi:
+            numbers = self._cursor_numbers(inks)
+            if self.palette.ansi:
                 numbers += Style(reverse=True)
-        edge = glyphs.cursor if marks.cursor and self.focused else " "
+        sign, role = self._sign(row)
+        return [
+            self._edge(marks, inks),
+            Segment(self._numbers(row), numbers),
+            self._bar_of(row, inks),
+            Segment(f" {sign} ", inks.role(role)),
+        ]
+
+    def _gutter_below(self, row: ViewRow, marks: Marks, inks: Inks) -> list[Segment]:
+        """The gutter of a line that goes on from the one above."""
+        edge = self._edge(marks, inks, below=True)
+        mark = f"{self.glyphs.wrapped:>{self.gutter - 5}} "
+        return [
+            edge,
+            Segment(mark, inks.role("muted")),
+            self._bar_of(row, inks, below=True),
+            Segment("   ", inks.ground),
+        ]
+
+    def _edge(self, marks: Marks, inks: Inks, *, below: bool = False) -> Segment:
+        glyphs = self.glyphs
+        edge = glyphs.cursor if marks.cursor and self.focused and not below else " "
         if edge == " " and (marks.scope or marks.selected):
             edge = glyphs.scope
-        edge_style = palette.style("accent", bold=marks.selected) + ground
-        segments = [Segment(edge, edge_style), Segment(self._numbers(row), numbers)]
-        segments.append(Segment(*self._bar_of(row, ground)))
-        sign = self._sign(row)
-        segments.append(Segment(f" {sign[0]} ", palette.style(sign[1]) + ground))
-        return segments
+        return Segment(edge, inks.role("accent", bold=marks.selected))
 
-    def _bar_of(self, row: ViewRow, ground: Style) -> tuple[str, Style]:
+    def _cursor_numbers(self, inks: Inks) -> Style:
+        return inks.role("accent" if self.focused else "foreground", bold=True)
+
+    def _bar_of(self, row: ViewRow, inks: Inks, *, below: bool = False) -> Segment:
         """The hunk bar: its glyph, and its colour by the hunk's state."""
         glyphs, hunk = self.glyphs, row.hunk
         bar, role = " ", "muted"
         if hunk is not None:
             role = _STATE_ROLES[hunk.state]
             settled = hunk.state is not HunkState.STREAMING
-            bar = glyphs.states[hunk.state] if row.first and settled else glyphs.bar
+            bar = glyphs.states[hunk.state] if row.first and settled and not below else glyphs.bar
         elif row.look in (Look.PENDING, Look.WRITING):
             bar = glyphs.bar
-        return bar, self.palette.style(role, bold=True) + ground
+        return Segment(bar, inks.role(role, bold=True))
 
     def _numbers(self, row: ViewRow) -> str:
         def number(line: int | None) -> str:
@@ -193,15 +266,30 @@ class RowPainter:
             return self.glyphs.pending, "muted"
         return " ", "muted"
 
-    def _fold_segments(self, row: ViewRow, ground: Style) -> list[Segment]:
-        muted = self.palette.style("muted") + ground
+    def _fold_segments(self, row: ViewRow, inks: Inks) -> list[Segment]:
         words = f"{self.glyphs.fold} {row.text} "
         room = max(0, self.width - self.gutter - len(words))
-        return [Segment(words, muted), Segment(self.glyphs.rule * room, self._faint + ground)]
+        rule = Segment(self.glyphs.rule * room, inks.role("border"))
+        return [Segment(words, inks.role("muted")), rule]
 
-    @property
-    def _faint(self) -> Style:
-        return self.palette.style("border")
+    def _code(
+        self, row: ViewRow, spans: Sequence[Span], marks: Marks, inks: Inks
+    ) -> list[Segment]:
+        """The text of a row in the colours of its tokens, with the mark of the writing."""
+        text, columns = visible_with_columns(row.text, ascii_only=self.glyphs.ellipsis == "~")
+        code = self._code_segments(row, text, columns, spans, marks, inks)
+        if row.look is Look.WRITING:
+            code.append(Segment(self.glyphs.writing, inks.role("accent")))
+        return code
+
+    def _note(self, row: ViewRow, marks: Marks, inks: Inks) -> list[Segment]:
+        """What is to be said beside a row."""
+        if not marks.note or row.look in (Look.PENDING, Look.WRITING):
+            return []
+        held = row.hunk is not None and row.hunk.state is HunkState.QUARANTINED
+        sign = self.glyphs.states[HunkState.QUARANTINED]
+        style = inks.role("error" if held else "warning", bold=True)
+        return [Segment(f"  {sign} {visible(marks.note)}", style)]
 
     def _code_segments(
         self,
@@ -210,7 +298,7 @@ class RowPainter:
         columns: list[int] | None,
         spans: Sequence[Span],
         marks: Marks,
-        ground: Style,
+        inks: Inks,
     ) -> list[Segment]:
         neutral = row.look in (Look.UNREAD, Look.PENDING, Look.WRITING)
         faded = (
@@ -220,48 +308,30 @@ class RowPainter:
         )
         if neutral or faded:
             role = "muted" if row.look is Look.UNREAD or faded else "foreground"
-            base = self.palette.style(role) + ground
             if row.look is Look.UNREAD or faded or not spans:
-                return [Segment(text, base)] if text else []
+                return [Segment(text, inks.role(role))] if text else []
         runs = plain_runs(spans, len(row.text))
         if marks.changed:
-            runs = _overlay(runs, marks.changed, "!")
+            runs = _overlay(runs, marks.changed, "+!" if row.look is Look.ADDED else "-!")
         if marks.found:
             runs = _overlay(runs, marks.found, "?")
-        segments: list[Segment] = []
-        strong = "added_strong" if row.look is Look.ADDED else "deleted_strong"
-        for start, stop, kind in runs:
-            if columns is not None:
-                start, stop = columns[start], columns[stop]
-            style = self._token(kind.rstrip("!?"), ground)
-            if kind.endswith("?"):
-                style += self.palette.style("background", "warning")
-            elif kind.endswith("!"):
-                style = self._strong(strong, style)
-            segments.append(Segment(text[start:stop], style))
-        return segments
+        token = inks.token
+        if columns is None:
+            return [Segment(text[start:stop], token(kind)) for start, stop, kind in runs]
+        return [
+            Segment(text[columns[start] : columns[stop]], token(kind)) for start, stop, kind in runs
+        ]
 
-    def _strong(self, role: str, style: Style) -> Style:
-        if self.palette.ansi:
-            return style + Style(bold=True, underline=True)
-        return style + self.palette.style("foreground", role)
+    def _inks(self, row: ViewRow, marks: Marks) -> Inks:
+        role = row.look.value if row.look in (Look.ADDED, Look.DELETED) else "background"
+        return self._inks_on(role, marks.cursor, marks.selected)
 
-    def _token(self, kind: str, ground: Style) -> Style:
-        key = (kind, ground)
-        style = self._text_styles.get(key)
-        if style is None:
-            style = self._text_styles[key] = self.palette.token_styles[kind] + ground
-        return style
-
-    def _ground(self, row: ViewRow, marks: Marks) -> Style:
-        role = "background"
-        if row.look in (Look.ADDED, Look.DELETED):
-            role = row.look.value
-        key = (role, marks.cursor, marks.selected)
-        ground = self._grounds.get(key)
-        if ground is None:
-            ground = self._grounds[key] = self._make_ground(*key)
-        return ground
+    def _inks_on(self, role: str, cursor: bool, selected: bool = False) -> Inks:
+        key = (role, cursor, selected)
+        inks = self._by_ground.get(key)
+        if inks is None:
+            inks = self._by_ground[key] = Inks(self.palette, self._make_ground(*key))
+        return inks
 
     def _make_ground(self, role: str, cursor: bool, selected: bool) -> Style:
         palette = self.palette

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 from rich.segment import Segment
@@ -10,9 +11,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from midstream.edits.lexing import Span
-from midstream.tui.diff.painter import Marks, RowPainter
+from midstream.tui.diff.painter import Inks, Marks, RowPainter
 from midstream.tui.diff.rows import Look, ViewRow
-from midstream.tui.visible import visible_with_columns
+from midstream.tui.diff.wrapping import wrapped
 
 _LEFT_ONLY: Final = frozenset({Look.DELETED, Look.UNREAD})
 _RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.PENDING, Look.WRITING})
@@ -40,8 +41,8 @@ class SplitPainter(RowPainter):
         beside_marks: Marks,
         *,
         left: int = 0,
-    ) -> Strip:
-        """One row as a strip.
+    ) -> list[Strip]:
+        """One row as a strip, or as several where one of its sides is wrapped.
 
         Args:
             row: The row; its ``beside`` is what it replaces.
@@ -49,7 +50,7 @@ class SplitPainter(RowPainter):
             marks: What lies on it.
             beside_spans: Tokens of the row beside it.
             beside_marks: What lies on that.
-            left: Cells of code that are scrolled out to the left.
+            left: Cells of code that are scrolled out to the left; none where lines wrap.
         """
         if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
             return self.paint(row, spans, marks, left=left)
@@ -58,10 +59,16 @@ class SplitPainter(RowPainter):
         if row.look in _LEFT_ONLY or row.look not in _RIGHT_ONLY:
             old, old_spans, old_marks = row, spans, marks
         right = None if row.look in _LEFT_ONLY else new
-        first = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
-        second = self._side(right, spans, marks, marks, row, left, is_left=False)
+        olds = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
+        news = self._side(right, spans, marks, marks, row, left, is_left=False)
         line = Segment("\u2502" if self.glyphs.ellipsis != "~" else "|", self._divider)
-        return Strip([*first, line, *second]).adjust_cell_length(self.width)
+        shorter = olds if len(olds) < len(news) else news
+        empty = self._below(old if shorter is olds else right, marks, row, is_left=shorter is olds)
+        lines = zip_longest(olds, news, fillvalue=empty)
+        return [
+            Strip([*first, line, *second]).adjust_cell_length(self.width, line.style)
+            for first, second in lines
+        ]
 
     @property
     def _divider(self) -> Style:
@@ -77,35 +84,39 @@ class SplitPainter(RowPainter):
         left: int,
         *,
         is_left: bool,
-    ) -> Strip:
-        palette = self.palette
-        target = row if shown is None else shown
-        ground = self._ground(target, marks)
+    ) -> list[Strip]:
+        inks = self._side_inks(shown, marks)
+        lead = [self._edge(marks, inks) if is_left else self._bar_of(row, inks)]
         if shown is None:
-            ground = palette.ground("panel" if not marks.cursor else "cursor")
-        lead = self._lead(row, marks, ground) if is_left else self._bar(row, ground)
-        segments = [*lead]
-        if shown is None:
-            return Strip(segments).adjust_cell_length(self.side, ground)
+            return [self._fit(lead, inks.ground, self.side)]
         number = shown.old if is_left else shown.new
         digits = " " * self.digits if number is None else f"{number + 1:>{self.digits}}"
-        numbers = palette.style("muted")
-        if marks.cursor:
-            numbers = palette.style("accent" if self.focused else "foreground", bold=True)
+        numbers = self._cursor_numbers(inks) if marks.cursor else inks.role("muted")
         sign, role = self._sign(shown)
-        segments.append(Segment(f"{digits} ", numbers + ground))
-        segments.append(Segment(f"{sign} ", palette.style(role) + ground))
-        text, columns = visible_with_columns(shown.text, ascii_only=self.glyphs.ellipsis == "~")
-        code = self._code_segments(shown, text, columns, spans, own_marks, ground)
-        if left:
-            code = list(Strip(code).crop(left, left + self.width))
-        segments += code
-        if shown.look is Look.WRITING:
-            segments.append(Segment(self.glyphs.writing, palette.style("accent") + ground))
-        return self._fit_to(segments, ground, self.side)
+        lead += [Segment(f"{digits} ", numbers), Segment(f"{sign} ", inks.role(role))]
+        code = self._code(shown, spans, own_marks, inks)
+        if is_left == (row.look in _LEFT_ONLY):
+            code += self._note(row, marks, inks)
+        if not self.wrap:
+            code = self._scrolled(code, left, inks)
+            return [self._fit([*lead, *code], inks.ground, self.side)]
+        first, *more = wrapped(code, self.code_width, inks.ground)
+        mark = Segment(f"{self.glyphs.wrapped:>{self.digits}}   ", inks.role("muted"))
+        edge = self._edge_below(marks, row, inks, is_left=is_left)
+        lines = [[*lead, *first], *([edge, mark, *line] for line in more)]
+        return [self._fit(line, inks.ground, self.side) for line in lines]
 
-    def _lead(self, row: ViewRow, marks: Marks, ground: Style) -> list[Segment]:
-        return self._gutter_segments(row, marks, ground)[:1]
+    def _below(self, shown: ViewRow | None, marks: Marks, row: ViewRow, *, is_left: bool) -> Strip:
+        """What stands below the end of the side that takes fewer lines."""
+        inks = self._side_inks(shown, marks)
+        edge = self._edge_below(marks, row, inks, is_left=is_left)
+        return self._fit([edge], inks.ground, self.side)
 
-    def _bar(self, row: ViewRow, ground: Style) -> list[Segment]:
-        return [Segment(*self._bar_of(row, ground))]
+    def _edge_below(self, marks: Marks, row: ViewRow, inks: Inks, *, is_left: bool) -> Segment:
+        edge = self._edge(marks, inks, below=True)
+        return edge if is_left else self._bar_of(row, inks, below=True)
+
+    def _side_inks(self, shown: ViewRow | None, marks: Marks) -> Inks:
+        if shown is None:
+            return self._inks_on("cursor" if marks.cursor else "panel", cursor=False)
+        return self._inks(shown, marks)

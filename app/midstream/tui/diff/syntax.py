@@ -41,8 +41,14 @@ class FileSyntax:
         self._view = view
         self._base_text = view.proposal.base
         self._base = LineLexer(view.proposal.path, self._base_text.lines)
+        self._until = 0.0
+        """When this frame has spent its time on lexing."""
         self._streams: dict[int, tuple[SegmentRuns, LineLexer, int]] = {}
         # The number counts base lines above the segment that its lexer had to begin with.
+
+    def begin_frame(self) -> None:
+        """A frame is to be painted: its rows share one budget."""
+        self._until = perf_counter() + PAINT_BUDGET_S
 
     def sync(self) -> None:
         """Take in what has streamed in since the last time."""
@@ -100,7 +106,7 @@ class FileSyntax:
         if row.look is Look.WRITING:
             return lexer.preview(row.text)
         if line >= lexer.ready:
-            advance_for(lexer, line + 1, PAINT_BUDGET_S)
+            advance_for(lexer, line + 1, self._until - perf_counter())
         return lexer.spans(line)
 
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:

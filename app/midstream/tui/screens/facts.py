@@ -33,7 +33,7 @@ class Facts(PageActions):
         self._show_examples()
         self.show_keys()
         view = self.view
-        self.query_one(Ruler).show(view, self.pane.top, self.pane.height)
+        self.query_one(Ruler).show(view, self.pane.top, self.pane.bottom - self.pane.top)
         if view is None:
             self._show_welcome()
 

@@ -105,7 +105,7 @@ class GuardActions(ReworkActions):
         session, view, pane = self.session, self.view, self.pane
         if session is None or view is None or not self._in_focus or not pane.is_on_screen:
             return
-        top, height = pane.top, pane.height
+        top, height = pane.top, pane.bottom - pane.top
         shown = [
             (hunk, min(height, stop - first) / (stop - first))
             for first, stop, hunk in view.places()

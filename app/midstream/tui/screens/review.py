@@ -278,7 +278,7 @@ class ReviewScreen(Facts):
         if view is None or self.decidable_hunk is not None:
             return False
         row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
-        if row is None or row >= pane.top + pane.height:
+        if row is None or row >= pane.bottom:
             return False
         hunk = view.hunk_at(row)
         rows = None if hunk is None else view.rows_of(hunk.id)

@@ -1,0 +1,113 @@
+"""The painted rows of one pane, kept while nothing that they show has changed.
+
+Decides what lies on a row (changed words, notes of a hunk) and when its strips can be used again.
+It knows no widget; where the rows stand on screen is the pane's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from textual.strip import Strip
+
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.tui.diff.intraline import Range, compare_rows
+from midstream.tui.diff.painter import Marks, RowPainter
+from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.split_painter import SplitPainter
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView
+
+KEPT_ROWS: Final = 2_000
+LARGEST_COMPARED: Final = 200
+"""Hunks with more rows get no intra-line marks."""
+_CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
+
+
+class RowStrips:
+    """Strips by row, for one file at a time."""
+
+    def __init__(self) -> None:
+        self.painter: RowPainter | None = None
+        self.left = 0
+        """Cells of code that are scrolled out to the left."""
+        self.scope: tuple[int, int] | None = None
+        """Lines of the base text that the next instruction would get."""
+        self.found: Mapping[int, tuple[Range, ...]] = {}
+        """Search matches by row."""
+        self.note_of: Callable[[Hunk], str] = lambda hunk: ""
+        """What is to be said beside the first row of a hunk."""
+        self.unlexed = False
+        """Whether a row that was asked for waits for its colours."""
+        self._view: FileView | None = None
+        self._syntax: FileSyntax | None = None
+        self._kept: dict[object, list[Strip]] = {}
+        self._changed: dict[tuple[int, int], dict[int, tuple[Range, ...]]] = {}
+
+    def show(self, view: FileView | None, syntax: FileSyntax | None) -> None:
+        """Paint the rows of another file, or none."""
+        self._view, self._syntax = view, syntax
+        self._changed.clear()
+        self.forget(None)
+
+    def forget(self, painter: RowPainter | None) -> None:
+        """Paint with another painter from now on."""
+        self.painter = painter
+        self._kept.clear()
+
+    def of(self, y: int, *, cursor: bool, selected: bool) -> list[Strip]:
+        """The strips of a row, of which there are several where it is wrapped."""
+        view, syntax, painter = self._view, self._syntax, self.painter
+        row = None if view is None else view.row(y)
+        if painter is None or row is None or syntax is None:
+            return [] if painter is None else [painter.blank()]
+        hunk, scope = row.hunk, self.scope
+        line = row.old if row.old is not None or hunk is None else hunk.start
+        scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
+        found = self.found.get(y, ())
+        note = "" if hunk is None or not row.first else self._note(hunk)
+        ready = syntax.is_ready(row)
+        standing = None if hunk is None else (hunk.id, hunk.state, row.offset, row.first)
+        marked = (cursor, selected, scoped, found, self.left, note)
+        key = (row.look, row.old, row.new, row.text, standing, marked)
+        strips = self._kept.get((key, ready))
+        if strips is None:
+            marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note)
+            strips = self._paint(painter, row, syntax, marks)
+            ready = syntax.is_ready(row)
+            if len(self._kept) > KEPT_ROWS:
+                self._kept.clear()
+            self._kept[key, ready] = strips
+        self.unlexed |= not ready
+        return strips
+
+    def _note(self, hunk: Hunk) -> str:
+        if hunk.state is HunkState.QUARANTINED:
+            return f"quarantined: {hunk.note}"
+        return self.note_of(hunk)
+
+    def _paint(
+        self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks
+    ) -> list[Strip]:
+        spans = syntax.spans(row)
+        if not isinstance(painter, SplitPainter):
+            return painter.paint(row, spans, marks, left=self.left)
+        beside = row.beside
+        beside_spans = () if beside is None else syntax.spans(beside)
+        beside_changed = () if beside is None else self._changed_words(beside)
+        other = replace(marks, changed=beside_changed, found=(), note="")
+        return painter.paint_both(row, spans, marks, beside_spans, other, left=self.left)
+
+    def _changed_words(self, row: ViewRow) -> tuple[Range, ...]:
+        hunk, view = row.hunk, self._view
+        if hunk is None or view is None or not hunk.decidable:
+            return ()
+        if row.look not in _CHANGED or hunk.deleted + hunk.added > LARGEST_COMPARED:
+            return ()
+        key = (hunk.id, view.structure)
+        ranges = self._changed.get(key)
+        if ranges is None:
+            ranges = self._changed[key] = compare_rows(view.hunk_rows(hunk.id))
+        return ranges.get(row.offset, ())
