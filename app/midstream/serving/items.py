@@ -1,6 +1,6 @@
 """The output items of a response and the events that build them, in the API's order.
 
-A model writes one item: a message, or the input of the custom tool that the request forces.
+Which text belongs to which item is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ Event = dict[str, Any]
 class OutputItem(ABC):
     """One output item that is being written.
 
+    Args:
+        prefix: Beginning of its id.
+        index: Its place among the items of the response.
+
     Attributes:
         id: Item id.
         text: What has been written (and sent) so far.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, index: int) -> None:
         self.id = f"{prefix}_{secrets.token_hex(12)}"
+        self.index = index
         self.text = ""
 
     @abstractmethod
@@ -55,11 +60,11 @@ class OutputItem(ABC):
 class MessageItem(OutputItem):
     """An assistant message with one text part."""
 
-    def __init__(self) -> None:
-        super().__init__("msg")
+    def __init__(self, index: int = 0) -> None:
+        super().__init__("msg", index)
 
     def _place(self) -> dict[str, Any]:
-        return {"item_id": self.id, "output_index": 0, "content_index": 0}
+        return {"item_id": self.id, "output_index": self.index, "content_index": 0}
 
     def _part(self) -> dict[str, Any]:
         return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": []}
@@ -68,7 +73,7 @@ class MessageItem(OutputItem):
         """Announce the item, then its part."""
         item: dict[str, Any] = {**self.wire("in_progress"), "content": []}
         return [
-            {"type": "response.output_item.added", "output_index": 0, "item": item},
+            {"type": "response.output_item.added", "output_index": self.index, "item": item},
             {"type": "response.content_part.added", **self._place(), "part": self._part()},
         ]
 
@@ -82,15 +87,15 @@ class MessageItem(OutputItem):
 
     def closing(self, status: str) -> list[Event]:
         """End the text, the part and the item."""
+        text = {"type": "response.output_text.done", **self._place(), "text": self.text}
         return [
-            {
-                "type": "response.output_text.done",
-                **self._place(),
-                "text": self.text,
-                "logprobs": [],
-            },
+            {**text, "logprobs": []},
             {"type": "response.content_part.done", **self._place(), "part": self._part()},
-            {"type": "response.output_item.done", "output_index": 0, "item": self.wire(status)},
+            {
+                "type": "response.output_item.done",
+                "output_index": self.index,
+                "item": self.wire(status),
+            },
         ]
 
     def wire(self, status: str) -> dict[str, Any]:
@@ -104,72 +109,74 @@ class MessageItem(OutputItem):
         }
 
 
-class CustomToolItem(OutputItem):
-    """A call of a custom tool; the model's text is its input."""
+class CallItem(OutputItem):
+    """A call of a tool: the input of a custom tool, or the arguments of a function.
 
-    def __init__(self, name: str) -> None:
-        super().__init__("ctc")
+    Args:
+        name: Name of the tool.
+        index: Its place among the items of the response.
+        custom: Whether the tool is a custom one.
+    """
+
+    def __init__(self, name: str, index: int = 0, *, custom: bool = True) -> None:
+        super().__init__("ctc" if custom else "fc", index)
         self.name = name
         self.call_id = f"call_{secrets.token_hex(12)}"
+        self._type = "custom_tool_call" if custom else "function_call"
+        self._events = (
+            f"response.{'custom_tool_call_input' if custom else f'{self._type}_arguments'}"
+        )
+        self._field = "input" if custom else "arguments"
 
     def opening(self) -> list[Event]:
         """Announce the call."""
         return [
             {
                 "type": "response.output_item.added",
-                "output_index": 0,
+                "output_index": self.index,
                 "item": self.wire("in_progress"),
             }
         ]
 
     def _delta_event(self, text: str) -> Event:
         return {
-            "type": "response.custom_tool_call_input.delta",
+            "type": f"{self._events}.delta",
             "item_id": self.id,
-            "output_index": 0,
+            "output_index": self.index,
             "delta": text,
         }
 
     def closing(self, status: str) -> list[Event]:
         """End the input and the call."""
+        done: Event = {
+            "type": f"{self._events}.done",
+            "item_id": self.id,
+            "output_index": self.index,
+            self._field: self.text,
+        }
+        if self._field == "arguments":
+            done["name"] = self.name
         return [
+            done,
             {
-                "type": "response.custom_tool_call_input.done",
-                "item_id": self.id,
-                "output_index": 0,
-                "input": self.text,
+                "type": "response.output_item.done",
+                "output_index": self.index,
+                "item": self.wire(status),
             },
-            {"type": "response.output_item.done", "output_index": 0, "item": self.wire(status)},
         ]
 
     def wire(self, status: str) -> dict[str, Any]:
         """The call with its input."""
         return {
             "id": self.id,
-            "type": "custom_tool_call",
+            "type": self._type,
             "status": status,
             "call_id": self.call_id,
             "name": self.name,
-            "input": self.text,
+            self._field: self.text,
         }
 
     @property
     def required(self) -> dict[str, Any]:
         """The tool's output is required next."""
-        return {"type": "custom_tool_call_output", "call_id": self.call_id}
-
-
-def forced_tool(tools: list[dict[str, Any]], choice: str | dict[str, Any] | None) -> str | None:
-    """Return the custom tool that a request leaves no choice but to call.
-
-    That is one named by ``tool_choice``, or the only tool when ``tool_choice`` is "required".
-    Whether a model calls a tool on its own is up to its prompt format, which this server does not
-    interpret.
-    """
-    names = [tool.get("name") for tool in tools if tool.get("type") == "custom"]
-    if isinstance(choice, dict):
-        name = choice.get("name")
-        return name if choice.get("type") == "custom" and name in names else None
-    if choice == "required" and len(names) == len(tools) == 1:
-        return names[0]
-    return None
+        return {"type": f"{self._type}_output", "call_id": self.call_id}

@@ -19,10 +19,12 @@ from typing import Any
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.serving.conversations import Conversation
-from midstream.serving.items import CustomToolItem, Event, MessageItem, OutputItem, forced_tool
+from midstream.serving.items import Event
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Metrics
+from midstream.serving.output import Output
 from midstream.serving.requests import CreateRequest
+from midstream.serving.tools import forced_tool, offered_tools, tool_instructions
 from midstream.serving.worker import Job, ModelWorker
 
 _log = logging.getLogger(__name__)
@@ -110,12 +112,19 @@ class Turn:
         self._interrupt: Interrupt | None = None
         self._ending = False
         self._record = _Record()
-        self._item: OutputItem | None = None
+        tools, choice = request.tools or [], request.tool_choice
+        forced = forced_tool(tools, choice)
+        self._single_call = request.parallel_tool_calls is False
+        self._output = Output(offered_tools(tools, choice), forced, single=self._single_call)
+        instructions = request.instructions or ""
+        if forced is None and worker.model.facts.get("prompt", "chat") == "chat":
+            told = tool_instructions(tools, choice)
+            instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
         self._job = Job(
             GenerateRequest(
                 messages=history,
-                instructions=request.instructions or "",
+                instructions=instructions,
                 max_output_tokens=request.max_output_tokens,
                 temperature=request.temperature or 0.0,
                 top_p=1.0 if request.top_p is None else request.top_p,
@@ -218,22 +227,18 @@ class Turn:
             await job.wait()
 
     async def _write(self, text: str, tokens: int) -> None:
-        item = await self._opened()
-        event = item.delta(text)
         options = self.request.stream_options
-        if options is not None and options.midstream_tokens:
-            event["tokens"] = tokens
-        await self.emit(event)
-        self._metrics.text_events += 1
-
-    async def _opened(self) -> OutputItem:
-        if self._item is None:
+        counted = options is not None and options.midstream_tokens
+        first = not self._output.begun
+        for event in self._output.write(text):
+            if counted and "delta" in event:
+                event["tokens"], tokens = tokens, 0
+            await self.emit(event)
+            self._metrics.text_events += "delta" in event
+        if first and self._output.begun:
             self._metrics.first_text.observe(time.time() - self._created_at)
-            tool = forced_tool(self.request.tools or [], self.request.tool_choice)
-            self._item = MessageItem() if tool is None else CustomToolItem(tool)
-            for event in self._item.opening():
-                await self.emit(event)
-        return self._item
+        if self._output.called and self._single_call:
+            self._worker.cancel(self._job)
 
     async def _close(self) -> None:
         job, record = self._job, self._record
@@ -243,49 +248,35 @@ class Turn:
         elif self._interrupt:
             await self._close_interrupted(self._interrupt)
         elif not self.request.generate:
-            self._end("completed", None, [])
+            self._end("completed", None)
         else:
-            item = await self._opened()
             steered = bool(self.steers) and job.finish_reason is FinishReason.STOPPED
             status, reason = "incomplete", "steered"
             if job.finish_reason is FinishReason.LENGTH:
                 reason = "max_output_tokens"
             elif not steered:
                 status, reason = "completed", None
-            for event in item.closing(status):
+            for event in self._output.close(status):
                 await self.emit(event)
-            self._end(status, reason, [item.wire(status)])
+            self._end(status, reason)
         self._metrics.responses[record.status, record.reason or ""] += 1
         await self.emit({"type": f"response.{record.status}", "response": self.wire()})
 
     async def _close_interrupted(self, mode: Interrupt) -> None:
-        item = self._item
-        output: list[dict[str, Any]] = []
-        if item is not None and mode is Interrupt.KEEP:
-            for event in item.closing("incomplete"):
-                await self.emit(event)
-            output = [item.wire("incomplete")]
-        elif item is not None:
-            await self.emit(
-                {
-                    "type": "response.output_item.interrupted",
-                    "response_id": self.id,
-                    "item_id": item.id,
-                    "output_index": 0,
-                }
-            )
-            self._item = None
-        self._end("incomplete", "interrupted", output)
+        keep = mode is Interrupt.KEEP and self._output.begun
+        for event in self._output.close("incomplete") if keep else self._output.discard():
+            if event["type"] == "response.output_item.interrupted":
+                event["response_id"] = self.id
+            await self.emit(event)
+        self._end("incomplete", "interrupted")
 
-    def _end(self, status: str, reason: str | None, output: list[dict[str, Any]]) -> None:
-        record = self._record
-        record.status, record.reason, record.output = status, reason, output
+    def _end(self, status: str, reason: str | None) -> None:
+        record, output = self._record, self._output
+        record.status, record.reason, record.output = status, reason, output.wire()
         messages = self.history
-        required: tuple[dict[str, Any], ...] = ()
-        if output and self._item is not None:
-            messages = (*messages, Message("assistant", self._item.text))
-            if status == "completed" and self._item.required is not None:
-                required = (self._item.required,)
+        if record.output:
+            messages = (*messages, Message("assistant", output.text))
+        required = output.required if status == "completed" else ()
         self.conversation = Conversation(self.id, messages, required, self.request.stream_id)
 
     def _fail(self, error: Exception) -> None:

@@ -1,0 +1,255 @@
+"""Tools: which must be called, how a chat model is told of them, how its text becomes calls.
+
+A chat model calls a function as Qwen and Hermes models learnt it, a JSON object between
+``<tool_call>`` and ``</tool_call>`` on lines of their own; a custom tool with its bare input
+between ``<tool_call name="NAME">`` and ``</tool_call>``; and the tool ``apply_patch`` by writing a
+patch. Running a tool is the client's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+_PATCH: Final = "apply_patch"
+_PATCH_BEGIN, _PATCH_END = "*** Begin Patch", "*** End Patch"
+_TAG, _TAG_END = "<tool_call", "</tool_call>"
+_OPENING = re.compile(r'<tool_call(?: name="(?P<name>[^"\n]{1,128})")?>\s*$')
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_MOST_ARGUMENTS = 1_000_000
+"""Characters of a function call that are held back to be read as a whole."""
+
+Choice = str | dict[str, Any] | None
+"""``tool_choice``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text of a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A call begins."""
+
+    name: str
+    custom: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallInput:
+    """Input of the call that began."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The call is whole."""
+
+
+Step = Text | CallStart | CallInput | CallEnd
+
+
+def forced_tool(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str | None:
+    """Return the custom tool that a request leaves no choice but to call.
+
+    That is one named by ``tool_choice``, or the only tool when ``tool_choice`` is "required". All
+    that the model writes is its input then.
+    """
+    names = [tool.get("name") for tool in tools if tool.get("type") == "custom"]
+    if isinstance(choice, dict):
+        name = choice.get("name")
+        return name if choice.get("type") == "custom" and name in names else None
+    if choice == "required" and len(names) == len(tools) == 1:
+        return names[0]
+    return None
+
+
+def offered_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> dict[str, str]:
+    """Return the types ("function" or "custom") of the tools that the model may call, by name."""
+    if choice == "none":
+        return {}
+    found: dict[str, str] = {}
+    for tool in tools:
+        name, kind = tool.get("name"), tool.get("type")
+        if isinstance(name, str) and name and kind in ("function", "custom"):
+            found[name] = kind
+    return found
+
+
+def tool_instructions(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str:
+    """What a chat model is told so that it can call the tools on offer; "" if there are none."""
+    offered = offered_tools(tools, choice)
+    if not offered:
+        return ""
+    functions: list[str] = []
+    customs: list[str] = []
+    for tool in tools:
+        name, about = tool.get("name"), tool.get("description") or ""
+        if offered.get(name or "") == "function":
+            signature = {"name": name, "description": about, "parameters": tool.get("parameters")}
+            functions.append(
+                msgspec.json.encode({"type": "function", "function": signature}).decode()
+            )
+        elif name == _PATCH:
+            customs.append(
+                f"{name}: {about}\nCall it by writing the patch on lines of its own, from the line "
+                f"{_PATCH_BEGIN} to the line {_PATCH_END}."
+            )
+        elif offered.get(name or "") == "custom":
+            customs.append(
+                f'{name}: {about}\nCall it with the line <tool_call name="{name}">, then its '
+                f"input, then the line {_TAG_END}."
+            )
+    parts = ["# Tools", "You may call tools to help with the request."]
+    if functions:
+        parts += ["<tools>", *functions, "</tools>"]
+        parts.append(
+            "Call a function with the line <tool_call>, then a line "
+            '{"name": NAME, "arguments": OBJECT}, then the line </tool_call>.'
+        )
+    parts += customs
+    if choice == "required" or isinstance(choice, dict):
+        wanted = choice.get("name") if isinstance(choice, dict) else None
+        parts.append(f"Call {wanted or 'one of them'} now.")
+    return "\n".join(parts)
+
+
+class CallSplitter:
+    """Cuts a model's text into messages and tool calls while it arrives.
+
+    Text is passed on at once, except for what could still become the line that begins or ends a
+    call. A call of a tool that is not on offer stays text.
+
+    Args:
+        tools: Types of the tools on offer, by name.
+    """
+
+    def __init__(self, tools: Mapping[str, str]) -> None:
+        self._tools = tools
+        self._begins = (_PATCH_BEGIN, _TAG) if tools.get(_PATCH) == "custom" else (_TAG,)
+        self._line = ""
+        self._inside = ""
+        """The line that ends the call which is being written, "" outside of calls."""
+        self._passing = False
+        self._function: list[str] | None = None
+        self._held = 0
+
+    def feed(self, text: str) -> list[Step]:
+        """Return what this text adds."""
+        steps: list[Step] = []
+        for part in _LINES.findall(text):
+            if self._passing:
+                self._pass(part, steps)
+                self._passing = not part.endswith("\n")
+                continue
+            self._line += part
+            if part.endswith("\n"):
+                line, self._line = self._line, ""
+                self._take(line, steps)
+            elif not self._may_mark(self._line):
+                line, self._line = self._line, ""
+                self._passing = True
+                self._pass(line, steps)
+        return steps
+
+    def finish(self) -> list[Step]:
+        """Return what the end of the text settles; a call without its last line is not whole."""
+        steps: list[Step] = []
+        line, self._line = self._line, ""
+        if line:
+            self._take(line, steps)
+        if self._function is not None:
+            steps.append(Text("".join(self._function)))
+            self._function, self._inside = None, ""
+        return steps
+
+    def _may_mark(self, line: str) -> bool:
+        if self._inside:
+            return self._inside.startswith(line.rstrip()) or line.rstrip() == self._inside
+        for begin in self._begins:
+            if begin.startswith(line) or (begin == _TAG and _may_open(line)):
+                return True
+            if begin == _PATCH_BEGIN and line.rstrip() == begin:
+                return True
+        return False
+
+    def _take(self, line: str, steps: list[Step]) -> None:
+        """A whole line that may begin or end a call."""
+        bare = line.rstrip()
+        if self._inside:
+            ends = bare == self._inside
+            if ends and self._function is not None:
+                steps += self._called(line)
+            elif ends:
+                if self._inside == _PATCH_END:
+                    steps.append(CallInput(line))
+                steps.append(CallEnd())
+                self._inside = ""
+            else:
+                self._pass(line, steps)
+            return
+        opening = _OPENING.match(line)
+        if _PATCH_BEGIN in self._begins and bare == _PATCH_BEGIN:
+            self._inside = _PATCH_END
+            steps += [CallStart(_PATCH, True), CallInput(line)]
+        elif opening is not None and opening["name"] is None:
+            self._inside, self._function, self._held = _TAG_END, [line], 0
+        elif opening is not None and self._tools.get(opening["name"]) == "custom":
+            self._inside = _TAG_END
+            steps.append(CallStart(opening["name"], True))
+        else:
+            self._pass(line, steps)
+
+    def _pass(self, text: str, steps: list[Step]) -> None:
+        if self._function is not None:
+            self._function.append(text)
+            self._held += len(text)
+            if self._held > _MOST_ARGUMENTS:
+                steps.append(Text("".join(self._function)))
+                self._function, self._inside = None, ""
+        else:
+            steps.append(CallInput(text) if self._inside else Text(text))
+
+    def _called(self, last: str) -> Iterator[Step]:
+        """Read a function call that has ended."""
+        lines = self._function or []
+        self._function, self._inside = None, ""
+        try:
+            call = msgspec.json.decode("".join(lines[1:]), type=_Call)
+        except msgspec.DecodeError:
+            call = None
+        kind = self._tools.get(call.name) if call is not None else None
+        if call is None or kind is None:
+            yield Text("".join(lines) + last)
+            return
+        arguments = call.arguments
+        if kind == "custom":
+            text = arguments.get("input") if isinstance(arguments, dict) else arguments
+            arguments = text if isinstance(text, str) else msgspec.json.encode(arguments).decode()
+        elif not isinstance(arguments, str):
+            arguments = msgspec.json.encode(arguments).decode()
+        yield CallStart(call.name, kind == "custom")
+        yield CallInput(arguments)
+        yield CallEnd()
+
+
+class _Call(msgspec.Struct, frozen=True):
+    name: str
+    arguments: str | dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+def _may_open(line: str) -> bool:
+    """Whether a line that has not ended can still become an opening tag."""
+    return (
+        line.startswith(_TAG)
+        and (len(line) < len(_TAG) + 160)
+        and (_OPENING.match(line) is not None or ">" not in line)
+    )
