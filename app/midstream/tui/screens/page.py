@@ -433,6 +433,3 @@ def wrapped(text: str, style: Any, *, indent: int = 0) -> Text:
     line = Text(" " * indent, no_wrap=False, overflow="fold")
     line.append(visible(text), style)
     return line
-
-
-

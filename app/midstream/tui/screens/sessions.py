@@ -23,8 +23,10 @@ from midstream.pairing.sessions import (
     earlier_sessions,
     summarize,
 )
+from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import PageScreen, fitted
+from midstream.tui.screens.page import PageScreen
+from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
@@ -41,10 +43,16 @@ class SessionsScreen(PageScreen):
     TITLE_WORDS = "Sessions"
     BINDINGS: ClassVar = page_bindings(Page.SESSIONS)
 
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, glyphs)
+        self.infos: list[SessionInfo] = []
+        self.summaries: dict[str, SessionSummary] = {}
+        self.read = False
+
     def compose_body(self) -> ComposeResult:
         """A list, and what the session under the cursor was about."""
         with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background")
+            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
             rows.id = "list"
             yield rows
             with VerticalScroll(classes="detail", can_focus=False):
@@ -53,9 +61,6 @@ class SessionsScreen(PageScreen):
     def on_mount(self) -> None:
         """Read the journals."""
         super().on_mount()
-        self.infos: list[SessionInfo] = []
-        self.summaries: dict[str, SessionSummary] = {}
-        self.read = False
         self.run_worker(self._read(), group="journals", exclusive=True)
 
     async def _read(self) -> None:
@@ -96,7 +101,6 @@ class SessionsScreen(PageScreen):
 
     def _row(self, info: SessionInfo) -> ListRow:
         summary = self.summaries.get(info.path.name)
-        width = self.list.size.width
         left: list[Piece] = [(f" {_when(info.changed):<17}", "foreground")]
         state, role = self._state(info, summary)
         right: list[Piece] = []
@@ -105,11 +109,10 @@ class SessionsScreen(PageScreen):
                 (f"  +{summary.accepted}", "success" if summary.accepted else "muted"),
                 (f" -{summary.rejected}", "error" if summary.rejected else "muted"),
             ]
-        right.append((f"  {state:>12}", role))
-        room = width - 20 - sum(len(text) for text, _ in right) - 3
+        right.append((f"  {state:>10}", role))
         words = "reading" if summary is None else (summary.trouble or _first(summary))
         quiet = summary is None or bool(summary.trouble)
-        left.append((fitted(words, room, self.glyphs), "muted" if quiet else "foreground"))
+        left.append((visible(words), "muted" if quiet else "foreground"))
         return ListRow(info.path.name, tuple(left), tuple(right))
 
     def _state(self, info: SessionInfo, summary: SessionSummary | None) -> tuple[str, str]:

@@ -30,7 +30,8 @@ class ListRow:
     Attributes:
         value: What choosing the row gives; ``None`` for a heading, which cannot be chosen.
         left: Pieces from the left.
-        right: Pieces from the right; they give way when there is no room.
+        right: Pieces from the right; they give way when there is no room, unless the list keeps
+            them.
     """
 
     value: str | None
@@ -64,7 +65,14 @@ class RowList(ScrollView, can_focus=True):
         rows: RowList
         value: str
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, *, ground: str = "panel") -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        glyphs: Glyphs,
+        *,
+        ground: str = "panel",
+        keep_right: bool = False,
+    ) -> None:
         # The compositor asks for these rows whenever anything beside them changes.
         self._strips: dict[tuple[int, bool, int], Strip] = {}
         super().__init__()
@@ -73,6 +81,7 @@ class RowList(ScrollView, can_focus=True):
         self._palette = palette
         self._glyphs = glyphs
         self._ground = ground
+        self._keep_right = keep_right
 
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
         """Draw with other colours or characters."""
@@ -169,7 +178,8 @@ class RowList(ScrollView, can_focus=True):
         left = [_segment(palette, piece, ground) for piece in row.left]
         right = [_segment(palette, piece, ground) for piece in row.right]
         used = sum(cell_len(s.text) for s in left)
-        while right and 2 + used + sum(cell_len(s.text) for s in right) > width:
+        least = min(used, width // 3) if self._keep_right else used
+        while right and 2 + least + sum(cell_len(s.text) for s in right) > width:
             right.pop(0)
         room = width - 2 - sum(cell_len(s.text) for s in right)
         body = Strip([*segments, *left])

@@ -1,0 +1,343 @@
+"""The commit page: which accepted changes the index has, staging them, a message, the commit.
+
+It shows what ``pairing.committing`` says and asks it to act.  A message that was begun stays with
+the program until it is committed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.widgets import Static
+
+from midstream.errors import UserError
+from midstream.pairing.committing import Changes, FileChange
+from midstream.tui.page_keys import Page, page_bindings
+from midstream.tui.screens.page import PageScreen
+from midstream.tui.visible import visible
+from midstream.tui.widgets.message_field import SUBJECT, MessageField
+from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+
+MOST_SHOWN: Final = 800
+"""Lines of one change that are shown."""
+_WORDS: Final = {
+    "unstaged": ("not staged", "warning"),
+    "partly": ("partly staged", "warning"),
+    "staged": ("staged", "success"),
+    "committed": ("committed", "muted"),
+    "conflict": ("conflict", "error"),
+}
+
+
+class CommitScreen(PageScreen):
+    """Stage and commit; dismissed with a sentence about the commit, or ``None``."""
+
+    PAGE = Page.COMMIT
+    TITLE_WORDS = "Commit"
+    CSS_PATH: ClassVar = ["page.tcss", "commit.tcss"]
+    BINDINGS: ClassVar = page_bindings(Page.COMMIT)
+
+    changes: Changes | None = None
+    refused: tuple[str, str] | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Files, the change of one of them, the message."""
+        with Container(id="body"):
+            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
+            rows.id = "list"
+            yield rows
+            with VerticalScroll(classes="detail", can_focus=False):
+                yield Static("", id="change", markup=False)
+        yield MessageField(
+            self.palette, self.program.commit_message, "What changed, in one line; then why."
+        )
+
+    def on_mount(self) -> None:
+        """Look at the index."""
+        super().on_mount()
+        session = self.session
+        if session is not None and not self.program.commit_message:
+            self._offer(session.turns[-1].instruction if session.turns else "")
+        self._look()
+
+    def _offer(self, instruction: str) -> None:
+        """Begin the message with the last instruction where that can be a subject."""
+        words = " ".join(instruction.split())
+        if words and len(words) <= SUBJECT:
+            field = self.message.field
+            field.text = words[:1].upper() + words[1:]
+            field.move_cursor(field.document.end)
+            self.message.show_note("begun with your last instruction")
+
+    @property
+    def message(self) -> MessageField:
+        """The message."""
+        return self.query_one(MessageField)
+
+    @property
+    def file(self) -> FileChange | None:
+        """The file under the cursor."""
+        value = self.list.value
+        files = () if self.changes is None else self.changes.files
+        return next((file for file in files if file.path == value), None)
+
+    def _look(self) -> None:
+        async def work() -> None:
+            await self._read()
+
+        self.in_order(work)
+
+    async def _read(self) -> None:
+        if self.session is not None:
+            self.changes = await self.session.committing.look()
+            self.show_all()
+
+    # showing
+
+    def show_all(self) -> None:
+        """Files, the change and the title."""
+        if not self.is_mounted:
+            return
+        changes = self.changes
+        if changes is None:
+            self.title_row.show(("reading the index", "muted"))
+            return
+        count, staged = len(changes.files), changes.staged
+        self.title_row.show(
+            (f"on {changes.branch}" if changes.branch else "", "foreground"),
+            (f"{count} file{'s' * (count != 1)} with accepted changes", "muted"),
+            (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),
+        )
+        rows = [self._row(file) for file in changes.files]
+        if changes.others:
+            rows.append(ListRow(None, ((" Staged by you, goes in too", "muted"),)))
+            rows += [self._other_row(path) for path in changes.others]
+        self.list.styles.height = min(max(len(rows), 1), 6) if self.has_class("-narrow") else "1fr"
+        self.list.show(rows)
+        self._show_change()
+        self._show_trouble(changes)
+        self.show_keys()
+
+    def _row(self, file: FileChange) -> ListRow:
+        words, role = _WORDS[file.state]
+        box = {"staged": "x", "committed": "x", "partly": "-", "conflict": "!"}.get(file.state, " ")
+        counts: list[Piece] = [
+            (f"  +{file.added}", "success" if file.added else "muted"),
+            (f" -{file.deleted}", "error" if file.deleted else "muted"),
+        ]
+        state: Piece = (f"  {words:>13}", role)
+        mark = "muted" if file.state == "committed" else role
+        name: Piece = visible(file.path), "muted" if file.state == "committed" else "foreground"
+        return ListRow(file.path, ((f" [{box}] ", mark), name), (*counts, state))
+
+    def _other_row(self, path: str) -> ListRow:
+        return ListRow(f"\0{path}", ((" [x] ", "success"), (visible(path), "foreground")))
+
+    def _show_trouble(self, changes: Changes) -> None:
+        if changes.trouble:
+            self.notice.show("warning", changes.trouble)
+        elif not changes.files and not changes.others and not self.notice.is_shown:
+            key = self.program.key_for("hunk.accept")
+            self.notice.show(
+                "info",
+                f"Nothing was accepted in this session, so nothing is to commit; {key} accepts "
+                "the hunk under the cursor.",
+            )
+
+    def _show_change(self) -> None:
+        file, palette = self.file, self.palette
+        text = Text(no_wrap=True, overflow="crop")
+        if self.refused is not None:
+            self._tell_refusal(text, *self.refused)
+        elif file is None:
+            if (self.list.value or "").startswith("\0"):
+                text.append("You staged this yourself; a commit takes it along.", "")
+                text.stylize(palette.style("muted"))
+                text.no_wrap, text.overflow = False, "fold"
+        else:
+            text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
+            if file.trouble:
+                text.append(f"{visible(file.trouble)}\n", palette.style("error"))
+            if file.undecided:
+                many = f"{file.undecided} hunk{'s' * (file.undecided != 1)}"
+                they = "waits" if file.undecided == 1 else "wait"
+                text.append(f"{many} still {they} for a decision\n", palette.style("warning"))
+            self._tell_diff(text, file.diff)
+        self.query_one("#change", Static).update(text)
+
+    def _tell_diff(self, text: Text, lines: tuple[str, ...]) -> None:
+        palette = self.palette
+        width = max(20, self.query_one("#change").size.width)
+        for line in lines[:MOST_SHOWN]:
+            shown = visible(line, ascii_only=self.glyphs.ellipsis.isascii())
+            if line.startswith("@@"):
+                text.append(f"\n{shown}\n", palette.style("muted"))
+            elif line[:1] in "+-":
+                side = "added" if line.startswith("+") else "deleted"
+                text.append(shown[:1], palette.style(f"{side}_sign", side))
+                body = shown[1:]
+                text.append(
+                    body + " " * max(0, width - 1 - len(body)), palette.style("foreground", side)
+                )
+                text.append("\n")
+            else:
+                text.append(f"{shown}\n", palette.style("muted"))
+        if len(lines) > MOST_SHOWN:
+            text.append(f"{len(lines) - MOST_SHOWN:,} more lines\n", palette.style("muted"))
+
+    def _tell_refusal(self, text: Text, sentence: str, output: str) -> None:
+        palette = self.palette
+        text.no_wrap, text.overflow = False, "fold"
+        text.append("What git and your hooks wrote\n\n", palette.style("error", bold=True))
+        for line in output.splitlines() or [sentence]:
+            text.append(f"{visible(line)}\n", palette.style("foreground"))
+
+    def hidden_hints(self) -> frozenset[str]:
+        """What cannot be done at the moment is not offered."""
+        changes, hidden = self.changes, {"commit.files"}
+        if changes is None or changes.trouble or not (changes.files or changes.others):
+            return frozenset(
+                {"commit.stage", "commit.stage_all", "commit.commit", "commit.commit.anywhere"}
+                | hidden
+            )
+        if self.file is None or self.file.state in ("committed", "conflict"):
+            hidden.add("commit.stage")
+        if not any(file.state in ("unstaged", "partly") for file in changes.files):
+            hidden.add("commit.stage_all")
+        if not changes.staged:
+            hidden |= {"commit.commit", "commit.commit.anywhere"}
+        return frozenset(hidden)
+
+    def hint_words(self) -> dict[str, str]:
+        """A staged file is taken out by the same key."""
+        staged = self.file is not None and self.file.state == "staged"
+        return {"commit.stage": "unstage"} if staged else {}
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        self.refused = None
+        self._show_change()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.show_keys()
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self._show_change()
+
+    @on(MessageField.Edited)
+    def _edited(self, event: MessageField.Edited) -> None:
+        event.stop()
+        self.program.commit_message = event.text
+
+    # doing
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the change."""
+        self.query_one(VerticalScroll).scroll_relative(y=rows, animate=False)
+
+    def action_message(self) -> None:
+        """Write the message."""
+        self.set_focus(self.message.field)
+
+    def action_files(self) -> None:
+        """Back to the files."""
+        self.set_focus(self.list)
+
+    def action_stage(self) -> None:
+        """Stage the file under the cursor, or take its accepted change out of the index."""
+        file, session = self.file, self.session
+        if file is None or session is None:
+            return
+        if self.changes is not None and self.changes.trouble:
+            self.say("warning", self.changes.trouble)
+        elif file.trouble:
+            self.say("error", file.trouble)
+        elif file.state == "committed":
+            self.say("info", f"What was accepted in {file.path} is committed already.")
+        else:
+            committing = session.committing
+            back = file.state == "staged"
+
+            async def work() -> None:
+                await (committing.unstage(file.path) if back else committing.stage(file.path))
+                self.hush()
+                await self._read()
+
+            self.in_order(work)
+
+    def action_stage_all(self) -> None:
+        """Stage every accepted change."""
+        changes, session = self.changes, self.session
+        if changes is None or session is None:
+            return
+        if changes.trouble:
+            self.say("warning", changes.trouble)
+            return
+        paths = [f.path for f in changes.files if f.state in ("unstaged", "partly")]
+        if not paths:
+            self.say("info", "Everything that was accepted is staged or committed already.")
+            return
+
+        async def work() -> None:
+            await session.committing.stage(*paths)
+            self.hush()
+            await self._read()
+
+        self.in_order(work)
+
+    def action_commit(self) -> None:
+        """Commit what is staged."""
+        changes, session = self.changes, self.session
+        if changes is None or session is None:
+            return
+        if changes.trouble:
+            self.say("warning", changes.trouble)
+            return
+        if not changes.staged:
+            keys = (self.program.key_for("commit.stage"), self.program.key_for("commit.stage_all"))
+            self.say(
+                "warning", f"Nothing is staged; {keys[0]} stages a file, {keys[1]} all of them."
+            )
+            return
+        text = self.message.text
+        if not text.strip():
+            self.action_message()
+            self.say("info", "Write one line that says what changed.")
+            return
+
+        async def work() -> None:
+            self.refused = None
+            self.say("info", "Committing; your hooks run.")
+            try:
+                commit = await session.committing.commit(text, trailer=self.trailer)
+            except UserError as error:
+                self._refuse(error)
+                await self._read()
+                return
+            self.program.commit_message = ""
+            await session.refresh()
+            where = f" on {changes.branch}" if changes.branch else ""
+            subject = text.strip().splitlines()[0]
+            self.dismiss(f"Committed {commit[:8]}{where}: {subject}")
+
+        self.in_order(work)
+
+    def _refuse(self, error: UserError) -> None:
+        """Show why, whole: a hook's last line alone says little."""
+        output = str(getattr(error, "output", "")).strip()
+        if len(output.splitlines()) > 1:
+            self.refused = str(error), output
+        self.say("error", str(error))
+        self._show_change()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    @property
+    def trailer(self) -> bool:
+        """Whether the settings want the line about what was accepted unread."""
+        return bool(getattr(self.program.settings, "commit_trailer", False))

@@ -1,0 +1,79 @@
+"""What the tests of the pages share: a repository, an answered instruction, an open page."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TypeVar
+
+from rich.text import Text
+from textual.widgets import Static
+from tui_support import CODE, Stage
+
+from midstream.tui.screens.page import PageScreen
+from midstream.tui.widgets.key_bar import KeyBar
+
+P = TypeVar("P", bound=PageScreen)
+
+RENAMED = CODE[CODE.index("def count") : CODE.index("\ndef double") - 1].replace("total", "found")
+
+
+def git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def make_repo(root: Path) -> None:
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "user.name", "A Person")
+    git(root, "config", "user.email", "person@example.org")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "First")
+
+
+async def answered(stage: Stage, text: str = "rename total to found") -> None:
+    """Open the file and have the model answer an instruction: two hunks wait."""
+    await stage.open("pkg/things.py")
+    stage.screen.pane.go_to(7)
+    await stage.instruct(text)
+    stage.model.give(RENAMED)
+    stage.model.give(None)
+    await stage.until(lambda: not stage.session.turns[-1].running, "end")
+    await stage.until(lambda: stage.session.state == "ready", "ready")
+
+
+async def accepted(stage: Stage, count: int = 1) -> None:
+    """Accept hunks, from the first one on."""
+    for hunk in stage.session.hunks.undecided("pkg/things.py")[:count]:
+        assert await stage.session.accept(hunk.id)
+    await stage.pilot.pause()
+
+
+async def page(stage: Stage, key: str, kind: type[P]) -> P:
+    """Open a page with its key from the code."""
+    stage.screen.set_focus(stage.screen.pane)
+    await stage.press(key)
+    await stage.until(lambda: isinstance(stage.app.screen, kind), kind.__name__)
+    await stage.pilot.pause(0.05)
+    screen = stage.app.screen
+    assert isinstance(screen, kind)
+    return screen
+
+
+def shown(screen: PageScreen, widget_id: str) -> str:
+    """The text of a widget."""
+    widget = screen.query_one(f"#{widget_id}", Static)
+    content = widget.content
+    assert isinstance(content, Text)
+    return content.plain
+
+
+def rows(screen: PageScreen) -> list[str]:
+    """The rows of the list, as painted."""
+    return [screen.list._strip(y).text.rstrip() for y in range(len(screen.list.rows))]
+
+
+def hints(screen: PageScreen) -> list[str]:
+    return [f"{hint.key} {hint.words}" for hint in screen.query_one(KeyBar).hints]

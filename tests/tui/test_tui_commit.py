@@ -1,0 +1,275 @@
+"""The commit page over real repositories: what is staged, what a commit takes, what hooks say."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pages_support import accepted, answered, git, hints, make_repo, page, rows, shown
+from textual.widgets import TextArea
+from tui_support import Stage, on_stage
+
+from midstream.settings import Settings
+from midstream.tui.screens.commit import CommitScreen
+
+
+@pytest.fixture
+def repo(project: Path) -> Path:
+    make_repo(project)
+    return project
+
+
+@pytest.fixture
+async def stage(repo: Path):
+    async with on_stage(repo) as stage:
+        yield stage
+
+
+async def opened(stage: Stage) -> CommitScreen:
+    screen = await page(stage, "C", CommitScreen)
+    await stage.until(lambda: screen.changes is not None, "index")
+    await stage.pilot.pause(0.05)
+    return screen
+
+
+async def state_is(stage: Stage, screen: CommitScreen, state: str) -> None:
+    await stage.until(lambda: screen.changes and screen.changes.files[0].state == state, state)
+
+
+async def test_space_stages_only_what_was_accepted_and_takes_it_back(
+    stage: Stage, repo: Path
+) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    path = repo / "pkg" / "things.py"
+    path.write_text(path.read_text() + "\n# mine\n")
+    await stage.until(lambda: any("mine" in row for row in stage.rows), "own change")
+    before = path.read_bytes()
+    screen = await opened(stage)
+    assert rows(screen)[0].split() == ["▸", "[", "]", "pkg/things.py", "+1", "-1", "not", "staged"]
+    assert "1 hunk still waits" in shown(screen, "change")
+    assert "+    found = 0" in shown(screen, "change")
+    assert "space stage" in hints(screen)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    staged = git(repo, "diff", "--cached")
+    assert "+    found = 0" in staged
+    assert "mine" not in staged
+    assert "found += 1" not in staged
+    assert path.read_bytes() == before
+    assert "space unstage" in hints(screen)
+    await stage.press("space")
+    await state_is(stage, screen, "unstaged")
+    assert git(repo, "diff", "--cached") == ""
+    assert path.read_bytes() == before
+
+
+async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await opened(stage)
+    assert screen.message.text == "Rename total to found"
+    await stage.press("C")
+    assert "Nothing is staged; space stages a file, a all of them." in screen.notice.text
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    await stage.press("i")
+    assert isinstance(stage.app.focused, TextArea)
+    assert "ctrl+s commit" in hints(screen)
+    await stage.press("enter", "enter", "O", "K")
+    await stage.press("ctrl+s")
+    await stage.until(lambda: stage.app.screen is stage.screen, "back")
+    assert git(repo, "log", "-1", "--format=%B").strip() == "Rename total to found\n\nOK"
+    assert git(repo, "status", "--porcelain") == ""
+    short = git(repo, "rev-parse", "--short=8", "HEAD").strip()
+    assert stage.notice == f"Committed {short} on main: Rename total to found"
+    assert stage.app.commit_message == ""
+    screen = await opened(stage)
+    assert "committed" in rows(screen)[0]
+    await stage.press("space")
+    assert "committed already" in screen.notice.text
+
+
+async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path) -> None:
+    (repo / "notes.md").write_text("# Other notes\n")
+    git(repo, "add", "notes.md")
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    assert rows(screen)[1].strip() == "Staged by you, goes in too"
+    assert rows(screen)[2].split() == ["[x]", "notes.md"]
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    await stage.press("space")
+    await state_is(stage, screen, "unstaged")
+    assert git(repo, "diff", "--cached", "--name-only") == "notes.md\n"
+
+
+async def test_a_hook_that_refuses_is_shown_whole(stage: Stage, repo: Path) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho first line\necho second \\033[31mline\nexit 1\n")
+    hook.chmod(0o755)
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    await stage.press("C")
+    await stage.until(lambda: screen.notice.level == "error", "refusal")
+    words = shown(screen, "change")
+    assert "first line" in words
+    assert "second" in words
+    assert "\033" not in words
+    assert stage.app.screen is screen
+    assert screen.message.text == "Rename total to found"
+    assert git(repo, "log", "--oneline").count("\n") == 1
+
+
+async def test_without_an_author_the_way_out_is_said(
+    stage: Stage, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    git(repo, "config", "user.name", "")
+    git(repo, "config", "user.useConfigOnly", "true")
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    await stage.press("C")
+    await stage.until(lambda: screen.notice.level == "error", "refusal")
+    assert "set user.name and user.email" in screen.notice.text
+
+
+async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await answered(stage)
+        await accepted(stage, 1)
+        screen = await opened(stage)
+        assert "is in no git repository; run `git init` there" in screen.notice.text
+        assert hints(screen) == ["i message", "esc back", "? keys"]
+        await stage.press("space")
+        assert "is in no git repository" in screen.notice.text
+        await stage.press("C")
+        assert "is in no git repository" in screen.notice.text
+        assert "+    found = 0" in shown(screen, "change")
+
+
+async def test_nothing_accepted_is_a_sentence(stage: Stage) -> None:
+    await answered(stage)
+    screen = await opened(stage)
+    assert "Nothing was accepted in this session" in screen.notice.text
+    assert rows(screen) == []
+
+
+async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, repo: Path) -> None:
+    path = repo / "pkg" / "things.py"
+    await answered(stage)
+    text = path.read_text()
+    path.write_text(text.replace("total = 0", "sum = 0"))
+    git(repo, "add", "pkg/things.py")
+    path.write_text(text)
+    await stage.pilot.pause(0.4)
+    waiting = stage.session.hunks.undecided("pkg/things.py")
+    assert waiting
+    for hunk in waiting:
+        await stage.session.accept(hunk.id)
+    screen = await opened(stage)
+    assert "conflict" in rows(screen)[0]
+    assert "does not fit what is staged already" in shown(screen, "change")
+    await stage.press("space")
+    assert screen.notice.level == "error"
+    assert "sum = 0" in git(repo, "diff", "--cached")
+
+
+async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("tab")
+    await stage.press("!", "q")
+    assert screen.message.text == "Rename total to found!q"
+    assert screen.message.title.length == 23
+    await stage.press("escape")
+    assert stage.app.screen is screen
+    assert screen.list.has_focus
+    await stage.press("escape")
+    assert stage.app.screen is stage.screen
+    screen = await opened(stage)
+    assert screen.message.text == "Rename total to found!q"
+    await stage.press("q")
+    assert stage.app.screen is stage.screen
+
+
+async def test_the_counter_warns_at_50_and_72(stage: Stage) -> None:
+    screen = await opened(stage)
+    field, title = screen.message.field, screen.message.title
+    for length, role in ((50, "muted"), (51, "warning"), (72, "warning"), (73, "error")):
+        field.text = "x" * length
+        await stage.pilot.pause()
+        assert (title.length, title.role) == (length, role)
+    field.text = "Subject\n\n" + "y" * 60
+    field.move_cursor(field.document.end)
+    await stage.pilot.pause()
+    assert (title.length, title.limit, title.role) == (60, 72, "muted")
+
+
+async def test_S_in_the_code_stages_the_file(stage: Stage, repo: Path) -> None:  # noqa: N802
+    await answered(stage)
+    stage.screen.set_focus(stage.screen.pane)
+    await stage.press("S")
+    await stage.until(lambda: stage.notice, "notice")
+    assert stage.notice == "Nothing was accepted in this file, so there is nothing to stage."
+    await accepted(stage, 1)
+    await stage.press("S")
+    await stage.until(lambda: stage.notice.startswith("Staged"), "staged")
+    assert stage.notice == "Staged what was accepted in pkg/things.py; C commits."
+    assert "found = 0" in git(repo, "diff", "--cached")
+
+
+async def test_help_names_every_key_and_the_palette_has_the_page(stage: Stage) -> None:
+    screen = await opened(stage)
+    await stage.press("question_mark")
+    await stage.pilot.pause(0.1)
+    assert type(stage.app.screen).__name__ == "PageHelp"
+    await stage.press("escape")
+    assert stage.app.screen is screen
+    await stage.press("escape", "colon")
+    await stage.type("commit what")
+    await stage.press("enter")
+    await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
+
+
+async def test_a_trailer_is_added_when_the_settings_want_it(repo: Path) -> None:
+    async with on_stage(repo, settings=Settings(journal=False, attention=True)) as stage:
+        await answered(stage)
+        await accepted(stage, 2)
+        assert stage.session.committing.trailer == "Accepted-Unread: 2 of 2 hunks"
+        await stage.session.committing.stage("pkg/things.py")
+        await stage.session.committing.commit("Subject", trailer=True)
+        assert git(repo, "log", "-1", "--format=%B").strip().splitlines() == [
+            "Subject",
+            "",
+            "Accepted-Unread: 2 of 2 hunks",
+        ]
+
+
+async def test_a_rewritten_place_is_staged_whole(stage: Stage, repo: Path) -> None:
+    """The second answer changes lines that the first one brought."""
+    await answered(stage)
+    await accepted(stage, 2)
+    await stage.instruct("rename found to seen")
+    stage.model.give(stage.model.region.replace("found", "seen") + "\n")
+    stage.model.give(None)
+    await stage.until(lambda: len(stage.session.turns) == 2, "turn")
+    await stage.until(lambda: not stage.session.turns[-1].running, "end")
+    await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
+    await asyncio.sleep(0.05)
+    await accepted(stage, 9)
+    screen = await opened(stage)
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    git(repo, "commit", "-q", "-m", "x")
+    assert git(repo, "show", "HEAD:pkg/things.py") == (repo / "pkg" / "things.py").read_text()

@@ -1,0 +1,186 @@
+"""The sessions page over real journals: what they say, taking one up, deleting one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pages_support import accepted, answered, hints, page, rows, shown
+from tui_support import Stage, on_stage
+
+from midstream.settings import Settings
+from midstream.tui.screens.sessions import SessionsScreen
+from midstream.workspace.journal import Journal, sessions
+
+KEPT = Settings(journal=True, attention=False)
+
+
+async def opened(stage: Stage) -> SessionsScreen:
+    screen = await page(stage, "H", SessionsScreen)
+    await stage.until(
+        lambda: screen.read and len(screen.summaries) == len(screen.infos), "journals"
+    )
+    await stage.pilot.pause(0.05)
+    return screen
+
+
+async def one_session(project: Path, count: int = 1) -> None:
+    """Leave a session behind: two hunks, of which some are accepted."""
+    async with on_stage(project, settings=KEPT) as stage:
+        await answered(stage)
+        await accepted(stage, count)
+
+
+async def test_no_session_is_a_sentence(project: Path) -> None:
+    async with on_stage(project) as stage:
+        screen = await opened(stage)
+        assert rows(screen) == []
+        assert "No session of this folder is kept yet." in shown(screen, "about")
+        assert hints(screen) == ["esc back", "? keys"]
+        await stage.press("enter", "d")
+        assert not screen.notice.is_shown
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen
+
+
+async def test_the_list_says_what_became_of_a_session(project: Path) -> None:
+    await one_session(project)
+    async with on_stage(project, settings=KEPT) as stage:
+        screen = await opened(stage)
+        (row,) = rows(screen)
+        assert row.startswith("▸ today ")
+        assert row.split()[3:] == [
+            "rename",
+            "total",
+            "to",
+            "found",
+            "+1",
+            "-0",
+            "1",
+            "to",
+            "decide",
+        ]
+        about = shown(screen, "about")
+        assert "1 accepted, 0 rejected, 1 to decide" in about
+        assert "  pkg/things.py\n" in about
+        assert "  rename total to found\n" in about
+
+
+async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> None:
+    await one_session(project)
+    async with on_stage(project, settings=KEPT) as stage:
+        former = stage.session
+        await opened(stage)
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        await stage.until(lambda: stage.session is not former, "session")
+        assert len(stage.session.hunks.undecided()) == 1
+        await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
+        await stage.until(lambda: stage.session.state == "ready", "ready")
+        await stage.press("a")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "accepted")
+        assert "total" not in (project / "pkg" / "things.py").read_text()
+        # The model is asked in the new session, and its hunks appear on the screen.
+        await stage.instruct("rename found to seen")
+        stage.model.give(stage.model.region.replace("found", "seen") + "\n")
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
+        await stage.until(lambda: any("seen" in row for row in stage.rows), "rows")
+        screen = await opened(stage)
+        assert "this one" in rows(screen)[0]
+        await stage.press("enter")
+        assert "This is the session you are in" in screen.notice.text
+        await stage.press("d")
+        assert "is open; close it" in screen.notice.text
+    assert former._closed
+
+
+async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:
+    await one_session(project)
+    async with on_stage(project, settings=KEPT) as stage:
+        screen = await opened(stage)
+        await stage.press("d")
+        assert "with 1 undecided hunk? Your files stay" in screen.notice.text
+        assert hints(screen) == ["1 delete it", "2 keep it", "esc keep"]
+        await stage.press("escape")
+        assert stage.app.screen is screen
+        assert not screen.notice.is_shown
+        await stage.press("d", "2")
+        assert len(sessions(state, project)) == 1
+        await stage.press("d", "1")
+        await stage.until(lambda: not screen.infos, "gone")
+        assert sessions(state, project) == []
+        assert "is deleted" in screen.notice.text
+
+
+async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, state: Path) -> None:
+    await one_session(project)
+    (info,) = sessions(state, project)
+    other = Journal.open(info.path)
+    try:
+        async with on_stage(project, settings=KEPT) as stage:
+            screen = await opened(stage)
+            assert "open there" in rows(screen)[0]
+            await stage.press("enter")
+            assert "open in another Midstream" in screen.notice.text
+            await stage.press("d")
+            assert "is open; close it" in screen.notice.text
+            assert info.path.exists()
+    finally:
+        other.close()
+
+
+async def test_a_damaged_journal_is_named_and_not_taken_up(project: Path, state: Path) -> None:
+    await one_session(project)
+    (info,) = sessions(state, project)
+    text = info.path.read_text().replace('"k":"decide"', '"k":"decade"')
+    info.path.write_text(text)
+    async with on_stage(project, settings=KEPT) as stage:
+        screen = await opened(stage)
+        former = stage.session
+        assert "damaged" in rows(screen)[0]
+        assert "its journal breaks at entry" in shown(screen, "about")
+        await stage.press("enter")
+        assert "cannot be taken up" in screen.notice.text
+        assert stage.session is former
+        await stage.press("d", "1")
+        await stage.until(lambda: not screen.infos, "gone")
+
+
+async def test_undecided_hunks_without_a_journal_are_asked_about(project: Path) -> None:
+    await one_session(project)
+    async with on_stage(project) as stage:
+        await answered(stage, "rename item to thing")
+        screen = await opened(stage)
+        former = stage.session
+        await stage.press("enter")
+        assert "would be lost" in screen.notice.text
+        await stage.press("2")
+        assert stage.session is former
+        await stage.press("enter", "1")
+        await stage.until(lambda: stage.session is not former, "session")
+
+
+async def test_a_running_answer_is_not_cut_off(project: Path) -> None:
+    await one_session(project)
+    async with on_stage(project, settings=KEPT) as stage:
+        await stage.open("pkg/things.py")
+        stage.screen.pane.go_to(7)
+        await stage.instruct("rename total to found")
+        screen = await opened(stage)
+        await stage.press("j", "enter")
+        assert "The model is writing; esc and ctrl+c stop it" in screen.notice.text
+        stage.model.give(None)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_rows_fit(project: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    await one_session(project)
+    settings = Settings(journal=True, attention=False, ascii=ascii_only)
+    async with on_stage(project, size=size, settings=settings) as stage:
+        screen = await opened(stage)
+        (row,) = rows(screen)
+        assert "1 to decide" in row
+        assert len(row) <= screen.list.size.width
+        assert row.isascii() or not ascii_only
