@@ -136,9 +136,7 @@ class Committing:
                 diff, added, deleted = _diff(*texts)
                 waiting = len(self._hunks.undecided(place.rel))
                 files.append(
-                    FileChange(
-                        place.rel, place.state, added, deleted, waiting, diff, place.trouble
-                    )
+                    FileChange(place.rel, place.state, added, deleted, waiting, diff, place.trouble)
                 )
         return Changes(tuple(files), view.others, view.branch, view.trouble)
 
@@ -161,9 +159,7 @@ class Committing:
         from midstream.workspace.staging import AcceptedChange, stage_changes
 
         changes = self._changes({path: None})
-        await stage_changes(
-            self._root, [AcceptedChange(c.rel, c.after, c.before) for c in changes]
-        )
+        await stage_changes(self._root, [AcceptedChange(c.rel, c.after, c.before) for c in changes])
 
     async def commit(self, message: str, *, trailer: bool = False) -> str:
         """Commit what is staged, with the person's hooks.
