@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.wafer import validation
+from midstream.wafer.cells import parse_grid
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import ModelUnavailableError, WaferUsageError
 from midstream.wafer.predict import predict, speculation_kind
 from midstream.wafer.presets import preset, preset_names
-from midstream.wafer.rows import COLUMNS, parse_grid, read_rows
+from midstream.wafer.rows import COLUMNS, read_rows
 
 HEADER = ",".join(COLUMNS)
 
@@ -71,11 +72,26 @@ def test_grids_per_phase(grid: str) -> None:
         ({"wafers": "6 (assumed)"}, "wafers", 6),
         ({"wafers": "~12"}, "wafers", 12),
         ({"wafers": "n/a"}, "wafers", None),
+        ({"wafers": "20-26"}, "wafers", 23),
+        ({"wafers": "20-26"}, "notes", ("wafers 20-26 read as 23",)),
+        ({"hardware": "4 x CS-3"}, "wafers", 4),
+        ({"hardware": "Cerebras CS-3"}, "hardware", "wse3"),
+        ({"hardware": "4 CS-3 systems"}, "wafers", 4),
+        ({"hardware": "WSE3x6", "wafers": "12"}, "wafers", 12),
+        ({"hardware": "WSE-2 (850k cores)"}, "hardware", "wse2"),
+        ({"hardware": "H100 SXM"}, "hardware", "h100x1"),
         ({"context": "128k"}, "context", 131072),
         ({"context": "4,096 tokens"}, "context", 4096),
-        ({"published": ">1,000"}, "published", 1000.0),
+        ({"published": ">1,000"}, "published_range", (1000.0, math.inf)),
+        ({"published": "1,800+ tok/s"}, "published_range", (1800.0, math.inf)),
+        ({"published": "up to 2000"}, "published_range", (0.0, 2000.0)),
+        ({"published": "1-2k"}, "published_range", (1000.0, 2000.0)),
+        ({"published": "2.4e3"}, "published", 2400.0),
         ({"published": "1.8k tok/s"}, "published", 1800.0),
-        ({"published": "1,400-1,500"}, "published", 1400.0),
+        ({"published": "1,400-1,500"}, "published", 1450.0),
+        ({"published": "1,400 to 1,500 tok/s"}, "published_range", (1400.0, 1500.0)),
+        ({"phase": "TTFT", "unit": "ms"}, "phase", "prefill"),
+        ({"phase": "TPOT", "unit": "ms"}, "phase", "decode"),
         ({"grid": "660-360"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
         ({"grid": "P 660, D 360"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
         ({"grid": "D:360 P:660"}, "grids", (Rectangle(660, 660), Rectangle(360, 360))),
@@ -183,6 +199,18 @@ def test_gemv_rows() -> None:
     assert point(f"{HEADER}\nwse2,waferllm,gemm-4096,,480,,,,,,,1,ms,x") > 0
 
 
+def test_a_range_or_a_bound_is_covered_by_any_of_it(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    line = "wse3,cerebras-2025,gpt-oss-120b,decode,,2,1024,1,,,,{},tok/s,x\n"
+    cells = (">1000", '"1,000-2,000"', "1000", "<1200", "up to 2000")
+    table.write_text(f"{HEADER}\n" + "".join(line.format(cell) for cell in cells))
+    low = validation.validate(table).checked[0].prediction.band.low
+    assert 1200 < low < 2000, "the cells above are chosen around the band's lower end"
+    assert [item.covered for item in validation.validate(table).checked] == [
+        True, True, False, False, True,
+    ]  # fmt: skip
+
+
 def test_left_out_rows_have_a_line_and_a_reason(tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
     table.write_text(
@@ -194,11 +222,22 @@ def test_left_out_rows_have_a_line_and_a_reason(tmp_path: Path) -> None:
         "wse2,waferllm,llama3-8b,decode,420,,4096,,,,,fast,tok/s,no number\n"
         "wse2,waferllm,llama3-8b,decode,420,,4096,,,,,37.5,x,ratio\n"
         "wse2,waferllm,llama3-8b,training,420,,4096,,,,,37.5,tok/s,phase\n"
+        "wse2,waferllm,llama3-8b,ttft,660,,4096,,4096,,,0.2,,no unit\n"
+        "wse2,waferllm,llama3-8b,decode,big,,4096,,,,,37.5,tok/s,grid\n"
+        "wse3,cerebras-2025,llama3.1-8b,decode,,5000,1024,,,,,37.5,tok/s,wafers\n"
+        "wse3,cerebras-2025,llama3.1-8b,decode,,1,1024,,,,draft=two,37.5,tok/s,speculation\n"
+        "wse3,cerebras-2025\n"
+        "H100 (8x),vllm,llama3.1-8b,decode,,,1024,,,,,37.5,tok/s,a count in brackets\n"
     )
     result = validation.validate(table)
     assert [item.row.line for item in result.checked] == [2]
-    assert [p.line for p in sorted(result.problems, key=lambda p: p.line)] == [3, 4, 5, 6, 7, 8]
-    assert all(len(p.reason) > 20 for p in result.problems)
+    assert [(p.line, p.column) for p in result.problems] == [
+        (3, "kernels"), (4, "hardware"), (5, "model"), (6, "published"), (7, "unit"), (8, "phase"),
+        (9, "unit"), (10, "grid"), (11, "wafers"), (12, "speculation"), (13, "model"),
+        (14, "hardware"),
+    ]  # fmt: skip
+    assert all(p.reason[-1] == "." and len(p.reason) > 20 for p in result.problems)
+    assert result.problems[0].where == "line 3, column kernels"
 
 
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
@@ -219,6 +258,15 @@ def test_calibration_rows_are_not_judged(tmp_path: Path) -> None:
     result = validation.validate(table)
     assert all(item.calibration for item in result.checked)
     assert all(group.rows == 0 for group in result.groups)
+    others = tmp_path / "others.csv"
+    others.write_text(
+        "hardware,model,phase,grid,published\n"
+        "CS-2,LLaMA3-8B,decode,420x420,~2700\n"
+        "Cerebras CS-3,Llama-3.1-8B-Instruct,decode,,2.2k\n"
+        "CS-2,llama3-8b,prefill,480^2,20321\n"
+        "A100,Llama 3 8B,decode,,78.9\n"
+    )
+    assert all(item.calibration for item in validation.validate(others).checked)
     doubled = tmp_path / "doubled.csv"
     doubled.write_text(
         f"{HEADER}\nwse2,waferllm-wse2,llama3-8b,decode,420,1,4096,1,,,,1349.9,tok/s,wrong\n"

@@ -25,6 +25,18 @@ class WaferUsageError(WaferError):
     exit_code = 2
 
 
+class RowError(WaferUsageError):
+    """A cell of a table of measurements cannot be used.
+
+    Attributes:
+        column: The column it stands in.
+    """
+
+    def __init__(self, column: str, message: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class ModelUnavailableError(WaferError):
     """A model file or folder cannot be found or read."""
 

@@ -27,6 +27,7 @@ _ALIASES = {
     "a100sxm": "a100",
     "h100sxm": "h100",
     "h200sxm": "h200",
+    "b200sxm": "b200",
 }
 _GPU_COUNT = re.compile(r"^(?:(?P<pre>\d+)x)?(?P<name>[a-z]+\d+[a-z0-9]*?)(?:x(?P<post>\d+))?$")
 
@@ -151,6 +152,10 @@ def hardware(name: str) -> Wafer | Gpu:
             f"Hardware '{name}' is unknown; use one of {known} (GPUs also as h100x8)."
         )
     if entry["kind"] == "wafer":
+        if gpus > 1:
+            raise WaferUsageError(
+                f"Hardware '{name}' counts wafers; name {key} and give the number of wafers."
+            )
         return Wafer(key, str(entry["label"]), _numbers(entry))
     return Gpu(key, str(entry["label"]), _numbers(entry), gpus)
 

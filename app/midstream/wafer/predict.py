@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
-from midstream.wafer.errors import WaferUsageError
+from midstream.wafer.errors import RowError, WaferError
 from midstream.wafer.estimate import (
     PREFILL_BAND,
     benchmark_step,
@@ -35,6 +35,12 @@ from midstream.wafer.speculation import parse_speculation, plausible_gain
 
 DEFAULT_CONTEXT = 1024
 """Context of a vendor row that names none: what public throughput tests use."""
+
+BENCHMARK_CONTEXT = 4096
+"""Context and prompt of a layer benchmark or GPU row that names none, as in the academic tables."""
+
+FITTED_SOFTWARE = "sglang"
+"""What ran on the GPUs of the calibration rows."""
 
 DEFAULT_GRID = {"prefill": 720, "decode": 420, "gemv": 750, "gemm": 720}
 """Grid of a benchmark row that names none: published configurations on WSE-2."""
@@ -78,7 +84,7 @@ def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
         parameters: Other than the frozen ones (used by the fit).
 
     Raises:
-        WaferUsageError: The row names something that is not modelled.
+        RowError: The row names something that is not modelled.
     """
     machine_ = hardware(row.hardware)
     if isinstance(machine_, Gpu):
@@ -93,15 +99,85 @@ def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
         cycles = time.seconds * time.clock_hz
         point = cycles / (time.tokens if row.per_token else 1.0) / row.scale
     band = Band.around(point, time.factor, row.unit, time.mark)
-    return Prediction(point, band, time.group, time.notes)
+    return Prediction(point, band, time.group, (*row.notes, *time.notes))
+
+
+def configuration(row: Row) -> tuple[object, ...]:
+    """What a row measures, with everything left open filled in as :func:`predict` does.
+
+    Two rows of the same configuration are measurements of the same thing, however their cells are
+    written; source, published value, unit and what is said of speculation do not matter.
+
+    Raises:
+        RowError: The row names something that is not modelled.
+    """
+    machine_ = hardware(row.hardware)
+    what: object = row.matrix or replace(
+        _shape(row), name="", trust="published", source="", native_bits=0
+    )
+    if isinstance(machine_, Gpu):
+        software = row.kernels or FITTED_SOFTWARE
+        sizes = _sizes(row, BENCHMARK_CONTEXT)
+        return machine_.name, machine_.count_gpus, software, what, row.phase, sizes
+    kernels = _kernels(row)
+    if row.matrix is None and not _on_grid(row, kernels):
+        sizes = _sizes(row, DEFAULT_CONTEXT)
+        context = _lengths(row, DEFAULT_CONTEXT)[0]
+        plan, _ = _production_plan(row, _shape(row), machine_, kernels, context)
+        return machine_.name, kernels.name, what, row.phase, sizes, plan.wafers
+    grids, sizes = _grids(row), _sizes(row, BENCHMARK_CONTEXT)
+    used = {"prefill": grids[:1], "end-to-end": grids}.get(row.phase, grids[1:])
+    return machine_.name, kernels.name, what, row.phase, sizes, used
+
+
+def _sizes(row: Row, nominal: int) -> tuple[int, ...]:
+    """The lengths that decide a row's time."""
+    context, prompt, output = _lengths(row, nominal)
+    lengths = {"decode": (context,), "prefill": (prompt,)}.get(row.phase, (context, prompt, output))
+    return row.batch, *(lengths if row.matrix is None else ())
+
+
+def _on_grid(row: Row, kernels: KernelGeneration) -> bool:
+    """Whether a row is a benchmark of layers on a PE grid and not of a service."""
+    return kernels.benchmark_shape or (row.grids is not None and row.wafers is None)
+
+
+def _kernels(row: Row) -> KernelGeneration:
+    try:
+        return generation(row.kernels)
+    except WaferError as error:
+        raise RowError("kernels", str(error)) from error
+
+
+def _shape(row: Row) -> ModelShape:
+    try:
+        return resolve(row.model).shape
+    except WaferError as error:
+        raise RowError("model", str(error)) from error
+
+
+def _grids(row: Row) -> tuple[Rectangle, Rectangle]:
+    """The grids for prefill and decode, or the published default."""
+    if row.grids is not None:
+        return row.grids
+    first = DEFAULT_GRID.get(row.phase, DEFAULT_GRID["prefill"])
+    last = DEFAULT_GRID.get(row.phase, DEFAULT_GRID["decode"])
+    return Rectangle(first, first), Rectangle(last, last)
+
+
+def _lengths(row: Row, nominal: int) -> tuple[int, int, int]:
+    """Context, prompt and output tokens; without any length it is ``nominal`` tokens."""
+    prompt, output = row.prompt or row.context or nominal, row.output or 1
+    halfway = prompt + output // 2 if row.phase == "end-to-end" else prompt
+    return row.context or halfway, prompt, output
 
 
 def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
-    kernels = generation(row.kernels)
+    kernels = _kernels(row)
     if row.matrix is not None:
         return _microbenchmark(row, row.matrix, hw, kernels, parameters)
-    shape = resolve(row.model).shape
-    if kernels.benchmark_shape or (row.grids is not None and row.wafers is None):
+    shape = _shape(row)
+    if _on_grid(row, kernels):
         return _layer_benchmark(row, shape, hw, kernels, parameters)
     return _production(row, shape, hw, kernels, parameters)
 
@@ -116,13 +192,8 @@ def _microbenchmark(
     """One matrix-vector (or square matrix-matrix) product on a grid: local work and one
     all-reduce, or P shifts.
     """
-    notes: list[str] = []
-    if row.grids is None:
-        side = DEFAULT_GRID[row.phase]
-        grid = Rectangle(side, side)
-        notes.append(f"grid {side} assumed")
-    else:
-        grid = row.grids[1]
+    grid = _grids(row)[1]
+    notes = [f"grid {grid.width} assumed"] if row.grids is None else []
     rows, columns = matrix
     op = Operator(row.phase, "linear", rows, columns)
     m = machine(hw, kernels, parameters)
@@ -142,17 +213,13 @@ def _layer_benchmark(
     notes: list[str] = []
     if hw.name != "wse2" and kernels.benchmark_shape:
         notes.append("kernels fitted on WSE-2; WSE-3 assumed equal per cycle")
-    grids = row.grids
-    if grids is None:
-        first, second = DEFAULT_GRID["prefill"], DEFAULT_GRID["decode"]
-        grids = Rectangle(first, first), Rectangle(second, second)
-        notes.append(f"grid {first}/{second} assumed")
+    grids = _grids(row)
+    if row.grids is None:
+        notes.append(f"grid {grids[0].width}/{grids[1].width} assumed")
     width, height = hw.fabric(halo=kernels.halo)
     if any(grid.width > width or grid.height > height for grid in grids):
         notes.append(f"larger than the {width} x {height} PEs of {hw.label}")
-    prompt = row.prompt or row.context or 4096
-    output = row.output or 1
-    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else 4096)
+    context, prompt, output = _lengths(row, BENCHMARK_CONTEXT)
 
     def step(grid: Rectangle, tokens: int) -> float:
         return benchmark_step(
@@ -180,10 +247,7 @@ def _layer_benchmark(
 def _production(
     row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
 ) -> _Time:
-    prompt, output = row.prompt or 1, row.output or 1
-    context = row.context or (
-        prompt + output // 2 if row.phase == "end-to-end" else DEFAULT_CONTEXT
-    )
+    context, prompt, output = _lengths(row, DEFAULT_CONTEXT)
     plan, notes = _production_plan(row, shape, hw, kernels, context)
     step = decode_step(plan, context=context, batch=row.batch, parameters=parameters).seconds
     gain, marks = _speculative_gain(row, shape, kernels, notes)
@@ -192,12 +256,11 @@ def _production(
     if row.phase == "decode":
         seconds, tokens = decode, 1.0
     else:
-        length = row.prompt or context
-        first = prefill_seconds(plan, length, parameters)
+        first = prefill_seconds(plan, prompt, parameters)
         marks.append("assumed")
         if row.phase == "prefill":
             factor = max(factor, PREFILL_BAND)
-            seconds, tokens = first, float(length)
+            seconds, tokens = first, float(prompt)
         else:
             seconds, tokens = first + output * decode, float(output)
     mark = weakest([kernels.mark, *marks])
@@ -214,15 +277,18 @@ def _production_plan(
     wanted = row.weight_bits or shape.native_bits
 
     def attempt(bits: int) -> Plan:
-        return place(
-            shape,
-            hw,
-            kernels,
-            wafers=row.wafers,
-            weight_bits=bits,
-            context=context,
-            check=False,
-        )
+        try:
+            return place(
+                shape,
+                hw,
+                kernels,
+                wafers=row.wafers,
+                weight_bits=bits,
+                context=context,
+                check=False,
+            )
+        except WaferError as error:
+            raise RowError("model" if row.wafers is None else "wafers", str(error)) from error
 
     plan = attempt(wanted)
     if row.wafers is None:
@@ -254,7 +320,10 @@ def _speculative_gain(
     if kind == "none":
         return 1.0, []
     if kind == "given":
-        speculation = parse_speculation(text, layers=shape.layers)
+        try:
+            speculation = parse_speculation(text, layers=shape.layers)
+        except WaferError as error:
+            raise RowError("speculation", str(error)) from error
         if speculation is None:
             return 1.0, []
         return speculation.speedup(1.0 / shape.layers), ["assumed"]
@@ -290,19 +359,18 @@ def speculation_kind(text: str) -> SpeculationKind:
 def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
     factor, mark = gpus.band_factor(gpu)
     notes: list[str] = []
-    if row.kernels not in ("", "sglang") and mark == "calibrated":
+    if row.kernels not in ("", FITTED_SOFTWARE) and mark == "calibrated":
         factor, mark = gpus.BAND_OTHER_GPU, "assumed"
         notes.append("constants fitted on SGLang")
     clock = 1e9
     group = f"GPU {row.phase}"
     if row.matrix is not None:
         if row.phase != "gemv":
-            raise WaferUsageError("GEMM on GPUs is not modelled; leave the row out.")
+            raise RowError("phase", "GEMM on GPUs is not modelled; leave the row out.")
         seconds = gpus.gemv_us(*row.matrix, gpu, parameters) * 1e-6
         return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", tuple(notes), clock)
-    shape = resolve(row.model).shape
-    prompt, output = row.prompt or row.context or 4096, row.output or 1
-    context = row.context or (prompt + output // 2 if row.phase == "end-to-end" else prompt)
+    shape = _shape(row)
+    context, prompt, output = _lengths(row, BENCHMARK_CONTEXT)
     token = gpus.decode(
         shape,
         gpu,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -74,9 +75,11 @@ def preset(name: str) -> ModelShape:
     """
     key = name if name in _table() else _by_plain_name().get(_plain(name))
     if key is None:
+        near = get_close_matches(_plain(name), _by_plain_name(), n=3, cutoff=0.7)
+        known = ", ".join(dict.fromkeys(_by_plain_name()[match] for match in near) or _table())
         raise WaferUsageError(
-            f"Model '{name}' is neither a preset nor a file; presets are {', '.join(_table())}, or "
-            "give the path of an ONNX file or model folder."
+            f"Model '{name}' is neither a preset nor a file; {'near' if near else 'the'} presets "
+            f"are {known}, or give the path of an ONNX file or model folder."
         )
     entry = dict(_table()[key])
     latent = entry.pop("latent", None)

@@ -4,20 +4,21 @@ Columns, in any order and case; extra ones are ignored; only ``hardware``, ``mod
 ``published`` are required:
 
 hardware
-    ``wse2``, ``wse3``, ``cs-3``, ``a100``, ``a100x8``, ``8xh100``, ``h200``, ``b200``
+    ``wse2``, ``wse3``, ``cs-3``, ``4xCS-3``, ``a100``, ``a100x8``, ``8xh100``, ``h200``, ``b200``
 kernels
     ``waferllm-wse2``, ``cerebras-2024-08``, ``cerebras-2025`` (later vendor dates map to it),
     ``spec-limit``; an engine name such as ``sglang`` for GPUs
 model
     a preset, a usual spelling of one, ``gemv-N``, ``gemv-MxN``, ``gemm-N``, or a path to a model
 phase
-    ``prefill``, ``decode``, ``end-to-end`` (``e2e``), ``gemv``, ``gemm``; empty: guessed from the
-    other columns
+    ``prefill`` (``ttft``), ``decode`` (``tpot``), ``end-to-end`` (``e2e``), ``gemv``, ``gemm``;
+    empty: guessed from the other columns
 grid
     PE grid of a benchmark: ``480``, ``480x480``, ``480^2``; per phase ``660/360`` or
     ``prefill=660 decode=360`` (or columns ``prefill_grid`` and ``decode_grid``)
 wafers
-    wafers of a production row; empty: the smallest number that fits
+    wafers of a production row; empty: the smallest number that fits; of a range such as ``20-26``
+    the middle is taken and noted
 context
     cached tokens in decode: ``4096``, ``4k``
 batch
@@ -27,7 +28,8 @@ prompt, output
 speculation
     ``none``, ``undisclosed`` (or empty), ``yes``, or ``draft=4,alpha=0.8``
 published
-    the measured number; ``~2,200``, ``>1000`` and ``1.8k`` are read as the number
+    the measured number; ``~2,200`` and ``1.8k`` are read as the number, ``1,400-1,500`` as a range
+    (its middle is the number), ``>1000`` and ``up to 2000`` as bounds
 unit
     ``tok/s`` (per request; end-to-end: output tokens over total time), ``s``, ``ms``, ``us``,
     ``ns``, ``cycles``, ``ms/token``, ``us/token``; empty: ``tok/s``, or ``us`` for gemv and gemm
@@ -36,8 +38,8 @@ source
 weight_bits (optional)
     16, 8, 4 or fp16, fp8, int4; empty: the model's native precision, or the highest that fits
 
-Rows that cannot be read or are not modelled are reported with their line and a reason; they never
-stop the others.
+Rows that cannot be read or are not modelled are reported with their line, the column and a reason;
+they never stop the others.
 """
 
 from __future__ import annotations
@@ -47,8 +49,16 @@ import io
 import re
 from dataclasses import dataclass
 
+from midstream.wafer.cells import (
+    read_bits,
+    read_count,
+    read_grids,
+    read_published,
+    read_unit,
+)
 from midstream.wafer.cost import Rectangle
-from midstream.wafer.errors import WaferUsageError
+from midstream.wafer.errors import RowError, WaferUsageError
+from midstream.wafer.machines import Gpu, hardware
 
 COLUMNS = (
     "hardware",
@@ -114,9 +124,16 @@ _ALIASES = {
 _PHASES = {
     "prefill": "prefill",
     "prefilling": "prefill",
+    "ttft": "prefill",
+    "timetofirsttoken": "prefill",
+    "firsttoken": "prefill",
     "decode": "decode",
     "decoding": "decode",
     "generation": "decode",
+    "generate": "decode",
+    "tpot": "decode",
+    "itl": "decode",
+    "timeperoutputtoken": "decode",
     "endtoend": "end-to-end",
     "e2e": "end-to-end",
     "total": "end-to-end",
@@ -126,9 +143,10 @@ _PHASES = {
     "gemm": "gemm",
     "meshgemm": "gemm",
 }
-_TIME_UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_TIMES = {"ttft", "timetofirsttoken", "firsttoken", "tpot", "itl", "timeperoutputtoken"}
+"""Phases that are times by their name: without a unit they cannot be tokens per second."""
 _MICROBENCH = re.compile(r"^(gemv|gemm)[-_ ]?(\d+)(k?)(?:[x×*](\d+)(k?))?$")
-_NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|[-+]?\.\d+", re.IGNORECASE)
+_WAFERS = re.compile(r"^(?:(\d+)[x×*]?)?(cerebras)?(wse|cs)([23])(?:[x×*](\d+))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +160,10 @@ class Row:
         scale: Factor from the row's unit to the base unit of ``quantity``.
         per_token: Whether a time is meant per token.
         speculation: Raw text, lower case; empty means undisclosed.
+        published: The measured number; of a range its middle, of a bound the bound.
+        published_range: What the cell allows: twice the number, the ends of a range, or one end
+            and 0 or infinity.
+        notes: What reading it decided.
     """
 
     line: int
@@ -157,6 +179,7 @@ class Row:
     output: int | None
     speculation: str
     published: float
+    published_range: tuple[float, float]
     unit: str
     quantity: str
     scale: float
@@ -164,6 +187,7 @@ class Row:
     source: str
     weight_bits: int | None
     matrix: tuple[int, int] | None
+    notes: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -176,29 +200,25 @@ class Row:
         length = f" {self.prompt}/{self.output}" if self.phase == "end-to-end" else ""
         return f"{where} {self.model}{grid} {self.phase}{length}"
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What makes two rows the same measurement, source aside."""
-        return (
-            self.hardware,
-            self.kernels,
-            self.model,
-            self.phase,
-            self.grids,
-            self.wafers,
-            self.context,
-            self.prompt,
-            self.output,
-            self.published,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that was left out, with the reason."""
+    """A row that was left out.
+
+    Attributes:
+        line: Line in the file.
+        reason: One sentence.
+        column: Column at fault, or "" where it is the whole line.
+    """
 
     line: int
     reason: str
+    column: str = ""
+
+    @property
+    def where(self) -> str:
+        """``line 7, column unit``."""
+        return f"line {self.line}" + (f", column {self.column}" if self.column else "")
 
 
 def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
@@ -227,8 +247,8 @@ def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
             record = dict(zip(header, (cell.strip() for cell in cells), strict=False))
             try:
                 rows.append(_row(reader.line_num, record))
-            except WaferUsageError as error:
-                problems.append(RowProblem(reader.line_num, str(error)))
+            except RowError as error:
+                problems.append(RowProblem(reader.line_num, str(error), error.column))
     except csv.Error as error:
         problems.append(RowProblem(reader.line_num, f"The rest of the table is not CSV: {error}."))
     if not header:
@@ -265,54 +285,58 @@ def _column(name: str) -> str:
 
 def _row(line: int, record: dict[str, str]) -> Row:
     model = record.get("model", "")
-    hardware = re.sub(r"[\s_-]", "", record.get("hardware", "").lower())
-    hardware = {"cs2": "wse2", "cs3": "wse3"}.get(hardware, hardware)
-    if not model or not hardware:
-        raise WaferUsageError("The row names no model or no hardware; fill both columns.")
+    if not model:
+        raise RowError("model", "The row names no model; fill the column.")
+    machine, counted = _machine(record.get("hardware", ""))
     matrix = _matrix(model)
     phase = _phase(record, matrix, model)
-    prompt, output = _tokens(record, "prompt"), _tokens(record, "output")
     unit = record.get("unit", "").strip().lower().replace("μ", "µ")
+    if not unit and _plain_phase(record) in _TIMES:
+        raise RowError("unit", f"'{record['phase']}' is a time; write its unit, s, ms or us.")
     unit = unit or ("us" if matrix else "tok/s")
-    quantity, scale, per_token = _unit(unit)
+    quantity, scale, per_token = read_unit(unit)
+    notes: list[str] = []
+    published, limits = read_published(record.get("published", ""))
     return Row(
         line=line,
-        hardware=hardware,
-        kernels=_kernels(record, hardware),
+        hardware=machine,
+        kernels=_kernels(record, machine),
         model=model.strip(),
         phase=phase,
-        grids=_grids(record),
-        wafers=_tokens(record, "wafers"),
-        context=_tokens(record, "context"),
-        batch=_tokens(record, "batch") or 1,
-        prompt=prompt,
-        output=output,
+        grids=read_grids(record),
+        wafers=read_count(record, "wafers", notes) or counted,
+        context=read_count(record, "context", notes),
+        batch=read_count(record, "batch", notes) or 1,
+        prompt=read_count(record, "prompt", notes),
+        output=read_count(record, "output", notes),
         speculation=record.get("speculation", "").strip().lower(),
-        published=_published(record.get("published", "")),
+        published=published,
+        published_range=limits,
         unit=unit,
         quantity=quantity,
         scale=scale,
         per_token=per_token,
         source=record.get("source", ""),
-        weight_bits=_bits(record.get("weight_bits", "")),
+        weight_bits=read_bits(record.get("weight_bits", "")),
         matrix=matrix,
+        notes=tuple(notes),
     )
 
 
-def _unit(unit: str) -> tuple[str, float, bool]:
-    """Quantity, scale and whether it is per token, of a unit such as ``tok/s`` or ``ms/token``."""
-    plain = re.sub(r"\s*\bper\b\s*", "/", unit).replace(" ", "")
-    rate = re.match(r"(t|toks?|tokens?)/(s|secs?|seconds?)(/|$)", plain)
-    if rate or plain in ("tps", "tpr"):
-        return "rate", 1.0, False
-    base, _, rest = plain.partition("/")
-    base = {"seconds": "s", "second": "s"}.get(base, base)
-    per_token = bool(re.fullmatch(r"toks?|tokens?", rest))
-    if base in _TIME_UNITS and (not rest or per_token):
-        return "time", _TIME_UNITS[base], per_token
-    if match := re.fullmatch(r"([km]?)cycles?", base):
-        return "cycles", {"": 1.0, "k": 1e3, "m": 1e6}[match[1]], per_token
-    raise WaferUsageError(f"Unit '{unit}' is not modelled; use tok/s, s, ms, us, ns or cycles.")
+def _machine(text: str) -> tuple[str, int | None]:
+    """Name of the hardware, and how many wafers the cell counts (``4xCS-3``)."""
+    plain = re.sub(r"[\s_-]", "", text.lower())
+    if not plain:
+        raise RowError("hardware", "The row names no hardware; fill the column.")
+    bare = re.sub(r"\(.*?\)|systems?|wafers?", "", plain)  # "4 CS-3 systems", "WSE-2 (850k cores)"
+    if found := _WAFERS.match(bare):
+        count = found[1] or found[5]
+        return f"wse{found[4]}", int(count) if count and int(count) > 0 else None
+    try:
+        machine = hardware(plain)
+    except WaferUsageError as error:
+        raise RowError("hardware", str(error).replace(f"'{plain}'", f"'{text}'")) from error
+    return machine.name + (f"x{machine.count_gpus}" if isinstance(machine, Gpu) else ""), None
 
 
 def _kernels(record: dict[str, str], hardware: str) -> str:
@@ -333,94 +357,22 @@ def _matrix(model: str) -> tuple[int, int] | None:
     return rows, columns
 
 
+def _plain_phase(record: dict[str, str]) -> str:
+    return re.sub(r"[\s_-]", "", record.get("phase", "").lower())
+
+
 def _phase(record: dict[str, str], matrix: tuple[int, int] | None, model: str) -> str:
-    text = re.sub(r"[\s_-]", "", record.get("phase", "").lower())
+    text = _plain_phase(record)
     if matrix is not None:
         return "gemm" if model.strip().lower().startswith("gemm") else "gemv"
     if text in _PHASES:
         return _PHASES[text]
     if text:
-        raise WaferUsageError(
+        raise RowError(
+            "phase",
             f"Phase '{record.get('phase')}' is unknown; use prefill, decode, end-to-end, gemv "
-            "or gemm."
+            "or gemm.",
         )
     if record.get("output"):
         return "end-to-end"
     return "prefill" if record.get("prompt") else "decode"
-
-
-def _tokens(record: dict[str, str], column: str) -> int | None:
-    """A count such as ``4096``, ``4,096``, ``4k`` or ``4K``; None when empty or ``n/a``."""
-    text = record.get(column, "").strip().lower()
-    if text in ("", "-", "n/a", "na", "none", "?", "auto", "unknown", "undisclosed"):
-        return None
-    match = re.match(r"[^\d-]{0,3}(\d[\d,]*(?:\.\d+)?)\s*(k?)(?![a-z.\d])", text)
-    if match is None:
-        raise WaferUsageError(
-            f"Column {column} has '{record[column]}'; write a number such as 4096 or 4k."
-        )
-    value = float(match[1].replace(",", "")) * (1024 if match[2] else 1)
-    if value < 1:
-        raise WaferUsageError(f"Column {column} has '{record[column]}'; it must be at least 1.")
-    return int(value)
-
-
-def _published(text: str) -> float:
-    """The first number of the cell; a trailing k means thousands."""
-    match = _NUMBER.search(text)
-    if match is None:
-        raise WaferUsageError(f"Column published has '{text}'; write the measured number.")
-    value = float(match[0].replace(",", ""))
-    if text[match.end() :].strip().lower().startswith("k"):
-        value *= 1000
-    if value <= 0:
-        raise WaferUsageError(f"Column published has '{text}'; it must be positive.")
-    return value
-
-
-def _bits(text: str) -> int | None:
-    plain = text.strip().lower()
-    if plain in ("", "undisclosed", "unknown", "native", "?", "-", "n/a"):
-        return None
-    found = re.search(r"(16|8|4)", plain)
-    if found is None:
-        raise WaferUsageError(f"Weight precision '{text}' is unknown; use 16, 8 or 4 bit.")
-    return int(found[0])
-
-
-def _grids(record: dict[str, str]) -> tuple[Rectangle, Rectangle] | None:
-    """Grids for prefill and decode, from one column or two."""
-    parts = [record.get("prefill_grid", ""), record.get("decode_grid", "")]
-    named = [parse_grid(part) if part else None for part in parts]
-    prefill, decode = named
-    text = record.get("grid", "").strip().lower()
-    if text in ("", "-", "n/a", "na"):
-        if prefill is None and decode is None:
-            return None
-        return prefill or decode or Rectangle(1, 1), decode or prefill or Rectangle(1, 1)
-    squares = re.sub(r"\^\s*2|²|\*\*\s*2", "", text)
-    sizes = re.findall(r"\d+(?:\s*[x×*]\s*\d+)?", squares)
-    if not 1 <= len(sizes) <= 2:
-        raise WaferUsageError(f"Grid '{text}' cannot be read; write 480, 480x480 or 660/360.")
-    first, last = parse_grid(sizes[0]), parse_grid(sizes[-1])
-    decode_first = re.search(r"d(ecode)?\W*\d.*p(refill)?\W*\d", squares) is not None
-    return (last, first) if decode_first else (first, last)
-
-
-def parse_grid(text: str) -> Rectangle:
-    """``480``, ``480x360`` (columns x rows), ``480^2``, ``480²``.
-
-    Raises:
-        WaferUsageError: The text cannot be read.
-    """
-    plain = (
-        re.sub(r"[()\[\]\s]", "", text.lower())
-        .removesuffix("^2")
-        .removesuffix("²")
-        .removesuffix("**2")
-    )
-    match = re.fullmatch(r"(\d+)(?:[x×*](\d+))?", plain)
-    if match is None or int(match[1]) < 1 or int(match[2] or 1) < 1:
-        raise WaferUsageError(f"Grid '{text}' cannot be read; write 480, 480x480 or 660/360.")
-    width = int(match[1])
-    return Rectangle(width, int(match[2] or width))

@@ -113,5 +113,5 @@ def validation_text(result: Validation) -> str:
         )
     if result.problems:
         lines += ["", "left out"]
-        lines.extend(f"  line {problem.line}: {problem.reason}" for problem in result.problems)
+        lines.extend(f"  {problem.where}: {problem.reason}" for problem in result.problems)
     return "\n".join(lines)

@@ -1,23 +1,29 @@
 """Runs the frozen parameters on a table of published rows: predicted, error and band per row, gates
 per group.
 
-A row that is in the calibration set is marked and left out of the gates: only rows the parameters
-were not fitted to count.  Each shipped row names its source.
+A row that measures what a calibration row measures (the same configuration, about the same value,
+however it is written) is marked and left out of the gates: only rows the parameters were not fitted
+to count.  Each shipped row names its source.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from statistics import median
 
-from midstream.wafer.errors import ModelUnavailableError, WaferError
+from midstream.wafer.errors import ModelUnavailableError, RowError
 from midstream.wafer.parameters import frozen_document
-from midstream.wafer.predict import Prediction, predict
+from midstream.wafer.predict import Prediction, configuration, predict
 from midstream.wafer.rows import Row, RowProblem, read_rows
 
 SHIPPED = ("calibration.csv", "validation.csv")
+SAME_VALUE = 0.1
+"""How far a value of a calibration row's configuration may be from that row's and still be the same
+measurement, repeated or rounded; one further off is judged."""
+
 MAX_BAND_WIDTH = 2.0
 """Bands of undisclosed production rows may not be wider than this ratio."""
 
@@ -37,8 +43,9 @@ class Checked:
 
     @property
     def covered(self) -> bool:
-        """Whether the published value lies in the band."""
-        return self.prediction.band.contains(self.row.published)
+        """Whether the published value lies in the band; of a range or bound, whether any of it."""
+        low, high = self.row.published_range
+        return self.prediction.band.low <= high and low <= self.prediction.band.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,9 @@ class Validation:
             },
             "rows": [_row_dict(item) for item in self.checked],
             "groups": [group.as_dict() for group in self.groups],
-            "left_out": [{"line": p.line, "reason": p.reason} for p in self.problems],
+            "left_out": [
+                {"line": p.line, "column": p.column, "reason": p.reason} for p in self.problems
+            ],
             "passed": self.passed,
         }
 
@@ -156,6 +165,16 @@ def calibration_rows() -> list[Row]:
     return read_rows(shipped_text("calibration.csv"))[0]
 
 
+@cache
+def _fitted() -> dict[tuple[object, ...], tuple[float, ...]]:
+    """Published values of the calibration rows by what they measure."""
+    values: dict[tuple[object, ...], tuple[float, ...]] = {}
+    for row in calibration_rows():
+        key = configuration(row)
+        values[key] = (*values.get(key, ()), row.published)
+    return values
+
+
 def validate(rows_file: str | Path | None = None) -> Validation:
     """Predict every row of a table, or of the shipped ones.
 
@@ -182,13 +201,16 @@ def validate(rows_file: str | Path | None = None) -> Validation:
         good, bad = read_rows(text)
         rows.extend(good)
         problems.extend(bad)
-    fitted = {row.identity for row in calibration_rows()}
+    fitted = _fitted()
     checked: list[Checked] = []
     for row in rows:
         try:
-            checked.append(Checked(row, predict(row), row.identity in fitted))
-        except WaferError as error:
-            problems.append(RowProblem(row.line, str(error)))
+            values = fitted.get(configuration(row), ())
+            known = any(abs(row.published / value - 1) <= SAME_VALUE for value in values)
+            checked.append(Checked(row, predict(row), known))
+        except RowError as error:
+            problems.append(RowProblem(row.line, str(error), error.column))
+    problems.sort(key=lambda problem: problem.line)
     names = dict.fromkeys(item.prediction.group for item in checked)
     groups = tuple(
         _group(name, [c for c in checked if c.prediction.group == name]) for name in names
