@@ -109,7 +109,7 @@ async def replayed(
             yield stage
 
 
-async def opened(stage: Replayed, key: str = "w") -> None:
+async def opened(stage: Replayed, key: str = "W") -> None:
     await stage.press(key)
     await stage.until(lambda: isinstance(stage.app.screen, TelemetryScreen), "view")
     await stage.until(lambda: stage.view.simulated is not None, "simulation")

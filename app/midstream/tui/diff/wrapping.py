@@ -42,7 +42,7 @@ def breaks(text: str, room: int) -> tuple[int, ...]:
     start = used = 0
     limit = max(1, room)
     for at, width in enumerate(widths):
-        if used + width > limit and at > start:
+        while used + width > limit and at > start:
             place = _place(text, start, at, limit)
             places.append(place)
             start, limit = place, max(1, room - hanging(text, room))

@@ -95,10 +95,12 @@ class Facts(PageActions):
             count = rows[1] - rows[0]
             return f"{count} line{'s' * (count != 1)} marked"
         hunk, view = self.hunk, self.view
-        if hunk is None or view is None:
-            return ""
-        ids = [other.id for _, _, other in view.places()]
-        return f"hunk {ids.index(hunk.id) + 1} of {len(ids)}" if len(ids) > 1 else ""
+        words = [f"from column {self.pane.left + 1}"] if self.pane.left else []
+        if hunk is not None and view is not None:
+            ids = [other.id for _, _, other in view.places()]
+            if len(ids) > 1:
+                words.append(f"hunk {ids.index(hunk.id) + 1} of {len(ids)}")
+        return "   ".join(words)
 
     def _show_rail(self) -> None:
         session = self.session

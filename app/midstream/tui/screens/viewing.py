@@ -69,6 +69,15 @@ class ViewActions(GuardActions):
         }
         self.say("info", f"Layout: {words[pane.layout_choice]}.")
 
+    def action_wrap(self) -> None:
+        """Let long lines go on below, or scroll them sideways."""
+        pane = self.pane
+        pane.set_wrap(not pane.wrap)
+        key = self.program.key_for("row.right")
+        words = "Long lines wrap" if pane.wrap else f"Long lines are cut; {key} shows their rest"
+        self.say("info", f"{words}.")
+        self.refresh_facts()
+
     def action_copy(self) -> None:
         """Copy the marked lines, or the hunk, or the line, without the gutter."""
         view, pane = self.view, self.pane

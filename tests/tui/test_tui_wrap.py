@@ -1,0 +1,150 @@
+"""Long lines: broken at good places, painted with right gutters, and moved through line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from tui_support import Stage, on_stage
+
+from midstream.tui.diff.wrapping import breaks, hanging, wrapped
+
+TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
+
+
+@given(TEXTS, st.integers(1, 30))
+@settings(max_examples=400, deadline=None)
+def test_nothing_is_lost_and_every_line_fits(text: str, room: int) -> None:
+    places = breaks(text, room)
+    parts = [text[a:b] for a, b in zip((0, *places), (*places, len(text)), strict=True)]
+    assert "".join(parts) == text
+    assert all(parts) or not text
+    for number, part in enumerate(parts):
+        limit = max(1, room - (hanging(text, room) if number else 0))
+        assert cell_len(part) <= limit or len(part) == 1 or not cell_len(part[-1])
+
+
+def test_lines_break_behind_separators_and_go_on_indented() -> None:
+    text = "    call(first_argument, second_argument, third)"
+    assert breaks(text, 60) == ()
+    places = breaks(text, 30)
+    assert [text[:p] for p in places[:1]] == ["    call(first_argument, "]
+    red = Style(color="red")
+    segments = [Segment(text[:9], red), Segment(text[9:])]
+    first, second = wrapped(segments, 30, Style())
+    assert first[0] == Segment("    call(", red)
+    assert "".join(s.text for s in second) == "      second_argument, third)"
+
+
+def test_a_wide_character_is_not_split() -> None:
+    text = "\u4e2d" * 10
+    assert all(cell_len(text[:p]) % 2 == 0 for p in breaks(text, 7))
+
+
+LONG = "    total = compute(" + ", ".join(f"argument_{n}" for n in range(30)) + ")"
+
+
+@pytest.fixture
+def long_project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    lines = ["def work():", LONG, "\tx = '\u4e2d\u6587' * 3\t# tab", "    return total", ""]
+    (root / "long.py").write_text("\n".join(lines * 20))
+    return root
+
+
+def test_gutters_and_rows(long_project: Path) -> None:
+    import asyncio
+
+    async def scene() -> None:
+        async with on_stage(long_project, size=(100, 30)) as stage:
+            await stage.open("long.py")
+            pane = stage.screen.pane
+            assert stage.rows[1].endswith("\u2026")
+            await stage.press("w")
+            rows = stage.rows
+            assert rows[0].split()[1:3] == ["1", "1"]
+            assert "\u21b3" not in rows[1]
+            below = [row for row in rows[2:8] if "\u21b3" in row]
+            assert len(below) == 5
+            text = "".join(row[16:].strip() for row in rows[1:7]).replace(" ", "")
+            assert text == LONG.replace(" ", "")
+            assert pane.row_at(0) == 0
+            assert [pane.row_at(line) for line in range(1, 8)] == [1] * 6 + [2]
+            assert "'\u4e2d\u6587' * 3" in rows[7]
+            assert "wrap" in stage.notice
+            # The cursor goes row by row, the window by as many lines as that takes.
+            await stage.press("G")
+            assert pane.cursor == pane.row_count - 1
+            assert pane.bottom == pane.row_count
+            assert stage.rows[-1].split()[0] in ("\u25b8", str(pane.row_count))
+            await stage.press("g")
+            assert (pane.top, pane.skip) == (0, 0)
+            await stage.press("space")
+            assert pane.top > 0
+            seen = pane.lines_above(pane.cursor)
+            assert 0 <= seen < pane.height
+            await stage.press("b")
+            assert (pane.top, pane.skip) == (0, 0)
+            await stage.press("w")
+            assert stage.rows[1].endswith("\u2026")
+
+    asyncio.run(scene())
+
+
+async def test_scrolled_sideways_it_says_so(long_project: Path) -> None:
+    async with on_stage(long_project, size=(100, 30)) as stage:
+        await stage.open("long.py")
+        pane = stage.screen.pane
+        await stage.press("j", "l", "l")
+        assert pane.left == 16
+        assert stage.rows[1][pane._painter.gutter] == "\u2026"
+        assert stage.rows[1].endswith("\u2026")
+        assert "from column 17" in stage.screen._position()
+        for _ in range(90):
+            await stage.press("l")
+        assert pane.left < len(LONG)
+        assert "argument_29)" in stage.rows[1]
+        for _ in range(60):
+            await stage.press("h")
+        assert pane.left == 0
+
+
+@pytest.mark.parametrize("layout", ["unified", "split"])
+async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    body = "".join(
+        f"    value_{n} = compute(alpha_{n}, beta_{n}, gamma_{n}, delta_{n}, epsilon_{n})\n"
+        for n in range(30)
+    )
+    (root / "f.py").write_text(f"def work():\n{body}")
+    async with on_stage(root, size=(80, 24)) as stage:
+        await stage.open("f.py")
+        pane = stage.screen.pane
+        pane.set_layout(layout)
+        await stage.press("w")
+        await stage.instruct("rename compute to measure in work")
+        lines = f"def work():\n{body}".splitlines(keepends=True)
+        new = [line.replace("compute", "measure") if n % 3 else line for n, line in enumerate(lines)]
+        for at in range(0, len(new), 4):
+            await stage.stream("".join(new[at : at + 4]))
+            view = stage.screen.view
+            assert view is not None
+            if view.writing is not None:
+                assert 0 <= pane.lines_above(view.writing) < pane.height
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.press("g")
+        for first, stop, hunk in list(view.places()):
+            await stage.press("]")
+            assert pane.hunk is hunk
+            assert pane.shows(first, stop)
+            shown = " ".join(" ".join(stage.rows).split())
+            assert hunk.new[0].split(",")[0].strip() in shown
+            assert len(stage.rows) == pane.height
