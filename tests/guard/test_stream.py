@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from midstream.guard.findings import Level
-from midstream.guard.heads import reduced_head
 from midstream.guard.scanner import Scanner
 from midstream.guard.stream import StreamScan
 
@@ -59,8 +58,6 @@ async def test_what_was_there_before_is_not_new(scanner: Scanner) -> None:
 async def test_imports_far_above_are_known(scanner: Scanner) -> None:
     bodies = [line for n in range(300) for line in (f"def f{n}(a):", f"    return eval(a + {n})")]
     above = ["import subprocess as sp", "", *bodies]
-    assert len(reduced_head([*above, "x = 1"], len(above))) == len(above)
-    assert "eval" not in "".join(reduced_head([*above, "x = 1"], len(above)))
     scan = StreamScan(scanner, "m.py", above, ["x = 1"])
     found = await run(scan, ["def go(command):", "    sp.run(command, shell=True)"])
     assert found == [("S602", 1)]

@@ -82,6 +82,7 @@ def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
         sampler=_Forced(tokens),
         limit=len(tokens),
         drafting=model.drafting,
+        exact=True,
     )
     for _ in generation:
         pass

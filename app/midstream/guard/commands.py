@@ -108,9 +108,7 @@ async def _scan_all(
     scanner = Scanner(levels)
     try:
         found = [
-            (path, finding)
-            for path, lines in texts
-            for finding in await scanner.scan_whole(lines, path)
+            (path, finding) for path, lines in texts for finding in await scanner.scan(lines, path)
         ]
     finally:
         await scanner.close()

@@ -145,6 +145,11 @@ class PrefixLexer:
         return context
 
     @property
+    def unfinished(self) -> list[str]:
+        """The lines of the unfinished statement so far."""
+        return list(self._statement) if self.open else []
+
+    @property
     def function(self) -> int | None:
         """The line at which the outermost open function begins, counted from the first one fed."""
         blocks = [*self._blocks, *([self._header] if self._header is not None else [])]

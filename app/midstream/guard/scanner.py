@@ -1,6 +1,6 @@
-"""The guard on a text: all findings, or only those that a change has brought in.
+"""The guard on a text: which of its lines are dangerous, and how much.
 
-Python goes through ruff (made parseable by `prefix`) and the secret rules; JavaScript, TypeScript,
+Python goes through ruff, our own reading of queries and the secret rules; JavaScript, TypeScript,
 Go and shell through our own pack and the secret rules; any other text through the secret rules
 alone: its language is "unguarded" for the rest, and the caller shows that.
 """
@@ -8,16 +8,18 @@ alone: its language is "unguarded" for the rest, and the caller shows that.
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from midstream.guard.findings import Finding, Level
+from midstream.guard.heads import Head, without_future
+from midstream.guard.injections import HINT, RULE, injections
+from midstream.guard.mending import mend, parse
 from midstream.guard.pack import has_pack, pack_findings
-from midstream.guard.policy import IDIOMS, SECRET_IDIOM, level_of
-from midstream.guard.prefix import complete_prefix
+from midstream.guard.policy import IDIOMS, NEVER, SECRET_IDIOM, level_of, needs_tree
 from midstream.guard.ruff import Diagnostic, RuffServer, RuffUnavailableError
 from midstream.guard.secrets import find_secrets, mask
 
@@ -28,6 +30,42 @@ _IGNORE: Final = re.compile(
 _CREDENTIAL_RULES: Final = frozenset({"S105", "S106", "S107"})
 _LONG_LINE: Final = 4_000
 """Characters of a line that are looked at for secrets: minified files must not stop the stream."""
+_QUERY_MESSAGE: Final = "A query is built from parts that are not constants"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of Python in which findings are wanted, and what makes them a text.
+
+    Attributes:
+        opening: Lines before them.
+        lines: The lines.
+        closing: Lines after them.
+    """
+
+    opening: Sequence[str]
+    lines: Sequence[str]
+    closing: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join([*self.opening, *self.lines, *self.closing, ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A syntax tree that holds an excerpt and what is known around it.
+
+    Attributes:
+        tree: The tree; line 1 is line ``-offset`` of the excerpt.
+        lines: The lines that the tree was made from.
+        offset: How many lines of it come before the excerpt.
+    """
+
+    tree: ast.Module | None
+    lines: Sequence[str]
+    offset: int
 
 
 class Scanner:
@@ -38,14 +76,12 @@ class Scanner:
 
     Attributes:
         problem: Why Python is unguarded at the moment, ``""`` when it is guarded.
-        unparsed: Whether the last Python text did not parse, so that little could be said of it.
     """
 
     def __init__(self, levels: Mapping[str, Level] | None = None) -> None:
-        self._ruff = RuffServer()
         self._levels = levels or {}
+        self._ruff = RuffServer({RULE, *NEVER} - (self._levels.keys() - {RULE}))
         self.problem = ""
-        self.unparsed = False
 
     @property
     def ruff(self) -> RuffServer:
@@ -56,101 +92,137 @@ class Scanner:
         """Whether more than secrets is looked for in this file."""
         return has_pack(path) or (is_python(path) and not self.problem)
 
-    async def scan_whole(self, lines: Sequence[str], path: str) -> list[Finding]:
-        """Return the findings on a whole file; its last statement counts as finished."""
-        found = await self.scan(lines, path)
-        return found if found is not None else self.line_findings(lines, path)
-
-    async def scan(self, lines: Sequence[str], path: str) -> list[Finding] | None:
-        """Return the findings on the first lines of a file, by line.
+    async def scan(self, lines: Sequence[str], path: str) -> list[Finding]:
+        """Return the findings on a whole file or a fragment of one, by line.
 
         Args:
-            lines: The text so far, without terminators; it may end in the middle of a block.
+            lines: The text, without terminators; what does not parse is left out statement by
+                statement.
             path: The file's name; its suffix decides what is looked for.
-
-        Returns:
-            ``None`` while the last statement is unfinished and nothing can be said about it.
         """
         findings = self.line_findings(lines, path)
         if is_python(path):
-            text = complete_prefix(list(lines))
-            if text is None:
-                return findings or None
-            findings += await self.python_findings(lines, text)
+            findings += await self._whole_python(lines)
         findings = [finding for finding in findings if not ignored(lines, finding)]
         return sorted(findings, key=lambda finding: (finding.line, finding.rule))
+
+    async def _whole_python(self, lines: Sequence[str]) -> list[Finding]:
+        mended = await asyncio.to_thread(mend, lines)
+        if mended is None:
+            return []
+        head = Head()
+        await asyncio.to_thread(head.learn, "\n".join(mended.lines))
+        opening = [*head.prelude(mended.lines), *mended.opening]
+        excerpt = Excerpt(opening, without_future(mended.lines), mended.closing)
+        around = Surroundings(mended.tree, mended.lines, 0)
+        return await self.python_findings(excerpt, lines, lambda: around) or []
 
     def line_findings(self, lines: Sequence[str], path: str) -> list[Finding]:
         """Return what single lines show by themselves: credentials, and the pack's rules."""
         found = [*_secrets(lines), *pack_findings(lines, path)]
-        return [f for f in map(self._levelled, found) if f.level is not Level.OFF]
+        return self.levelled(found)
 
-    def _levelled(self, finding: Finding) -> Finding:
-        level = self._levels.get(finding.rule)
-        return finding if level is None else replace(finding, level=level)
+    def levelled(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings at the levels that the person has set, without those that are off."""
+        found = [
+            finding
+            if (level := self._levels.get(finding.rule)) is None
+            else replace(finding, level=level)
+            for finding in findings
+        ]
+        return [finding for finding in found if finding.level is not Level.OFF]
+
+    async def warm(self) -> None:
+        """Start the ruff child, so that the first verdict need not wait for it."""
+        await self._ask(Excerpt((), (), ()))
 
     async def close(self) -> None:
         """End the ruff child."""
         await self._ruff.close()
 
     async def python_findings(
-        self, lines: Sequence[str], text: str, first: int = 0
-    ) -> list[Finding]:
-        """Return ruff's findings on a Python text.
+        self, excerpt: Excerpt, written: Sequence[str], around: Callable[[], Surroundings]
+    ) -> list[Finding] | None:
+        """Return the findings on some lines of Python, in their coordinates.
 
         Args:
-            lines: The lines that were written.
-            text: The same, made parseable.
-            first: Findings that begin above this line are left out.
+            excerpt: The lines, made parseable.
+            written: The lines as they were written, for the evidence.
+            around: Makes the syntax tree that the lines stand in; called in a thread, and only if
+                something in them has to be looked at closely.
+
+        Returns:
+            ``None`` if the excerpt does not parse, so that nothing can be said about it.
         """
+        queries = any(HINT.search(line) for line in excerpt.lines)
+        diagnostics = await self._ask(excerpt)
+        if diagnostics is None:
+            return None
+        if not queries and not diagnostics:
+            return []
+        if queries or any(needs_tree(item.code) for item in diagnostics):
+            surroundings = await asyncio.to_thread(around)
+        else:
+            surroundings = Surroundings(None, (), 0)
+        found = list(self._judged(diagnostics, written, surroundings))
+        if queries and surroundings.tree is not None:
+            found += await asyncio.to_thread(_queries, surroundings, written)
+        return self.levelled(found)
+
+    async def _ask(self, excerpt: Excerpt) -> list[Diagnostic] | None:
+        """Return ruff's diagnostics on the lines of an excerpt, in their coordinates."""
         try:
-            diagnostics = await self._ruff.check(text)
+            diagnostics = await self._ruff.check(excerpt.text)
         except RuffUnavailableError as error:
             self.problem = str(error)
             return []
         self.problem = ""
-        self.unparsed = any(not item.code.startswith("S") for item in diagnostics)
-        diagnostics = [
-            item
-            for item in diagnostics
-            if item.code.startswith("S") and first <= item.line < len(lines)
-        ]
-        if not diagnostics:
-            return []
-        tree = _parse(text)
-        places = _Places(tree, text)
+        # An excerpt can break rules that only whole files can keep; what counts is whether it parses.
+        if (
+            any(not item.code.startswith("S") for item in diagnostics)
+            and parse(excerpt.text) is None
+        ):
+            return None
+        first, count = len(excerpt.opening), len(excerpt.lines)
         return [
-            Finding(
-                item.code,
-                item.message.rstrip("."),
-                item.line,
-                min(item.end_line + 1, len(lines)),
-                level,
-                IDIOMS.get(item.code, ""),
-                mask(lines[item.line].strip()),
-            )
+            item.moved(-first)
             for item in diagnostics
-            if (level := self._level(item, places, tree)) is not Level.OFF
+            if item.code.startswith("S") and first <= item.line < first + count
         ]
 
-    def _level(self, item: Diagnostic, places: _Places, tree: ast.Module | None) -> Level:
-        chosen = self._levels.get(item.code)
-        if chosen is not None:
-            return chosen
-        level = level_of(item.code, places.at(item), tree)
-        return Level.OFF if level is Level.WARN and item.code in _CREDENTIAL_RULES else level
+    def _judged(
+        self, diagnostics: Sequence[Diagnostic], written: Sequence[str], around: Surroundings
+    ) -> Iterable[Finding]:
+        places = _Places(around) if diagnostics else None
+        for item in diagnostics:
+            level = self._levels.get(item.code)
+            if level is None:
+                node = None if places is None else places.at(item)
+                level = level_of(item.code, node, around.tree)
+                if level is Level.WARN and item.code in _CREDENTIAL_RULES:
+                    continue
+            if level is not Level.OFF:
+                yield Finding(
+                    item.code,
+                    item.message.rstrip("."),
+                    item.line,
+                    min(item.end_line + 1, len(written)),
+                    level,
+                    IDIOMS.get(item.code, ""),
+                    mask(written[item.line].strip()),
+                )
 
 
-def new_findings(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of ``after`` that ``before`` does not hold, wherever they have moved."""
-    known = Counter(finding.key for finding in before)
-    fresh: list[Finding] = []
-    for finding in after:
-        if known[finding.key]:
-            known[finding.key] -= 1
-        else:
-            fresh.append(finding)
-    return fresh
+def _queries(around: Surroundings, written: Sequence[str]) -> list[Finding]:
+    assert around.tree is not None
+    found: list[Finding] = []
+    for item in injections(around.tree):
+        line, stop = item.line - around.offset, item.stop - around.offset
+        if line < 0 or stop > len(written):
+            continue
+        evidence = mask(written[line].strip())
+        found.append(Finding(RULE, _QUERY_MESSAGE, line, stop, item.level, IDIOMS[RULE], evidence))
+    return found
 
 
 def _secrets(lines: Sequence[str]) -> Iterable[Finding]:
@@ -169,7 +241,7 @@ def _secrets(lines: Sequence[str]) -> Iterable[Finding]:
 
 def is_python(path: str) -> bool:
     """Whether the file goes through ruff."""
-    return path.endswith((".py", ".pyi"))
+    return path.endswith((".py", ".pyi", ".pyw"))
 
 
 def ignored(lines: Sequence[str], finding: Finding) -> bool:
@@ -182,25 +254,20 @@ def ignored(lines: Sequence[str], finding: Finding) -> bool:
     return False
 
 
-def _parse(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 class _Places:
-    """Expressions of a module by where they start."""
+    """Expressions by where they start, in the coordinates of an excerpt."""
 
-    def __init__(self, tree: ast.Module | None, text: str) -> None:
-        self._lines = text.split("\n")
+    def __init__(self, around: Surroundings) -> None:
+        self._lines = around.lines
+        self._offset = around.offset
         self._starting: dict[tuple[int, int], list[ast.expr]] = {}
-        for node in ast.walk(tree) if tree is not None else ():
+        for node in ast.walk(around.tree) if around.tree is not None else ():
             if isinstance(node, ast.expr):
                 self._starting.setdefault((node.lineno - 1, node.col_offset), []).append(node)
 
     def at(self, item: Diagnostic) -> ast.expr | None:
         """Return the expression that a diagnostic marks; for a marked function name, its call."""
+        item = item.moved(self._offset)
         end = (item.end_line, self._byte_column(item.end_line, item.end_column))
         starting = self._starting.get((item.line, self._byte_column(item.line, item.column)), [])
         for node in starting:

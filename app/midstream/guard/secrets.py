@@ -86,10 +86,7 @@ _PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "discord-token",
         "a Discord bot token",
-        (
-            "Bot ",
-            ".",
-        ),
+        tuple(f"{start}{second}" for start in "MNO" for second in "TDjz"),
         r"[MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,38}",
     ),
     (
@@ -117,7 +114,12 @@ _PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         ("shpat_", "shpca_", "shppa_", "shpss_"),
         r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
     ),
-    ("twilio-key", "a Twilio key", ("SK", "AC"), r"(?:SK|AC)[0-9a-f]{32}"),
+    (
+        "twilio-key",
+        "a Twilio key",
+        tuple(f"{kind}{digit}" for kind in ("SK", "AC") for digit in "0123456789abcdef"),
+        r"(?:SK|AC)[0-9a-f]{32}",
+    ),
     ("sendgrid-key", "a SendGrid key", ("SG.",), r"SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}"),
     ("mailgun-key", "a Mailgun key", ("key-", "pubkey-"), r"(?:pub)?key-[a-f0-9]{32}"),
     ("mailchimp-key", "a Mailchimp key", ("-us",), r"[0-9a-f]{32}-us[0-9]{1,2}"),
@@ -202,6 +204,11 @@ _COMPILED: Final = tuple(
     for name, what, words, pattern in _PROVIDERS
 )
 
+_LITERALS: Final = re.compile(
+    "|".join(sorted({re.escape(word) for _, _, words, _ in _PROVIDERS for word in words}, key=len))
+)
+"""Any of the providers' literals; hardly a line of code has one."""
+
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?=\s*$|\\[nr]|[A-Za-z0-9+/]{16})"
 )
@@ -272,10 +279,10 @@ def _is_sign(char: str) -> bool:
 
 def find_secrets(line: str) -> Iterator[Secret]:
     """Yield the credentials in one line of any language, from left to right within a rule."""
-    for match in _PRIVATE_KEY.finditer(line):
+    for match in _PRIVATE_KEY.finditer(line) if "PRIVATE" in line else ():
         yield Secret("secret-private-key", "a private key", match.start(), match.end())
     taken: list[tuple[int, int]] = []
-    for name, what, words, pattern in _COMPILED:
+    for name, what, words, pattern in _COMPILED if _LITERALS.search(line) else ():
         if not any(word in line for word in words):
             continue
         for match in pattern.finditer(line):

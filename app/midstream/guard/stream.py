@@ -1,13 +1,15 @@
 """The guard on a region that streams in: each finished line costs what is new, not the file.
 
-A `StreamScan` follows one rewrite of one region. Single lines are looked at once, when they are
-finished; Python goes to ruff up to the last finished statement, below a head that holds only what
-rules need. Findings that the region had before are not reported.
+A `StreamScan` follows one rewrite of one region.  Single lines are looked at once, when they are
+finished; Python goes to ruff statement by statement, each with the headers it stands under and the
+names the file has bound.  Findings that the region had before are not reported.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import copy
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,15 +17,18 @@ from dataclasses import replace
 from typing import Final
 
 from midstream.guard.findings import Finding, Level
-from midstream.guard.heads import reduced_head
+from midstream.guard.heads import Head, without_future
+from midstream.guard.mending import mend, parse
 from midstream.guard.prefix import PrefixLexer
-from midstream.guard.scanner import Scanner, ignored, is_python
+from midstream.guard.scanner import Excerpt, Scanner, Surroundings, ignored, is_python
 
 _NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
 LONGEST_STATEMENT: Final = 120
 """An unfinished statement that goes on for more lines is no verdict, and is said to be none."""
 LONGEST_LINE: Final = 20_000
 """A longer line ends the scan of the language: no one writes it by hand, and it costs too much."""
+MOST_AROUND: Final = 400
+"""Lines above a statement that are read for what its names hold, outside of functions."""
 
 
 class StreamScan:
@@ -55,19 +60,20 @@ class StreamScan:
         self.verdicts = 0
         self._scanner = scanner
         self._path = path
-        self._file = [*above, *before, *below]
-        self._start = len(above)
+        self._above = list(above)
         self._before = list(before)
-        self._known_lines = frozenset(before)
-        self._head: list[str] = []
+        self._below = below
         self._known: Counter[tuple[str, str]] | None = None
         self._told: set[tuple[str, int]] = set()
+        self._head = Head()
         self._lexer = PrefixLexer()
         self._blind = False
-        self._fed = 0
+        self._lost = False
+        self._statements: list[int] = []
         self._cut = 0
         self._closing: list[str] = []
-        self._statements: list[int] = []
+        self._context: list[str] | None = None
+        self._around = 0
 
     def statement_at(self, line: int) -> int:
         """First line of the statement that a line of the stream belongs to."""
@@ -84,80 +90,132 @@ class StreamScan:
         """
         if self._known is None:
             await self._prepare()
-        count = len(lines)
-        fresh = lines[self._fed : count]
-        found = [self._moved(f, self._fed) for f in self._scanner.line_findings(fresh, self._path)]
-        if is_python(self._path):
-            cut = self._follow(lines, count)
-            if cut is not None:
-                found += await self._python(lines[:cut])
-        self._fed = self.seen = count
+        found = await self._advance(lines)
         return self._new(found, lines)
 
     async def _prepare(self) -> None:
-        """Lines above, as far as they matter, and what the region has had already."""
-        known = self._scanner.line_findings(self._before, self._path)
-        self._head = self._file[: self._start]
+        """Take in the lines above, and find what the region has had already."""
         if is_python(self._path):
-            if max(map(len, self._file), default=0) > LONGEST_LINE:
+            longest = max(map(len, (*self._above, *self._before, *self._below)), default=0)
+            if longest > LONGEST_LINE:
                 self._blind = True
                 self.problem = "the file has a line that is too long to scan"
             else:
-                self._head = await asyncio.to_thread(reduced_head, self._file, self._start)
-                known += await self._base_findings()
-        for line in self._head:
-            if not self._blind:
-                self._lexer.feed(line)
-        self._known = Counter(finding.key for finding in known)
+                await asyncio.to_thread(self._read_above)
+                await self._scanner.warm()
+        base = copy.copy(self)
+        base._lexer, base._head = copy.deepcopy(self._lexer), copy.deepcopy(self._head)
+        base._statements = []
+        self._known = Counter(finding.key for finding in await base._advance(self._before))
 
-    async def _base_findings(self) -> list[Finding]:
-        lexer = PrefixLexer()
-        for line in self._head:
-            lexer.feed(line)
-        cut, closing = 0, lexer.closing()
-        for number, line in enumerate(self._before):
+    def _read_above(self) -> None:
+        for line in self._above:
+            self._lexer.feed(line)
+        self._head.learn("\n".join(self._above))
+
+    async def _advance(self, lines: Sequence[str]) -> list[Finding]:
+        """Take in the lines after those that were seen, and return what is wrong with them."""
+        begun, count = self.seen, len(lines)
+        found = [
+            _moved(finding, begun)
+            for finding in self._scanner.line_findings(lines[begun:count], self._path)
+        ]
+        if is_python(self._path) and not self._blind:
+            start = self._cut
+            self._follow(lines, count)
+            if self._cut > start and self._context is not None:
+                written = lines[start : self._cut]
+                context, self._context = self._context, None
+                found += [
+                    _moved(f, start) for f in await self._python(context, written, lines, start)
+                ]
+        self.seen = count
+        return found
+
+    def _follow(self, lines: Sequence[str], count: int) -> None:
+        """Feed the new lines to the lexer; `_cut` is the end of the last finished statement."""
+        lexer = self._lexer
+        for number in range(self.seen, count):
+            line = lines[number]
+            if len(line) > LONGEST_LINE:
+                self._blind = True
+                self.problem = f"line {len(self._above) + number + 1} is too long to scan"
+                return
+            if self._context is None and (lexer.open or _says_something(line)):
+                begun = lexer.unfinished
+                self._context = [*lexer.context(begun[0] if begun else line), *begun]
+                self._around = self._begin_around(number)
+            goes_on = lexer.open and bool(self._statements)
+            self._statements.append(self._statements[-1] if goes_on else number)
             lexer.feed(line)
             if not lexer.open:
-                cut, closing = number + 1, lexer.closing()
-        lines = [*self._head, *self._before[:cut]]
-        text = "\n".join([*lines, *closing, ""])
-        return await self._scanner.python_findings(lines, text, self._start)
+                self._cut, self._closing = number + 1, lexer.closing()
+        self.problem = "the text does not parse as Python" if self._lost else ""
+        begun_at = self._statements[-1] if self._statements else 0
+        if lexer.open and count - begun_at > LONGEST_STATEMENT:
+            self.problem = (
+                f"the statement from line {len(self._above) + begun_at + 1} on has no end"
+            )
 
-    def _follow(self, lines: Sequence[str], count: int) -> int | None:
-        """Feed the new lines to the lexer; the end of the last finished statement, if it moved."""
-        before = self._cut
-        for number in range(self._fed, count):
-            line = lines[number]
-            if len(line) > LONGEST_LINE and not self._blind:
-                self._blind = True
-                self.problem = f"line {self._start + number + 1} is too long to scan"
-            if self._blind:
-                return None
-            goes_on = self._lexer.open and bool(self._statements)
-            self._statements.append(self._statements[-1] if goes_on else number)
-            self._lexer.feed(line)
-            if not self._lexer.open:
-                self._cut, self._closing = number + 1, self._lexer.closing()
-        begun = self._statements[-1] if self._statements else 0
-        if self._lexer.open and count - begun > LONGEST_STATEMENT:
-            self.problem = f"the statement from line {self._start + begun + 1} on has no end"
-        return self._cut if self._cut > before else None
+    def _begin_around(self, number: int) -> int:
+        """The line of the file from which on the names in a line of the region are followed."""
+        if (function := self._lexer.function) is not None:
+            return function
+        first = max(0, number - MOST_AROUND)
+        return len(self._above) + (self._statements[first] if first < number else number)
 
-    async def _python(self, written: Sequence[str]) -> list[Finding]:
-        lines = [*self._head, *written]
+    async def _python(
+        self, context: list[str], written: Sequence[str], lines: Sequence[str], start: int
+    ) -> list[Finding]:
+        """Return what is wrong with finished statements, in their coordinates."""
         # ruff obeys the model's own excuses; here they are left to `_excused`.
-        # One pass over all of it: this runs again and again while a long region streams.
-        shown = _NOQA.sub(r"\g<1>0\g<2>", "\n".join(written))
-        text = "\n".join([*self._head, *([shown] if written else []), *self._closing, ""])
-        found = await self._scanner.python_findings(lines, text, self._start)
+        shown = _NOQA.sub(r"\g<1>0\g<2>", "\n".join(written)).split("\n")
         self.verdicts += 1
-        self.problem = ""
-        if self._scanner.unparsed:
+        found = await self._ask(context, shown, self._closing, written, lines, start)
+        if found is None:
+            self._lost = True
             self.problem = "the text does not parse as Python"
-        return [self._moved(finding, -self._start) for finding in found]
+            mended = await asyncio.to_thread(mend, [*context, *shown])
+            if mended is None:
+                return []
+            context = [*mended.opening, *mended.lines[: len(context)]]
+            shown = list(mended.lines[-len(shown) :])
+            found = await self._ask(context, shown, mended.closing, written, lines, start)
+        self._head.learn("\n".join(shown))
+        return found or []
+
+    async def _ask(
+        self,
+        context: Sequence[str],
+        shown: Sequence[str],
+        closing: Sequence[str],
+        written: Sequence[str],
+        lines: Sequence[str],
+        start: int,
+    ) -> list[Finding] | None:
+        opening = [*self._head.prelude(shown), *context]
+        return await self._scanner.python_findings(
+            Excerpt(opening, without_future(shown), closing),
+            written,
+            lambda: self._surroundings(lines, start, start + len(written)),
+        )
+
+    def _surroundings(self, lines: Sequence[str], start: int, stop: int) -> Surroundings:
+        """The function that some lines of the region stand in, as far as it goes, and constants."""
+        first, above = self._around, len(self._above)
+        text = [*self._above[first:], *lines[max(0, first - above) : stop]]
+        mended = mend(text)
+        if mended is None:
+            return Surroundings(None, (), 0)
+        constants = parse("\n".join(self._head.constants))
+        if constants is not None:
+            ast.increment_lineno(constants, -len(self._head.constants) - 1)
+            mended.tree.body[:0] = constants.body
+        return Surroundings(mended.tree, mended.lines, above + start - first)
 
     def _new(self, found: Sequence[Finding], lines: Sequence[str]) -> list[Finding]:
-        known = Counter(self._known or ())
+        known = self._known
+        assert known is not None
         fresh: list[Finding] = []
         for finding in sorted(found, key=lambda f: (f.line, f.rule)):
             if known[finding.key]:
@@ -167,12 +225,18 @@ class StreamScan:
                 fresh.append(self._excused(finding, lines))
         return fresh
 
-    def _excused(self, finding: Finding, lines: Sequence[str]) -> Finding:
+    @staticmethod
+    def _excused(finding: Finding, lines: Sequence[str]) -> Finding:
         """A line that says it is to be ignored does not halt; the mark on the hunk stays."""
         if finding.level is Level.HALT and ignored(lines, finding):
             return replace(finding, level=Level.WARN)
         return finding
 
-    @staticmethod
-    def _moved(finding: Finding, by: int) -> Finding:
-        return replace(finding, line=finding.line + by, stop=finding.stop + by)
+
+def _says_something(line: str) -> bool:
+    body = line.lstrip()
+    return bool(body) and body[0] != "#"
+
+
+def _moved(finding: Finding, by: int) -> Finding:
+    return replace(finding, line=finding.line + by, stop=finding.stop + by)

@@ -1,0 +1,240 @@
+"""Making Python text parse that does not: a function cut from its file, Python 2, a broken line.
+
+The result has as many lines as the text, so that a place in one is a place in the other.  What
+cannot be read is taken out statement by statement; the rest can still be looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from midstream.guard.prefix import PrefixLexer
+
+MOST_LINES: Final = 20_000
+"""Longer texts are not mended."""
+_TRIES: Final = 40
+
+_PRINT_TO: Final = re.compile(r"((?:^|[:;])\s*)print\s*>>\s*([\w.]+)\s*,?")
+_PRINT: Final = re.compile(r"((?:^|[:;])\s*)print(?:\s+(?=[^\s=.,)\]:])|(?=[\"'])|\s*$)")
+_EXCEPT: Final = re.compile(r"^(\s*except\s+[\w.()\s,]*[\w.)])\s*,\s*(\w+)\s*:")
+_RAISE: Final = re.compile(r"^(\s*)raise\s+([\w.]+)\s*,")
+_EXEC: Final = re.compile(r"((?:^|[:;])\s*)exec\s+(?!\()")
+_EXEC_IN: Final = re.compile(r"^(\s*exec\(.*?)\s+in\s+(.*)$")
+_SMALL: Final = (
+    (re.compile(r"`([^`'\"]+)`"), r"repr(\1)"),
+    (re.compile(r"<>"), "!="),
+    (re.compile(r"\b0([0-7]{2,})\b"), r"0o\1"),
+    (re.compile(r"\b(\d+)[lL]\b"), r"\1"),
+    (re.compile(r"\b[uU][rR](?=[\"'])"), "r"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A text that parses.
+
+    Attributes:
+        opening: Lines that come before it.
+        lines: As many lines as the text has.
+        closing: Lines that come after it.
+        tree: The whole, parsed; its line numbers are those of the text.
+        lost: Statements that were taken out.
+    """
+
+    opening: tuple[str, ...]
+    lines: tuple[str, ...]
+    closing: tuple[str, ...]
+    tree: ast.Module
+    lost: int
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join([*self.opening, *self.lines, *self.closing, ""])
+
+
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree of a text, ``None`` if it has none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Of the text's own escapes; they are not ours to tell.
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def mend(lines: Sequence[str]) -> Mended | None:
+    """Return the lines as a text that parses; ``None`` if that does not come about."""
+    if len(lines) > MOST_LINES:
+        return None
+    now = [line.replace("\x00", " ").replace("\x0c", " ").rstrip("\r") for line in lines]
+    opening = _opening(now)
+    if (done := _tried(opening, now, 0)) is not None:
+        return done
+    now = _modern(now)
+    lost = 0
+    for _ in range(_TRIES):
+        now, dropped = _closed(now)
+        lost += dropped
+        if (done := _tried(opening, now, lost)) is not None:
+            return done
+        if not _take_out(opening, now):
+            break
+        lost += 1
+    return None
+
+
+def _tried(opening: tuple[str, ...], lines: Sequence[str], lost: int) -> Mended | None:
+    lexer = PrefixLexer()
+    for line in (*opening, *lines):
+        lexer.feed(line)
+    closing = () if lexer.open else tuple(lexer.closing())
+    tree = parse("\n".join([*opening, *lines, *closing, ""]))
+    if tree is None:
+        return None
+    if opening:
+        ast.increment_lineno(tree, -len(opening))
+    return Mended(opening, tuple(lines), closing, tree, lost)
+
+
+def _opening(lines: Sequence[str]) -> tuple[str, ...]:
+    """What puts an indented beginning into a block."""
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    if not first[:1].isspace():
+        return ()
+    return ("class _:",) if re.match(r"\s+(?:async\s+def|def|@)", first) else ("def _():",)
+
+
+def _statements(lines: Sequence[str]) -> list[tuple[int, int, bool]]:
+    """Return the statements as line ranges, each with whether it ends."""
+    lexer = PrefixLexer()
+    found: list[tuple[int, int, bool]] = []
+    begun: int | None = None
+    for number, line in enumerate(lines):
+        if begun is None:
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            begun = number
+        lexer.feed(line)
+        if not lexer.open:
+            found.append((begun, number + 1, True))
+            begun = None
+    if begun is not None:
+        found.append((begun, len(lines), False))
+    return found
+
+
+def _closed(lines: Sequence[str]) -> tuple[list[str], int]:
+    """Take out first lines of statements that have no end."""
+    now = list(lines)
+    lost = 0
+    for _ in range(_TRIES):
+        statements = _statements(now)
+        if not statements or statements[-1][2]:
+            break
+        now[statements[-1][0]] = _stand_in(now[statements[-1][0]])
+        lost += 1
+    return now, lost
+
+
+def _stand_in(line: str) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    header = line.rstrip().endswith(":") or re.match(r"\s*(?:async\s+)?(?:def|class)\b", line)
+    return f"{indent}{'if 1:' if header else 'pass'}"
+
+
+def _take_out(opening: tuple[str, ...], lines: list[str]) -> bool:
+    """Replace the statement that stops the parser; whether there was one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse("\n".join([*opening, *lines, ""]))
+    except IndentationError as error:
+        number = (error.lineno or 1) - 1 - len(opening)
+        if "expected an indented block" in error.msg:
+            return _fill(lines, number)
+        return _blank(lines, number)
+    except SyntaxError as error:
+        return _replace(lines, (error.lineno or 1) - 1 - len(opening))
+    except (ValueError, RecursionError, MemoryError):
+        return False
+    return False
+
+
+def _at(lines: Sequence[str], number: int) -> tuple[int, int] | None:
+    last: tuple[int, int] | None = None
+    for start, stop, _ in _statements(lines):
+        if start > number:
+            break
+        last = (start, stop)
+    return last
+
+
+def _replace(lines: list[str], number: int) -> bool:
+    place = _at(lines, number)
+    if place is None:
+        return False
+    start, stop = place
+    text = "".join(lines[start:stop])
+    header = text.rstrip().endswith(":") or re.match(r"\s*(?:async\s+)?(?:def|class)\b", text)
+    indent = text[: len(text) - len(text.lstrip())]
+    new = f"{indent}{'if 1:' if header else 'pass'}"
+    if lines[start] == new and stop == start + 1:
+        new = ""
+    lines[start:stop] = [new, *[""] * (stop - start - 1)]
+    return True
+
+
+def _blank(lines: list[str], number: int) -> bool:
+    place = _at(lines, number)
+    if place is None:
+        return False
+    start, stop = place
+    lines[start:stop] = [""] * (stop - start)
+    return True
+
+
+def _fill(lines: list[str], number: int) -> bool:
+    """Give the header before a line a body."""
+    place = _at(lines, number - 1)
+    if place is None:
+        return False
+    start, stop = place
+    lines[start] = _stand_in(lines[start]).replace("if 1:", "if 1: pass")
+    lines[start + 1 : stop] = [""] * (stop - start - 1)
+    return True
+
+
+def _modern(lines: Sequence[str]) -> list[str]:
+    """Return Python 2 as Python 3, statement by statement, as far as simple rules go."""
+    now = list(lines)
+    for start, stop, _ in _statements(lines):
+        first, closes = now[start], 0
+        if _PRINT_TO.search(first):
+            first, closes = _PRINT_TO.subn(r"\1print(", first, count=1)
+        elif parse("\n".join(lines[start:stop]).lstrip()) is None:
+            first, closes = _PRINT.subn(r"\1print(", first, count=1)
+        first = _EXCEPT.sub(r"\1 as \2:", first)
+        first, raised = _RAISE.subn(r"\1raise (\2,", first, count=1)
+        first, executed = _EXEC.subn(r"\1exec(", first, count=1)
+        if executed and stop == start + 1:
+            first = _EXEC_IN.sub(r"\1, \2", first)
+        now[start] = first
+        if closes or raised or executed:
+            now[stop - 1] = _with_bracket(now[stop - 1])
+        for number in range(start, stop):
+            for pattern, new in _SMALL:
+                now[number] = pattern.sub(new, now[number])
+    return now
+
+
+def _with_bracket(line: str) -> str:
+    """Close a bracket at the end of a line, before its comment."""
+    match = re.search(r"\s+#[^\"']*$", line)
+    code, rest = (line[: match.start()], match.group()) if match else (line, "")
+    return f"{code.rstrip().rstrip(';')}){rest}"
