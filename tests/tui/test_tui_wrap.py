@@ -12,7 +12,12 @@ from rich.segment import Segment
 from rich.style import Style
 from tui_support import Stage, on_stage
 
+from midstream.resources import themes_dir
+from midstream.tui.diff.painter import Marks, RowPainter
+from midstream.tui.diff.rows import Look, ViewRow
 from midstream.tui.diff.wrapping import breaks, hanging, wrapped
+from midstream.tui.glyphs import UNICODE
+from midstream.tui.themes import load_themes
 
 TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
 
@@ -131,7 +136,9 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
         await stage.press("w")
         await stage.instruct("rename compute to measure in work")
         lines = f"def work():\n{body}".splitlines(keepends=True)
-        new = [line.replace("compute", "measure") if n % 3 else line for n, line in enumerate(lines)]
+        new = [
+            line.replace("compute", "measure") if n % 3 else line for n, line in enumerate(lines)
+        ]
         for at in range(0, len(new), 4):
             await stage.stream("".join(new[at : at + 4]))
             view = stage.screen.view
@@ -148,3 +155,14 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
             shown = " ".join(" ".join(stage.rows).split())
             assert hunk.new[0].split(",")[0].strip() in shown
             assert len(stage.rows) == pane.height
+
+
+def test_a_wide_text_fills_its_lines_to_the_last_cell() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = RowPainter(palette, UNICODE, 60, 3, two_numbers=True, focused=True, wrap=True)
+    row = ViewRow(Look.CONTEXT, 3, 3, "\t" + "\u4e2d\u6587" * 60, line=3)
+    strips = painter.paint(row, (), Marks())
+    assert len(strips) > 4
+    assert {strip.cell_length for strip in strips} == {60}
+    assert not any("\u2026" in strip.text for strip in strips)
+    assert "".join(s.text[painter.gutter :].strip() for s in strips) == "\u4e2d\u6587" * 60

@@ -179,9 +179,7 @@ class RowPainter:
 
     def _fit(self, segments: list[Segment], ground: Style, width: int) -> Strip:
         """A strip of exactly ``width`` cells; what does not fit ends in a mark."""
-        used = sum(
-            len(text) if text.isascii() else cell_len(text) for text, _, _ in segments
-        )
+        used = sum(len(text) if text.isascii() else cell_len(text) for text, _, _ in segments)
         if used > width:
             cut = Strip(segments).crop(0, width - 1)
             mark = Segment(self.glyphs.ellipsis, self.palette.style("muted") + ground)
@@ -215,7 +213,7 @@ class RowPainter:
     def _gutter_below(self, row: ViewRow, marks: Marks, inks: Inks) -> list[Segment]:
         """The gutter of a line that goes on from the one above."""
         edge = self._edge(marks, inks, below=True)
-        mark = f"{self.glyphs.wrapped:>{self.gutter - 5}} "
+        mark = f"{self.glyphs.wrapped:>{self.gutter - 6}} "
         return [
             edge,
             Segment(mark, inks.role("muted")),
@@ -272,9 +270,7 @@ class RowPainter:
         rule = Segment(self.glyphs.rule * room, inks.role("border"))
         return [Segment(words, inks.role("muted")), rule]
 
-    def _code(
-        self, row: ViewRow, spans: Sequence[Span], marks: Marks, inks: Inks
-    ) -> list[Segment]:
+    def _code(self, row: ViewRow, spans: Sequence[Span], marks: Marks, inks: Inks) -> list[Segment]:
         """The text of a row in the colours of its tokens, with the mark of the writing."""
         text, columns = visible_with_columns(row.text, ascii_only=self.glyphs.ellipsis == "~")
         code = self._code_segments(row, text, columns, spans, marks, inks)
