@@ -36,12 +36,12 @@ def one(line: str):
 
 def test_the_frozen_file_is_what_the_script_writes() -> None:
     parameters, residuals = fit.fit(validation.calibration_rows())
-    written = json.loads(json.dumps(fit.document(parameters, residuals)))
-    for ours, frozen_entry in zip(
-        written["residuals"], frozen_document()["residuals"], strict=True
-    ):
-        assert ours["row"] == frozen_entry["row"]
-        assert ours["error"] == pytest.approx(frozen_entry["error"], abs=5e-4)
+    left_out = fit.leave_one_out(validation.calibration_rows(), parameters)
+    written = json.loads(json.dumps(fit.document(parameters, residuals, left_out)))
+    for part, tolerance in (("residuals", 5e-4), ("leave_one_out", 5e-3)):
+        for ours, frozen_entry in zip(written[part], frozen_document()[part], strict=True):
+            assert ours["row"] == frozen_entry["row"]
+            assert ours["error"] == pytest.approx(frozen_entry["error"], abs=tolerance)
     for name, entry in written["parameters"].items():
         frozen_value = frozen_document()["parameters"][name]["value"]
         assert entry["value"] == pytest.approx(frozen_value, rel=1e-3)
@@ -53,6 +53,20 @@ def test_calibration_uses_the_thirteen_fixed_rows() -> None:
     assert sum(row.kernels == "waferllm-wse2" for row in rows) == 5
     shipped = read_rows(validation.shipped_text("validation.csv"))[0]
     assert all(row.source for row in [*rows, *shipped])
+
+
+def test_rows_left_out_of_the_fit_are_predicted_by_the_others() -> None:
+    stages = {left.stage: left for left in validation.leave_one_out()}
+    assert set(stages) == {"WaferLLM kernels", "2025 stack", "A100 baseline"}
+    waferllm = stages["WaferLLM kernels"]
+    assert waferllm.rows == 5
+    assert waferllm.identified
+    assert waferllm.mape <= 0.10
+    assert waferllm.worst <= 0.15
+    assert not stages["A100 baseline"].identified, "four constants on four rows"
+    errors = {entry["row"]: abs(entry["error"]) for entry in frozen_document()["residuals"]}
+    for entry in frozen_document()["leave_one_out"]:
+        assert abs(entry["error"]) >= errors[entry["row"]], "a row left out is not predicted better"
 
 
 def test_residuals_of_the_fit() -> None:

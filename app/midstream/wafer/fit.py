@@ -130,36 +130,62 @@ def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
     residuals: list[dict[str, object]] = []
     for stage, names, wanted in _STAGES:
         mine = [row for row in rows if wanted(row)]
-
-        def objective(
-            values: Sequence[float],
-            names: tuple[str, ...] = names,
-            mine: list[Row] = mine,
-            base: Parameters = parameters,
-        ) -> float:
-            trial = dict(zip(names, values, strict=True))
-            if min(values) <= 0 or trial.get("gpu_allreduce_us", 1e9) < ALLREDUCE_FLOOR_US:
-                return 1e6
-            candidate = replace(base, **trial)
-            return sum(log_error(row, candidate) ** 2 for row in mine)
-
-        start = [float(getattr(parameters, name)) for name in names]
-        best = minimise(objective, start)
-        parameters = replace(parameters, **dict(zip(names, best, strict=True)))
-        residuals.extend(
-            {
-                "stage": stage,
-                "row": row.label,
-                "published": row.published,
-                "fitted": round(predict(row, parameters).point, 2),
-                "error": round(math.exp(log_error(row, parameters)) - 1, 4),
-            }
-            for row in mine
-        )
+        parameters = _fit_stage(names, mine, parameters)
+        residuals.extend(_record(stage, row, parameters) for row in mine)
     return parameters, residuals
 
 
-def document(parameters: Parameters, residuals: list[dict[str, object]]) -> dict[str, object]:
+def leave_one_out(rows: Sequence[Row], parameters: Parameters) -> list[dict[str, object]]:
+    """Fit every stage again without each of its rows in turn, and predict the row left out.
+
+    Rows of a stage with one row cannot be left out and are missing here.  ``identified`` is false
+    where fewer rows than constants remain: the error then says more about the start of the search
+    than about the model.
+
+    Args:
+        rows: The calibration rows.
+        parameters: The fit of all rows, for the constants of other stages.
+    """
+    records: list[dict[str, object]] = []
+    for stage, names, wanted in _STAGES:
+        mine = [row for row in rows if wanted(row)]
+        base = replace(parameters, **{name: getattr(_START, name) for name in names})
+        for row in mine if len(mine) > 1 else ():
+            others = [other for other in mine if other is not row]
+            record = _record(stage, row, _fit_stage(names, others, base))
+            records.append(record | {"identified": len(others) >= len(names)})
+    return records
+
+
+def _fit_stage(names: tuple[str, ...], rows: Sequence[Row], base: Parameters) -> Parameters:
+    """The constants of one stage that fit its rows best, the others as in ``base``."""
+
+    def objective(values: Sequence[float]) -> float:
+        trial = dict(zip(names, values, strict=True))
+        if min(values) <= 0 or trial.get("gpu_allreduce_us", 1e9) < ALLREDUCE_FLOOR_US:
+            return 1e6
+        candidate = replace(base, **trial)
+        return sum(log_error(row, candidate) ** 2 for row in rows)
+
+    best = minimise(objective, [float(getattr(base, name)) for name in names])
+    return replace(base, **dict(zip(names, best, strict=True)))
+
+
+def _record(stage: str, row: Row, parameters: Parameters) -> dict[str, object]:
+    return {
+        "stage": stage,
+        "row": row.label,
+        "published": row.published,
+        "fitted": round(predict(row, parameters).point, 2),
+        "error": round(math.exp(log_error(row, parameters)) - 1, 4),
+    }
+
+
+def document(
+    parameters: Parameters,
+    residuals: list[dict[str, object]],
+    left_out: list[dict[str, object]],
+) -> dict[str, object]:
     """The content of the frozen file; values are rounded to four significant digits."""
     stage_of = {name: stage for stage, names, _ in _STAGES for name in names}
     return {
@@ -175,6 +201,7 @@ def document(parameters: Parameters, residuals: list[dict[str, object]]) -> dict
             for name, value in parameters.as_dict().items()
         },
         "residuals": residuals,
+        "leave_one_out": left_out,
     }
 
 
@@ -187,7 +214,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     text = resources.files("midstream.wafer").joinpath(CALIBRATION).read_text("utf-8")
     rows, _ = read_rows(text)
-    content = json.dumps(document(*fit(rows)), indent=2) + "\n"
+    parameters, residuals = fit(rows)
+    left_out = leave_one_out(rows, parameters)
+    content = json.dumps(document(parameters, residuals, left_out), indent=2) + "\n"
     if arguments.write:
         arguments.write.write_text(content, encoding="utf-8")
     print(content, end="")

@@ -10,7 +10,7 @@ from textwrap import wrap
 from midstream.wafer.baselines import Contender
 from midstream.wafer.quantity import compact
 from midstream.wafer.report import Report
-from midstream.wafer.validation import Validation
+from midstream.wafer.validation import Validation, leave_one_out
 
 _CAUSES = (
     ("compute", "arithmetic in the PEs"),
@@ -111,6 +111,10 @@ def validation_text(result: Validation) -> str:
             f"{group.name:<34}{group.rows:>5}{group.mape:>8.1%}{group.worst:>8.1%}{group.covered:>9.0%}"
             f"{group.widest:>7.2f}x  {verdict}"
         )
+    lines += ["", "the fit itself, each calibration row left out in turn"]
+    for left in leave_one_out():
+        unsure = "" if left.identified else "  fewer rows than constants remain"
+        lines.append(f"{left.stage:<34}{left.rows:>5}{left.mape:>8.1%}{left.worst:>8.1%}{unsure}")
     if result.problems:
         lines += ["", "left out"]
         lines.extend(f"  {problem.where}: {problem.reason}" for problem in result.problems)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from typing import Any
 
 from midstream.wafer.errors import ModelUnavailableError, RowError
 from midstream.wafer.parameters import frozen_document
@@ -123,6 +124,7 @@ class Validation:
             },
             "rows": [_row_dict(item) for item in self.checked],
             "groups": [group.as_dict() for group in self.groups],
+            "leave_one_out": frozen_document()["leave_one_out"],
             "left_out": [
                 {"line": p.line, "column": p.column, "reason": p.reason} for p in self.problems
             ],
@@ -153,6 +155,37 @@ def _row_dict(item: Checked) -> dict[str, object]:
         "notes": list(item.prediction.notes),
         "simulated": True,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How well the fit predicts calibration rows that it is not given, each left out in turn.
+
+    Attributes:
+        stage: Stage of the fit.
+        rows: Rows that were left out.
+        mape: Mean of their absolute relative errors.
+        worst: Largest of them.
+        identified: Whether the other rows are at least as many as the constants of the stage.
+    """
+
+    stage: str
+    rows: int
+    mape: float
+    worst: float
+    identified: bool
+
+
+def leave_one_out() -> list[LeftOut]:
+    """The frozen leave-one-out errors by stage of the fit."""
+    records: list[dict[str, Any]] = frozen_document()["leave_one_out"]
+    found: list[LeftOut] = []
+    for stage in dict.fromkeys(record["stage"] for record in records):
+        mine = [record for record in records if record["stage"] == stage]
+        errors = [abs(float(record["error"])) for record in mine]
+        identified = all(record["identified"] for record in mine)
+        found.append(LeftOut(stage, len(mine), fmean(errors), max(errors), identified))
+    return found
 
 
 def shipped_text(name: str) -> str:
