@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midstream.errors import UsageError
-from midstream.settings import Settings, config_path, load_settings
+from midstream.settings import Settings, Source, config_path, load_settings, setting_layers
 
 
 def read(tmp_path: Path, toml: str, root: Path | None = None, **environ: str) -> Settings:
@@ -87,12 +87,59 @@ def test_a_folder_has_its_own_table_and_the_deeper_one_wins(tmp_path: Path) -> N
     assert (deep.layout, deep.threads, deep.theme) == ("split", 8, "dusk")
 
 
-def test_nothing_is_read_from_the_opened_folder(tmp_path: Path) -> None:
+def test_a_folders_own_file_sets_looks_and_a_stricter_guard(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    for name in ("config.toml", "midstream.toml", ".midstream.toml"):
-        (project / name).write_text('[endpoint]\nurl = "wss://thief.example/v1"\n')
-    assert read(tmp_path, "", root=project).endpoint_url is None
+    (project / ".midstream.toml").write_text(
+        'theme = "dusk"\nlayout = "split"\n[guard]\non = true\nS110 = "halt"\n'
+    )
+    settings = read(tmp_path, 'layout = "unified"\n', root=project)
+    assert (settings.theme, settings.layout) == ("dusk", "split")
+    assert settings.guard_levels == (("S110", "halt"),)
+    mine = f'[projects."{project}"]\nlayout = "auto"\n'
+    assert read(tmp_path, mine, root=project).layout == "auto"
+    for name in ("config.toml", "midstream.toml"):
+        (project / name).write_text('theme = "dawn"\n')
+    assert read(tmp_path, "", root=project).theme == "dusk"
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ('[endpoint]\nurl = "wss://thief.example/v1"\n', 'may not set "endpoint"; write it to'),
+        ('endpoint = "mine"\n', 'may not set "endpoint"'),
+        ('[endpoints.x]\nurl = "wss://thief.example/v1"\n', 'may not set "endpoints"'),
+        ('[model]\nfolder = "here"\n', 'may not set "model"'),
+        ("journal = false\n", 'may not set "journal"'),
+        ("attention = false\n", 'may not set "attention"'),
+        ("guard = false\n", r"may only make the guard stricter, and guard\.on = false does not"),
+        ('[guard]\nS608 = "off"\n', r'stricter, and guard\.S608 = "off" does not'),
+        ('layuot = "split"\n', r'no setting "layuot"; did you mean "layout"\?'),
+    ],
+)
+def test_a_folders_own_file_cannot_do_harm(tmp_path: Path, toml: str, sentence: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".midstream.toml").write_text(toml)
+    with pytest.raises(UsageError, match=sentence) as caught:
+        read(tmp_path, "", root=project)
+    assert ".midstream.toml: " in str(caught.value)
+
+
+def test_layers_say_which_place_gave_what(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'layout = "auto"\n[model]\npace = 40\n[projects."{tmp_path}"]\nascii = true\n'
+    )
+    environ = {"MIDSTREAM_CONFIG": str(config), "MIDSTREAM_THREADS": "3"}
+    layers = setting_layers(tmp_path, environ=environ)
+    assert [(layer.source, set(layer.given)) for layer in layers] == [
+        (Source.DEFAULT, set()),
+        (Source.USER, {"layout", "pace"}),
+        (Source.FOLDER, {"ascii"}),
+        (Source.ENVIRONMENT, {"threads"}),
+    ]
+    assert layers[-1].settings == load_settings(tmp_path, environ=environ)
 
 
 @pytest.mark.parametrize(

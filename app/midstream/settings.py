@@ -1,9 +1,10 @@
 """What a person can configure, and where it is read from.
 
-A TOML file in the user's configuration folder (``midstream/config.toml``), then a table for the
-folder that is opened inside that same file, then ``MIDSTREAM_*`` environment variables; the later
-one wins.  Nothing is read from the opened folder itself: a repository must not choose where a token
-is sent.  No other module reads configuration.
+A TOML file in the user's configuration folder (``midstream/config.toml``), then ``.midstream.toml``
+in the opened folder, then a table for that folder inside the user's file, then ``MIDSTREAM_*``
+environment variables; the later one wins.  A repository must not choose where code and tokens are
+sent, nor switch the guard off: its own file can set little more than looks.  No other module reads
+configuration.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
@@ -164,6 +166,41 @@ def find_model(chosen: Path) -> Path:
     return chosen
 
 
+PROJECT_FILE = ".midstream.toml"
+"""A folder's own settings, which travel with it."""
+PROJECT_KEYS = ("theme", "layout", "guard")
+"""What a folder's own file may set; of the guard only what makes it stricter."""
+
+
+class Source(StrEnum):
+    """Where the value of a setting comes from, the later ones winning."""
+
+    DEFAULT = "default"
+    USER = "your file"
+    PROJECT = "project file"
+    FOLDER = "this folder"
+    """A table ``[projects."<folder>"]`` in the user's file."""
+    ENVIRONMENT = "environment"
+    FLAG = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What holds after one more place was read.
+
+    Attributes:
+        source: The place.
+        where: Its name: a file, a table in it, a variable.
+        given: Fields of `Settings` that it sets.
+        settings: All settings by then.
+    """
+
+    source: Source
+    where: str
+    given: frozenset[str]
+    settings: Settings
+
+
 def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings that hold for a folder.
 
@@ -173,24 +210,68 @@ def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.e
         environ: The environment.
 
     Raises:
-        UsageError: The file cannot be read or parsed, or a key or value is not known.
+        UsageError: A file cannot be read or parsed, or a key or value is not known.
+    """
+    return setting_layers(root, environ=environ)[-1].settings
+
+
+def setting_layers(
+    root: Path | None = None, *, environ: Mapping[str, str] = os.environ
+) -> list[Layer]:
+    """What each place sets, in the order in which they win; the first are the defaults.
+
+    Raises:
+        UsageError: As `load_settings`.
     """
     path = config_path(environ)
-    document = _read(path)
+    document = read_document(path)
     projects = document.pop("projects", {})
-    settings = _apply(Settings(), document, str(path))
+    layers = [Layer(Source.DEFAULT, "", frozenset(), Settings())]
+
+    def add(source: Source, table: Mapping[str, Any], where: str) -> None:
+        settings, given = _apply(layers[-1].settings, table, where)
+        layers.append(Layer(source, where, frozenset(given), settings))
+
+    add(Source.USER, document, str(path))
     if not isinstance(projects, dict):
         raise UsageError(f'{path}: "projects" must be a table of folders.')
     if root is not None:
+        own = (root.parent if root.is_file() else root) / PROJECT_FILE
+        if table := read_document(own):
+            add(Source.PROJECT, _only_harmless(table, str(own)), str(own))
         for folder, table in _covering(cast("dict[str, Any]", projects), root):
             if not isinstance(table, dict):
                 raise UsageError(f'{path}: projects."{folder}" must be a table of settings.')
-            where = f'{path}: projects."{folder}"'
-            settings = _apply(settings, cast("dict[str, Any]", table), where)
-    return _apply_environment(settings, environ)
+            add(Source.FOLDER, cast("dict[str, Any]", table), f'{path}: projects."{folder}"')
+    settings, given = _apply_environment(layers[-1].settings, environ)
+    if given:
+        layers.append(Layer(Source.ENVIRONMENT, "", frozenset(given), settings))
+    return layers
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _only_harmless(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """A folder's own settings, unless it wants more than it may.
+
+    Raises:
+        UsageError: It does.
+    """
+    for key in table:
+        if key in (*_TOP_LEVEL, *_TABLES, "endpoints", "projects") and key not in PROJECT_KEYS:
+            raise UsageError(
+                f'{where}: a folder\'s own file may not set "{key}"; write it to {config_path()}.'
+            )
+    guard = table.get("guard", True)
+    rules = cast("dict[str, Any]", guard) if isinstance(guard, dict) else {"on": guard}
+    for rule, level in rules.items():
+        if level not in (True, "halt"):
+            raise UsageError(
+                f"{where}: a folder's own file may only make the guard stricter, "
+                f"and guard.{rule} = {json.dumps(level, default=str)} does not."
+            )
+    return table
+
+
+def read_document(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -224,8 +305,14 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
 _TOP_LEVEL = ("theme", "layout", "ascii", "journal", "guard", "attention")
 
 
-def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings:
+def _apply(
+    settings: Settings, table: Mapping[str, Any], where: str
+) -> tuple[Settings, frozenset[str]]:
+    """The settings with what a table sets, and the fields that it sets."""
     changes: dict[str, Any] = {}
+    given = {"endpoints"} if "endpoints" in table else set[str]()
+    if isinstance(table.get("endpoint"), str):
+        given.add("endpoint")
     if "endpoints" in table:
         own = {profile.name: profile for profile in read_profiles(table["endpoints"], where)}
         known_so_far = {profile.name: profile for profile in settings.endpoints}
@@ -263,11 +350,14 @@ def _apply(settings: Settings, table: Mapping[str, Any], where: str) -> Settings
             known = [*_TOP_LEVEL, *_TABLES, "endpoints", "projects"]
             known += [f"{name}.{item}" for name, inner in _TABLES.items() for item in inner]
             values.unknown(key, known, where)
-    return replace(settings, **changes)
+    return replace(settings, **changes), frozenset({*changes, *given})
 
 
-def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+def _apply_environment(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[Settings, frozenset[str]]:
     changes: dict[str, Any] = {}
+    given = {"endpoint"} if environ.get("MIDSTREAM_ENDPOINT") else set[str]()
     if chosen := environ.get("MIDSTREAM_ENDPOINT"):
         settings = settings.with_endpoint(chosen, "MIDSTREAM_ENDPOINT")
     elif environ.get("MIDSTREAM_ENDPOINT_URL"):
@@ -286,7 +376,7 @@ def _apply_environment(settings: Settings, environ: Mapping[str, str]) -> Settin
         elif field.name in ("threads", "pace") and text.strip().isdigit():
             value = int(text)
         changes[field.name] = checked(field.name, value, variable)
-    return replace(settings, **changes)
+    return replace(settings, **changes), frozenset({*changes, *given})
 
 
 _BOOLEANS = {
