@@ -23,13 +23,13 @@ def edit_json(path: Path, **changes: Any) -> None:
 
 
 def test_genai_layout(tmp_path: Path) -> None:
-    write_folder(tmp_path, card='languages = ["python", "rust"]\n[drafting]\nfirst = 2\nmost = 9\n')
+    write_folder(tmp_path, card='languages = ["python", "rust"]\n[drafting]\nmost = 9\n')
     folder = read_folder(tmp_path)
     assert folder.layout == "genai"
     assert folder.graph == tmp_path / "model.onnx"
     assert folder.context_length == 512
     assert folder.shares_cache is True
-    assert folder.drafting == Drafting(2, 9)
+    assert folder.drafting == Drafting(9)
     assert folder.facts["languages"] == "python,rust"
     assert len(folder.eos_ids) == 1
 
@@ -108,7 +108,7 @@ def test_templates_are_found(tmp_path: Path) -> None:
         ),
         (lambda p: (p / "midstream.toml").write_text("="), r"midstream\.toml cannot be read"),
         (lambda p: (p / "midstream.toml").write_text('prompt = "tea"'), 'prompt = "tea"'),
-        (lambda p: (p / "midstream.toml").write_text("[drafting]\nfirst = 0"), "0 < first"),
+        (lambda p: (p / "midstream.toml").write_text("[drafting]\nmost = 0"), "most, in .drafting"),
         (
             lambda p: (p / "genai_config.json").unlink(),
             r"config\.json is missing; model\.onnx needs",

@@ -28,7 +28,7 @@ def test_drafted_edits_are_the_undrafted_ones() -> None:
     forwards = tokens = 0
     for request in edit_requests():
         texts: set[str] = set()
-        for drafting in (None, Drafting(), Drafting(1, 4), Drafting(16, 16)):
+        for drafting in (None, Drafting(), Drafting(4), Drafting(16)):
             model.drafting = drafting
             generation = model.start(request)
             texts.add("".join(piece.text for piece in generation))

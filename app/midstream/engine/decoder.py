@@ -27,6 +27,7 @@ import numpy as np
 
 from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files
 from midstream.engine.graph_io import CachePair, GraphIO, TensorInfo, read_graph_io
+from midstream.engine.pace import RowCost
 from midstream.errors import UnavailableError
 
 Array = np.ndarray[Any, Any]
@@ -135,6 +136,7 @@ class Decoder:
         shared: whether past and present are one buffer.
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
         runtime_s: seconds spent inside ONNX Runtime so far.
+        row_cost: what one more row of a run has cost so far.
         written: rows of the live cache that ever held something: the memory that it really takes
             (room beyond them is only reserved).
     """
@@ -157,6 +159,7 @@ class Decoder:
         self._tile = math.gcd(16, *(2 * pair.width for pair in self.io.cache))
         self.shared, self.all_rows, self.vocab = self._probe(folder)
         self.runtime_s = 0.0
+        self.row_cost = RowCost()
         self.written = 0
         self._capacity = 0
         self._buffers: list[list[Array]] = [
@@ -166,6 +169,7 @@ class Decoder:
         self._side = 0
         self._stored = 0
         self._runs: dict[tuple[int, bool], _Run] = {}
+        self._logits: Array = np.empty(0, self.io.logits.dtype)
         self._options = self._run_options()
         mask = self.io.extras.get("attention_mask")
         self._mask_name = mask.name if mask else ""
@@ -239,9 +243,6 @@ class Decoder:
         options = self._ort.RunOptions()
         # Without logits among the fetches, the vocabulary projection is not run at all.
         options.only_execute_path_to_fetches = True
-        # Says that no GPU graph is captured; looking for a missing entry would cost more than a
-        # small step.
-        options.add_run_config_entry("gpu_graph_id", "-1")
         return options
 
     def _padded(self, count: int) -> int:
@@ -273,7 +274,10 @@ class Decoder:
             if self._options.terminate:
                 raise RunTerminatedError from error
             raise
-        self.runtime_s += time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        self.runtime_s += seconds
+        if logits:
+            self.row_cost.note(count, seconds)
         if not self.shared:
             self._side = 1 - self._side
             self._stored = past + count
@@ -313,8 +317,7 @@ class Decoder:
             elif name == "total_sequence_length":
                 run.total = value
         if logits:
-            rows = count if self.all_rows else 1
-            run.logits = np.empty((1, rows, self.vocab), self.io.logits.dtype)
+            run.logits = self._logits_of(count if self.all_rows else 1)
             run.binding.bind_output(
                 self.io.logits.name, "cpu", 0, run.logits.dtype, run.logits.shape,
                 run.logits.ctypes.data,
@@ -322,6 +325,14 @@ class Decoder:
         if self.shared:
             self._bind_cache(run.binding, self._capacity, self._capacity)
         return run
+
+    def _logits_of(self, rows: int) -> Array:
+        """Return where the logits of so many rows go: one buffer for runs of every length."""
+        size = rows * self.vocab
+        if size > self._logits.size:
+            self._runs.clear()
+            self._logits = np.empty(size, self._logits.dtype)
+        return self._logits[:size].reshape(1, rows, self.vocab)
 
     def _bind_cache(self, binding: Any, past: int, total: int) -> None:
         """Bind the live side as past and, where the graph concatenates, the other as present."""

@@ -1,181 +1,223 @@
 """Drafts for speculative decoding: tokens that the model will probably write, from text at hand.
 
-An edit mostly repeats its source, so the best guess is the source behind a pointer. Where the model
-departs from it, a replaced token is assumed first (and guessed again wherever the old one comes
-up), and one token put in behind a line is expected behind the next. If that fails, the pointer is
-set anew behind the longest run of tokens that output and text share, nearest to where it was.
-Nothing here touches the model: a wrong draft costs time, never text.
+An edit mostly repeats its source, so the best guess is the source behind a pointer. What the model
+writes instead of a part of it is noted, and expected wherever that part comes up again: a name of
+several tokens that becomes another one, a mark that is put behind a line. Without a source, or
+where the pointer is lost, the guess is what followed when the last tokens stood somewhere before,
+in the prompt or in the output so far (prompt lookup). Nothing here touches the model: a wrong draft
+costs time, never text. How many tokens are worth a try is `pace`'s business.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 
-LONGEST_MATCH = 4
-"""Longest run of tokens that is looked up to set the pointer anew."""
+LONGEST_MATCH = 6
+"""Longest run of tokens that is compared to find the place where the output goes on."""
 
-NEAR = 12
-"""A single token that is not unique sets the pointer anew only so near to its last place."""
+SURE_MATCH = 4
+"""A run of so many tokens sets the pointer anew even while something new is being written."""
+
+CANDIDATES = 8
+"""Of the places where the last two tokens stood before, so many are compared, the latest ones."""
+
+LONGEST_OLD = 8
+"""Most tokens of the source that a departure is taken to replace."""
+
+LONGEST_NEW = 48
+"""After so many tokens without a sign of the source the pointer is lost."""
+
+
+@dataclass(slots=True)
+class _Departure:
+    """Where the output left the source, what it wrote instead, and where it may have come back."""
+
+    start: int
+    new: list[int]
+    end: int | None = None
 
 
 class Drafter:
     """Proposes the next tokens and learns from what became of them.
 
-    The text is the prompt, with the draft's tokens found in it. Stretches of the prompt between two
-    draft tokens are skipped, because the draft says that the output will, unless something in them
-    has been replaced before: a line that contains a renamed name will be written out.
+    Its text is the prompt, in which the draft's tokens are found, and behind it the output.
+    Stretches of the prompt between two draft tokens are skipped, because the draft says that the
+    output will skip them.
     """
 
-    def __init__(
-        self, draft: Sequence[int], prompt: Sequence[int], *, first: int = 3, most: int = 16
-    ) -> None:
+    def __init__(self, draft: Sequence[int], prompt: Sequence[int]) -> None:
         """Start in front of the draft.
 
         Args:
             draft: what the output would be if nothing changed; may be empty.
             prompt: what the model reads.
-            first: tokens proposed at the start, and at least after a draft was taken in part.
-            most: tokens proposed at most; the number doubles while drafts are taken whole and falls
-                to one when nothing of a draft is taken.
         """
         self._text, places = _lay_out(draft, prompt)
-        self._at: int | None = places[0] if places else None
-        self._end = places[-1] + 1 if places else len(self._text)
+        self._begin, self._end = (places[0], places[-1] + 1) if places else (0, 0)
+        self._output = len(self._text)
         self._skips = {a + 1: b for a, b in pairwise(places) if b > a + 1}
-        # Where a draft token stands that the draft has once: it can mean no other place.
+        # Draft tokens that stand for one place, because the draft has them once.
         counts = Counter(draft)
-        self._landmarks = {place for place in places if counts[self._text[place]] == 1}
-        self._mark = -1
-        self._behind: list[int] = []
-        self._habit: int | None = None
-        self._last = self._at or 0
-        self._first = first
-        self._most = most
-        self._length = first
-        self._output: list[int] = []
-        self._swaps: dict[int, int] = {}
-        self._doubt: tuple[int, int] | None = None
-        self._index: dict[int, list[int]] = defaultdict(list)
-        for place, token in enumerate(self._text):
-            self._index[token].append(place)
+        self._landmarks = {self._text[p]: p for p in places if counts[self._text[p]] == 1}
+        self._at: int | None = places[0] if places else None
+        self._inside = 0
+        self._departure: _Departure | None = None
+        self._replaced: dict[int, tuple[list[int], list[int]]] = {}
+        self._added: tuple[list[int], frozenset[int]] | None = None
+        self._pairs: dict[tuple[int, ...], list[int]] = {}
+        for place, pair in enumerate(pairwise(self._text), 1):
+            self._pairs.setdefault(pair, []).append(place)
 
-    def propose(self, room: int) -> list[int]:
-        """Return up to `room` tokens, fewer or none where there is nothing to go by."""
-        if self._habit is not None and self._behind in ([], [self._habit]):
-            tokens = self._repeating(self._habit)
-        else:
-            tokens = self._following()
-        return list(islice(tokens, max(0, min(self._length, room))))
+    def propose(self, most: int) -> list[int]:
+        """Return up to `most` tokens, fewer or none where there is nothing to go by."""
+        at, inside = self._at, self._inside
+        departure = self._departure
+        if departure is not None and departure.end is None:
+            _, at = self._match()
+            if at is None and len(departure.new) == 1 and departure.start not in self._skips:
+                # One token for another is the commonest change.
+                at = departure.start + 1
+        return list(islice(self._ahead(at, inside), max(0, most)))
 
-    def _following(self) -> Iterator[int]:
-        """Yield the text behind the pointer."""
-        at = self._at
-        while at is not None:
-            at = self._next(at)
-            if at >= len(self._text):
-                return
-            yield self._swaps.get(self._text[at], self._text[at])
-            at += 1
-            if at == self._end:
-                return
-
-    def _repeating(self, habit: int) -> Iterator[int]:
-        """Yield the landmarks to come, with the token that was put in behind the last one."""
-        if not self._behind:
-            yield habit
-        for place in sorted(place for place in self._landmarks if place > self._mark):
-            yield self._text[place]
-            if place + 1 < self._end:
-                yield habit
-
-    def learn(self, proposed: int, accepted: int, output: Sequence[int]) -> None:
-        """Take note of a verification.
-
-        Args:
-            proposed: how many tokens were drafted.
-            accepted: how many of them the model agreed with.
-            output: the tokens that the run produced (the accepted ones and the model's own next).
-        """
-        if proposed and accepted == proposed:
-            self._length = min(2 * self._length + 1, self._most)
-        elif proposed:
-            self._length = max(self._first, accepted) if accepted else 1
+    def learn(self, output: Sequence[int]) -> None:
+        """Take note of tokens that the model has written."""
         for token in output:
-            self._output.append(token)
             self._follow(token)
-            self._note_habit(token)
-        del self._output[:-LONGEST_MATCH]
+            self._text.append(token)
+            pair = tuple(self._text[-2:])
+            self._pairs.setdefault(pair, []).append(len(self._text) - 1)
+            self._find_again()
 
-    def _next(self, at: int) -> int:
-        """Return where the token expected at a place stands: behind a stretch that is left out."""
+    def _ahead(self, at: int | None, inside: int) -> Iterator[int]:
+        """Yield the text from a place on, with the changes that are expected in it."""
+        if at is None:
+            return
+        limit = self._limit(at)
+        while at < limit:
+            old, new = self._change(at)
+            yield from new[inside:]
+            at, inside = at + old, 0
+
+    def _limit(self, at: int) -> int:
+        """Return where the text that goes on at a place ends: the draft, the prompt, the output."""
+        if at < self._end:
+            return self._end
+        return self._output if at < self._output else len(self._text)
+
+    def _change(self, at: int) -> tuple[int, Sequence[int]]:
+        """Return how many tokens of the text give way at a place, and to what."""
         end = self._skips.get(at)
-        if end is None or (self._swaps and not self._swaps.keys().isdisjoint(self._text[at:end])):
-            return at
-        return end
+        if end is not None:
+            if self._added and self._added[1] <= set(self._text[at:end]):
+                return end - at, self._added[0]
+            return end - at, ()
+        old, new = self._replaced.get(self._text[at], ((), ()))
+        if old and at < self._end and self._text[at : at + len(old)] == old:
+            return len(old), new
+        return 1, (self._text[at],)
 
     def _follow(self, token: int) -> None:
-        """Move the pointer with a token of the output."""
-        at = self._at
-        if at is not None:
-            for place in (self._next(at), at, self._skips.get(at, at)):
-                if place < len(self._text) and self._is(token, place):
-                    self._settle(place + 1, confirmed=True)
-                    return
-        length, place = self._match()
-        lost = at is None or self._doubt is not None
-        sure = length > 1 or (place is not None and place - 1 in self._landmarks)
-        if place is not None and (sure or (lost and abs(place - self._last) <= NEAR)):
-            self._settle(place, confirmed=False)
-        elif at is not None and not lost and at < len(self._text):
-            self._doubt = (self._text[at], token)
-            self._at = self._last = at + 1
-        else:
-            self._at = self._doubt = None
+        departure = self._departure
+        if departure is not None and departure.end is None:
+            self._cross(departure, token)
+        elif self._at is not None and self._advance(self._at, token):
+            if departure is not None:
+                self._note(departure)
+        elif departure is not None:
+            # The source was met by chance only; what looked like it is new text as well.
+            departure.new.append(self._text[-1])
+            departure.end = None
+            self._at = None
+            self._cross(departure, token)
+        elif self._at is not None:
+            inside, self._inside = self._inside, 0
+            at, self._at = self._at, None
+            if not inside and self._begin <= at < self._end:
+                self._departure = _Departure(at, [])
+                self._cross(self._departure, token)
 
-    def _note_habit(self, token: int) -> None:
-        """See whether one token was put in between two landmarks that the draft has in a row."""
-        at = -1 if self._at is None else self._at - 1
-        if at not in self._landmarks or self._text[at] != token:
-            self._behind.append(token)
+    def _advance(self, at: int, token: int) -> bool:
+        """Move the pointer behind a token if it stands there; return whether it does."""
+        limit = self._limit(at)
+        place = at
+        while place < limit:
+            old, new = self._change(place)
+            if new:
+                if self._inside < len(new) and new[self._inside] == token:
+                    self._inside += 1
+                    self._at = place
+                    if self._inside == len(new):
+                        self._at, self._inside = place + old, 0
+                    return True
+                break
+            place += old
+        if self._inside:
+            return False
+        # A change that was expected is not made, or a line that was left out so far is written.
+        for place in (at, self._skips.get(at, at)):
+            if place < limit and self._text[place] == token:
+                self._replaced.pop(token, None)
+                if place != at:
+                    self._added = None
+                self._at = place + 1
+                return True
+        return False
+
+    def _cross(self, departure: _Departure, token: int) -> None:
+        """Look whether a token is the source again, behind something new."""
+        start, skipped = departure.start, self._skips.get(departure.start)
+        mark = self._landmarks.get(token) if self._skips else None
+        if mark is not None and mark >= start:
+            if mark == skipped and departure.new:
+                old = frozenset(self._text[start:skipped])
+                self._added = (departure.new, old.intersection(departure.new))
+            self._departure, self._at = None, mark + 1
             return
-        between = self._behind if self._skips else []
-        self._habit = between[0] if len(between) == 1 and self._mark >= 0 else None
-        self._mark = at
-        self._behind = []
+        if skipped is None:
+            for place in range(start, min(start + LONGEST_OLD + 1, self._end)):
+                if self._text[place] == token:
+                    departure.end, self._at = place, place + 1
+                    return
+        departure.new.append(token)
+        if len(departure.new) > LONGEST_NEW:
+            self._departure = None
 
-    def _is(self, token: int, place: int) -> bool:
-        expected = self._text[place]
-        return token == expected or token == self._swaps.get(expected)
+    def _note(self, departure: _Departure) -> None:
+        """Expect the same change wherever the source says the same again."""
+        old = self._text[departure.start : departure.end]
+        if old:
+            self._replaced[old[0]] = (old, departure.new)
+        self._departure = None
 
-    def _settle(self, at: int, *, confirmed: bool) -> None:
-        """Set the pointer; if the text went on as expected, the assumed replacement is one."""
-        if confirmed and self._doubt:
-            self._swaps[self._doubt[0]] = self._doubt[1]
-        self._doubt = None
-        self._at = self._last = at
+    def _find_again(self) -> None:
+        """Set the pointer where the output's last tokens stood before, if it is lost."""
+        if self._at is None:
+            length, place = self._match()
+            if self._departure is None:
+                self._at = place
+            elif length >= SURE_MATCH and place is not None and self._begin <= place < self._end:
+                self._departure, self._at = None, place
 
     def _match(self) -> tuple[int, int | None]:
-        """Return length and end of the text's longest match with the output's end, the nearest one.
-
-        A match at the very end of the text leads nowhere and does not count.
+        """Return length and end of the longest run of two and more tokens with which the text ends
+        and that stood in it before; the latest of several.
         """
-        output = self._output
-        best, found = (0, 0), None
-        for place in self._index[output[-1]]:
-            if place + 1 == len(self._text):
-                continue
-            length = 1
+        text = self._text
+        best, found = 0, None
+        for place in self._pairs.get(tuple(text[-2:]), ())[-CANDIDATES - 1 : -1]:
+            length = 2
             while (
-                length < min(LONGEST_MATCH, len(output), place + 1)
-                and self._text[place - length] == output[-1 - length]
+                length < LONGEST_MATCH
+                and length <= place
+                and text[place - length] == text[-1 - length]
             ):
                 length += 1
-            rank = (length, -abs(place + 1 - self._last))
-            if found is None or rank > best:
-                best, found = rank, place + 1
-        return best[0], found
+            if length >= best:
+                best, found = length, place + 1
+        return best, found
 
 
 def _lay_out(draft: Sequence[int], prompt: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -43,10 +43,9 @@ class ModelFolderError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How many tokens are proposed at once; see `drafting.Drafter`."""
+    """Most tokens that are proposed at once; `pace.Pace` chooses how many."""
 
-    first: int = 3
-    most: int = 16
+    most: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class ModelFolder:
         input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
         empty otherwise.
         shares_cache: whether past and present may be one buffer; None where no file says so.
-        drafting: draft lengths; None where the model wants no drafts.
+        drafting: how much is drafted; None where the model wants no drafts.
         limits: limits below the context's.
         row_bytes: bytes of cache that one token takes, estimated from the configuration; None where
         it does not say enough.
@@ -195,12 +194,12 @@ def _table(table: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
 def _drafting(table: Mapping[str, Any], path: Path) -> Drafting | None:
     if not table.get("enabled", True):
         return None
-    lengths = Drafting(**{key: table[key] for key in ("first", "most") if key in table})
-    if not 0 < lengths.first <= lengths.most:
+    most = table.get("most", Drafting().most)
+    if not (isinstance(most, int) and most > 0):
         raise ModelFolderError(
-            f"{path / 'midstream.toml'}: in [drafting], 0 < first <= most must hold."
+            f"{path / 'midstream.toml'}: most, in [drafting], should be a whole number above 0."
         )
-    return lengths
+    return Drafting(most)
 
 
 def _limits(table: Mapping[str, Any], path: Path) -> Limits:

@@ -4,9 +4,9 @@ ends it.
 Reads top to bottom as what happens. A stop flag is looked at before every run, and ends a run in
 progress.
 
-Exactness: with a draft at hand the decoder runs at least two rows at once, drafted or not, because
-its kernels round a single row differently from the same row among others (measured: two and more
-rows agree bit for bit). So the greedy text with drafting is the greedy text without.
+Exactness: where a model may be drafted for, the decoder runs at least two rows at once, drafted or
+not, because its kernels round a single row differently from the same row among others (measured:
+two and more rows agree bit for bit). So the greedy text with drafting is the greedy text without.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
 from midstream.engine.drafting import Drafter
 from midstream.engine.folder import Drafting
+from midstream.engine.pace import Pace
 from midstream.engine.plan import Plan
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
@@ -48,6 +49,7 @@ class ModelGeneration:
         stop: Sequence[str] = (),
         generate: bool = True,
         drafting: Drafting | None = None,
+        exact: bool = False,
     ) -> None:
         """Prepare; nothing runs before iteration.
 
@@ -60,7 +62,8 @@ class ModelGeneration:
             limit: most tokens to generate.
             stop: texts that end the answer.
             generate: False stops once the prompt is read.
-            drafting: draft lengths; None verifies no drafts (the text is the same).
+            drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
+            exact: make every row's bits independent of how many run together.
 
         Raises:
             PromptError: a stop string is empty.
@@ -74,12 +77,11 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._generate = generate
-        self._exact = bool(plan.draft_ids)
-        self._drafter = (
-            Drafter(plan.draft_ids, plan.prompt_ids, first=drafting.first, most=drafting.most)
-            if drafting is not None and plan.draft_ids and decoder.all_rows
-            else None
-        )
+        self._exact = exact
+        self._drafter: Drafter | None = None
+        if drafting is not None and decoder.all_rows:
+            self._drafter = Drafter(plan.draft_ids, plan.prompt_ids)
+            self._pace = Pace(decoder.row_cost, drafting.most)
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._active = False
@@ -158,13 +160,16 @@ class ModelGeneration:
             if left <= 0:
                 self._finish = FinishReason.LENGTH
                 return
-            draft = self._drafter.propose(left - 1) if self._drafter else []
+            draft: list[int] = []
+            if self._drafter:
+                draft = self._drafter.propose(min(left - 1, self._pace.length()))
             past = len(self._cache.tokens)
             logits = self._decoder.run([current, *draft], past, exact=self._exact)
             tokens = self._verify(draft, logits)
             self._cache.extend([current, *tokens[:-1]])
             if self._drafter:
-                self._drafter.learn(len(draft), len(tokens) - 1, tokens)
+                self._drafter.learn(tokens)
+                self._pace.learn(len(draft), len(tokens) - 1)
             current = tokens[-1]
             self.usage.forwards += 1
             piece, ended = self._piece(tokens)

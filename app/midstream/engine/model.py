@@ -42,7 +42,7 @@ class OnnxModel:
         folder: what the folder's files say.
         decoder: the graph and its cache.
         cache: what is remembered of earlier prompts.
-        drafting: draft lengths; None verifies no drafts (the text is the same, only slower).
+        drafting: how much is drafted; None verifies no drafts (the text is the same, only slower).
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class OnnxModel:
             stop=request.stop,
             generate=request.generate,
             drafting=self.drafting,
+            exact=self.folder.drafting is not None,
         )
         self._started.add(generation)
         return generation

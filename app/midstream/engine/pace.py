@@ -1,0 +1,77 @@
+"""How many tokens to draft: what one more row of a run costs, as measured, against how often drafts
+turned out right.
+"""
+
+from __future__ import annotations
+
+CREEP = 1.05
+"""How much higher a measurement may be than the lowest so far to count: other work on the machine
+makes runs late and never early, and what a run takes grows slowly with the context.
+"""
+
+FORGETTING = 0.6
+"""Weight of earlier drafts against the newest one: edits go from copied to new text abruptly."""
+
+LEAST_SHARE = 0.01
+"""No row is quite for nothing."""
+
+FREE_ROWS = 2
+"""Rows that a run has anyway where drafting may be used (see `decoder.Decoder.run`)."""
+
+
+class RowCost:
+    """What one more row adds to a run of the fewest rows, as a share of it.
+
+    Small weights are computed with, not waited for: a row costs most of a step more. Of large ones
+    the reading takes the time, and more rows come nearly for nothing.
+    """
+
+    def __init__(self, share: float = 0.15) -> None:
+        """Start with a guess."""
+        self.share = share
+        self._narrow = 0.0
+
+    def note(self, rows: int, seconds: float) -> None:
+        """Take note of a run that returned logits."""
+        if rows <= FREE_ROWS:
+            self._narrow = min(seconds, CREEP * self._narrow or seconds)
+        elif self._narrow:
+            share = (seconds / self._narrow - 1) / (rows - FREE_ROWS)
+            self.share = min(max(share, LEAST_SHARE), CREEP * self.share)
+
+
+class Pace:
+    """Chooses how many tokens to draft, for one generation.
+
+    With every drafted token right with chance q, independently, n of them give 1 + q + ... + q^n
+    tokens (Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"); the
+    n is taken that gives the most per time.
+    """
+
+    def __init__(self, cost: RowCost, most: int) -> None:
+        """Draft at most `most` tokens; start as if two of three had been right."""
+        self._cost = cost
+        self._most = most
+        self._right, self._wrong = 3.0, 1.0
+
+    def length(self) -> int:
+        """Return how many tokens to draft next."""
+        chance = self._right / (self._right + self._wrong)
+        share = self._cost.share
+        best, length = 0.0, 1
+        tokens = whole = 1.0
+        for count in range(1, self._most + 1):
+            whole *= chance
+            tokens += whole
+            rate = tokens / (1 + share * max(0, count + 1 - FREE_ROWS))
+            if rate < best:
+                # It only falls from here on.
+                break
+            best, length = rate, count
+        return length
+
+    def learn(self, proposed: int, accepted: int) -> None:
+        """Take note of a verification."""
+        if proposed:
+            self._right = FORGETTING * self._right + accepted
+            self._wrong = FORGETTING * self._wrong + (accepted < proposed)
