@@ -14,6 +14,9 @@ from itertools import accumulate
 
 from midstream.wafer.cost import Rectangle
 
+TIE = 1e-6
+"""Costs closer than this are equal: the earlier cut stays, whatever the rounding."""
+
 
 def treemap(weights: Sequence[float], width: int, height: int) -> list[Rectangle]:
     """Cut ``width x height`` PEs into one rectangle per weight, in order, as square as rows allow.
@@ -59,19 +62,27 @@ def _row(group: Sequence[float], width: int, top: int, bottom: int) -> list[Rect
 
 
 def _best_rows(weights: Sequence[float], width: int, height: int) -> list[Sequence[float]]:
-    """Contiguous rows with the squarest rectangles."""
+    """Contiguous rows with the squarest rectangles.
+
+    A rectangle of weight w in a row of weight s is ``width w / s`` by ``height s / total``; its log
+    aspect ratio is ``log w + f`` with ``f = log(width total / (height s^2))``, so a row of n costs
+    ``sum((log w)^2) + 2 f sum(log w) + n f^2``, which running totals give at once.
+    """
     count, total = len(weights), sum(weights)
     longest = 2 * math.ceil(math.sqrt(count * width / height)) + 2
+    logs = [math.log(weight) for weight in weights]
+    sums = [0.0, *accumulate(weights)]
+    log_sums = [0.0, *accumulate(logs)]
+    square_sums = [0.0, *accumulate(value * value for value in logs)]
+    shape = math.log(width * total / height)
     best = [0.0] + [math.inf] * count
     start = [0] * (count + 1)
     for end in range(1, count + 1):
         for begin in range(max(0, end - longest), end):
-            group = weights[begin:end]
-            whole = sum(group)
-            # A rectangle of weight w in a row of weight s is (width w / s) by (height s / total).
-            factor = width * total / (height * whole * whole)
-            cost = best[begin] + sum(math.log(weight * factor) ** 2 for weight in group)
-            if cost < best[end]:
+            factor = shape - 2 * math.log(sums[end] - sums[begin])
+            cost = best[begin] + square_sums[end] - square_sums[begin]
+            cost += factor * (2 * (log_sums[end] - log_sums[begin]) + (end - begin) * factor)
+            if cost < best[end] - TIE:
                 best[end], start[end] = cost, begin
     rows: list[Sequence[float]] = []
     end = count
