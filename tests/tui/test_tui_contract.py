@@ -126,3 +126,18 @@ def test_the_plain_paint_flag_gives_textuals_own_painting(flag: str) -> None:
     )
     assert run.stdout.strip() == str(not flag)
     assert EagerScreen.__mro__[1] is Screen
+
+
+async def test_kept_bindings_are_those_textual_would_find(stage: Stage) -> None:
+    def found(chain: object) -> list[tuple[object, dict[str, list[object]]]]:
+        return [(node, dict(bindings.key_to_bindings)) for node, bindings in chain]  # type: ignore[attr-defined]
+
+    for keys in ((), ("escape",), ("i",), ("escape", "ctrl+e")):
+        await stage.press(*keys)
+        mine = stage.screen._binding_chain
+        assert found(mine) == found(Screen._binding_chain.fget(stage.screen))
+        assert stage.screen._binding_chain is mine
+    stage.app.set_keymap({"hunk.accept": "f9"})
+    assert found(stage.screen._binding_chain) == found(Screen._binding_chain.fget(stage.screen))
+    keys = {key for _, bindings in stage.screen._binding_chain for key in bindings.key_to_bindings}
+    assert "f9" in keys

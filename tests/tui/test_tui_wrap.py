@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from tui_support import Stage, on_stage
+from tui_support import on_stage
 
 from midstream.resources import themes_dir
 from midstream.tui.diff.painter import Marks, RowPainter

@@ -31,14 +31,17 @@ class SparingCompositor(Compositor):
         """
         cuts = self.cuts
         chops: list[dict[int, Strip]] = [{} for _ in cuts]
+        lines = [y for y in range(*crop.line_span) if is_rendered_line(y)]
+        unfilled = set(lines)
         for widget, (region, clip) in self.visible_widgets.items():
             if not crop.overlaps(region):
                 continue
             seen = region if clip.contains_region(region) else region.intersection(clip)
             first, last = seen.column_span
+            above, below = seen.line_span
             strips: list[Strip] | None = None
-            for y in seen.line_range:
-                if not is_rendered_line(y):
+            for y in lines:
+                if not above <= y < below or y not in unfilled:
                     continue
                 line = chops[y]
                 inside = [cut for cut in cuts[y] if first <= cut <= last]
@@ -52,6 +55,8 @@ class SparingCompositor(Compositor):
                 pieces = strips[y - seen.y].divide([cut - seen.x for cut in inside[1:]])
                 for cut, piece in zip(inside, pieces, strict=False):
                     line.setdefault(cut, piece)
+                if len(line) == len(cuts[y]) - 1:
+                    unfilled.discard(y)
         # In the order of their columns, as whoever writes them out expects.
         ordered = [
             {cut: line.get(cut) for cut in places[:-1]}

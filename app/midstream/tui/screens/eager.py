@@ -16,6 +16,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from textual import events
+from textual.binding import BindingsMap
+from textual.dom import DOMNode
 from textual.screen import Screen
 
 from midstream.tui.screens.compositing import SparingCompositor
@@ -40,9 +42,31 @@ class EagerScreen(Screen[Any]):
     _retry_armed = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        self._chains: dict[DOMNode | None, tuple[object, list[tuple[DOMNode, BindingsMap]]]] = {}
         super().__init__(*args, **options)
         if EAGER:
             self._compositor = SparingCompositor()
+
+    @property
+    def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
+        """The bindings that hold now, kept by focus: applying the keymap costs more than a key."""
+        if not EAGER:
+            return super()._binding_chain
+        focused = self.focused
+        nodes: list[DOMNode] = (
+            [self, self.app] if focused is None else list(focused.ancestors_with_self)
+        )
+        made_from = (
+            self.app._keymap,
+            focused is not None and focused.loading,
+            [(node, len(node._bindings.key_to_bindings)) for node in nodes],
+        )
+        known = self._chains.get(focused)
+        if known is None or known[0] != made_from:
+            if len(self._chains) > 8:
+                self._chains.clear()
+            known = self._chains[focused] = (made_from, super()._binding_chain)
+        return known[1]
 
     async def _on_idle(self, event: events.Idle) -> None:
         if not EAGER:
