@@ -14,7 +14,7 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from wire_support import TOKEN, peer, running
+from wire_support import TOKEN, eventually, peer, running
 
 from midstream.serving import running as running_module
 from midstream.serving.app import create_app
@@ -84,6 +84,8 @@ async def test_models_are_listed_with_their_facts() -> None:
         ({"metadata": {"a": 1}}, "metadata[...]"),
         ({"metadata": {str(n): "x" for n in range(17)}}, "metadata"),
         ({"tools": "all"}, "tools"),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
+        ({"reasoning": {"effort": 3}}, "reasoning.effort"),
         ({"stream_id": ""}, "stream_id"),
         ({"stream_id": "a b"}, "stream_id"),
         ({"previous_response_id": "resp_gone"}, "previous_response_id"),
@@ -240,6 +242,85 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
         answers = json.dumps(client.seen[-1])
     assert "private" not in caplog.text
     assert "private" not in answers
+
+
+async def test_what_waits_is_bounded_in_bytes_but_one_large_request_is_taken() -> None:
+    limits = Limits(waiting_bytes=10_000)
+    async with running("word " * 100, rate=400, limits=limits) as port, peer(port) as client:
+        await client.create("x" * 50_000)
+        await client.until("response.created")
+        await client.create("x" * 5_000)
+        assert (await client.until("error"))["status"] == 429
+        await client.terminal()
+        await client.create("x" * 5_000)
+        assert (await client.terminal())["type"] == "response.completed"
+
+
+async def test_posts_and_waiting_generations_are_bounded() -> None:
+    body = {"input": "x"}
+    limits = Limits(posts=3, waiting_total=2)
+    async with running("word " * 100, rate=400, limits=limits) as port:
+        url = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=url, headers=AUTH, timeout=10) as http:
+            answers = await asyncio.gather(
+                *(http.post("/v1/responses", json=body) for _ in range(20))
+            )
+            codes = [a.json()["error"]["code"] for a in answers if a.status_code == 503]
+            assert sorted({a.status_code for a in answers}) == [200, 503]
+            assert set(codes) <= {"too_many_connections", "server_overloaded"}
+            assert (await http.post("/v1/responses", json=body)).status_code == 200
+
+
+async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_module, "_REQUEST_SECONDS", 0.1)
+    limits = Limits(unread_seconds=0.2)
+    async with running("word " * 1_000_000, limits=limits) as port, peer(port) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64)
+        body = b'{"input":"x","stream":true}'
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        url = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=url, headers=AUTH) as http:
+
+            async def free() -> bool:
+                return "midstream_generations 0" in (await http.get("/metrics")).text
+
+            assert (await reader.readexactly(12)).endswith(b"200")
+            await eventually(free, 10)
+        await client.create(max_output_tokens=3)
+        assert (await client.terminal())["type"] == "response.incomplete"
+        writer.close()
+
+
+async def test_a_thousand_connections_are_served_or_refused_and_one_is_not_slowed() -> None:
+    async with running(limits=Limits(connections=300)) as port, peer(port) as client:
+
+        async def open_one() -> asyncio.StreamWriter:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(
+                b"GET /v1/responses HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+                b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                + f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            return writer
+
+        writers = await asyncio.gather(*(open_one() for _ in range(1000)))
+        for _ in range(3):
+            await client.create()
+            assert (await client.terminal())["type"] == "response.completed"
+        for writer in writers:
+            writer.close()
+
+        async def ask() -> bool:
+            try:
+                async with peer(port) as late:
+                    await late.create()
+                    return (await late.terminal())["type"] == "response.completed"
+            except InvalidStatus:
+                return False
+
+        await eventually(ask, 10)
 
 
 async def test_a_connection_that_asks_for_nothing_is_closed(

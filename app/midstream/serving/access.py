@@ -1,5 +1,5 @@
 """Who may talk to the server: the bearer token and the ``Origin`` rule, before anything else looks
-at a request.
+at a request, and how many at a time.
 
 A browser page can open ``ws://127.0.0.1`` and post forms there, and always says where it comes
 from; programs do not send ``Origin``. So a request with an origin that was not allowed by name is
@@ -57,6 +57,32 @@ class AccessControl:
             return None
         sentence = "The bearer token is missing or wrong; check the endpoint's token."
         return refusal_response(401, "invalid_api_key", sentence)
+
+
+class Limited:
+    """ASGI middleware that takes so many requests at a time and refuses others with 503.
+
+    Args:
+        app: The application behind it.
+        most: How many.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on or refuse it."""
+        if self._running >= self._most:
+            sentence = "Too many requests are open; try again shortly."
+            await refusal_response(503, "too_many_connections", sentence)(scope, receive, send)
+            return
+        self._running += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running -= 1
 
 
 def refusal_response(status: int, code: str, message: str) -> Response:

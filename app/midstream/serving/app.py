@@ -1,8 +1,8 @@
 """The ASGI application: routes and what they share. uvicorn runs it on one machine, Ray Serve on
 many.
 
-Routes: WebSocket and POST ``/v1/responses``, GET ``/v1/models``, ``/v1/models/{id}``, ``/healthz``
-and ``/metrics``.
+Routes: WebSocket and POST ``/v1/responses``, GET ``/v1/models``, ``/v1/models/{id}``,
+``/v1/telemetry``, ``/healthz`` and ``/metrics``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from midstream.engine.types import TextModel
-from midstream.serving.access import AccessControl, refusal_response
+from midstream.serving.access import AccessControl, Limited, refusal_response
 from midstream.serving.connection import Connection
 from midstream.serving.limits import Limits
-from midstream.serving.post import post_response
+from midstream.serving.post import EventStream, post_response
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
+from midstream.serving.telemetry import telemetry_events
 
 
 def create_app(
@@ -37,8 +38,7 @@ def create_app(
 
     Args:
         models: Models by the name that requests use; the first is the default. They are closed
-        when the
-            application shuts down.
+            when the application shuts down.
         token: Bearer token every request needs, or None for none (only sensible on loopback).
         limits: Bounds; the defaults suit one machine.
         origins: Values of ``Origin`` that browser pages may come from; none by default.
@@ -60,7 +60,12 @@ def create_app(
         service.connections += 1
         try:
             await socket.accept()
-            await Connection(socket, service).run()
+            connection = Connection(socket, service)
+            service.farewells.add(connection.farewell)
+            try:
+                await connection.run()
+            finally:
+                service.farewells.discard(connection.farewell)
         finally:
             service.connections -= 1
 
@@ -69,6 +74,9 @@ def create_app(
 
     async def models_one(request: Request) -> Response:
         return JSONResponse(service.model_object(request.path_params["model"]))
+
+    async def telemetry(_: Request) -> Response:
+        return EventStream(telemetry_events(service), bounds.unread_seconds)
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -84,12 +92,22 @@ def create_app(
         assert isinstance(error, RequestError)
         return JSONResponse({"error": error.error}, status_code=error.status)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             WebSocketRoute("/v1/responses", responses_socket),
-            Route("/v1/responses", responses_post, methods=["POST"]),
+            Route(
+                "/v1/responses",
+                responses_post,
+                methods=["POST"],
+                middleware=[Middleware(Limited, most=bounds.posts)],
+            ),
             Route("/v1/models", models_list),
             Route("/v1/models/{model:path}", models_one),
+            Route(
+                "/v1/telemetry",
+                telemetry,
+                middleware=[Middleware(Limited, most=bounds.telemetry_streams)],
+            ),
             Route("/healthz", healthz),
             Route("/metrics", metrics),
         ],
@@ -98,3 +116,5 @@ def create_app(
         lifespan=lifespan,
         max_body_size=bounds.message_bytes,
     )
+    app.state.service = service
+    return app

@@ -37,17 +37,26 @@ _TOLERATED = frozenset({"response.processed"})
 """Client events that mean nothing to this server and are no error (Codex sends them)."""
 
 _POLICY_VIOLATION = 1008
+_SERVICE_RESTART = 1012
 _TRY_AGAIN_LATER = 1013
 
 _REMEMBERED = 64
 """Ended turns that late interrupts and steers are still answered for."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request and the bytes it came in."""
+
+    request: CreateRequest
+    size: int
+
+
 @dataclass(slots=True)
 class _Lane:
     """Requests of one stream id, in order, and the one that runs."""
 
-    waiting: deque[CreateRequest] = field(default_factory=deque[CreateRequest])
+    waiting: deque[_Asked] = field(default_factory=lambda: deque[_Asked]())
     task: asyncio.Task[None] | None = None
 
 
@@ -74,6 +83,8 @@ class Connection:
         self._encoder = msgspec.json.Encoder()
         self._sending = asyncio.Lock()
         self._bad_frames = 0
+        self._held_bytes = 0
+        self._closed = False
 
     async def run(self) -> None:
         """Serve until the peer leaves or breaks the rules."""
@@ -101,7 +112,7 @@ class Connection:
                             f"More than {rate} messages a second.", code="rate_limit", status=429
                         )
                     )
-                    await self._socket.close(_POLICY_VIOLATION, "too many messages")
+                    await self._close(_POLICY_VIOLATION, "too many messages")
                     return
                 if not await self._take(message):
                     return
@@ -116,19 +127,19 @@ class Connection:
             text = message.get("text")
             if text is None:
                 raise RequestError("Send JSON in text frames, not binary.", code="invalid_json")
-            await self._dispatch(read_frame(text))
+            await self._dispatch(read_frame(text), len(text))
         except RequestError as error:
             self._bad_frames += 1
             await self._refuse(error)
             if self._bad_frames >= self._limits.bad_frames:
-                await self._socket.close(_POLICY_VIOLATION, "too many invalid messages")
+                await self._close(_POLICY_VIOLATION, "too many invalid messages")
                 return False
         return True
 
-    async def _dispatch(self, fields: dict[str, Any]) -> None:
+    async def _dispatch(self, fields: dict[str, Any], size: int) -> None:
         kind = fields.get("type")
         if kind == "response.create":
-            await self._create(fields)
+            await self._create(fields, size)
         elif kind == "response.interrupt":
             await self._interrupt(convert(fields, InterruptRequest))
         elif kind == "response.steer":
@@ -144,21 +155,28 @@ class Connection:
     async def _send(self, event: Event) -> None:
         frame = self._encoder.encode(event).decode()
         async with self._sending:
+            if self._closed:
+                raise WebSocketDisconnect
             try:
                 await self._socket.send_text(frame)
             except WebSocketDisconnected as error:
                 raise WebSocketDisconnect from error
+
+    async def _close(self, code: int, reason: str) -> None:
+        """Close the socket; what its turns still send ends them."""
+        self._closed = True
+        await self._socket.close(code, reason)
 
     async def _refuse(self, error: RequestError, stream_id: str | None = None) -> None:
         await self._send(error.envelope(stream_id))
 
     # Creating.
 
-    async def _create(self, fields: dict[str, Any]) -> None:
+    async def _create(self, fields: dict[str, Any], size: int) -> None:
         stream_id = fields.get("stream_id")
         try:
             request = read_create(fields)
-            self._admit(request)
+            self._admit(request, size)
         except RequestError as error:
             named = isinstance(stream_id, str) and error.code != "invalid_stream_id"
             self._bad_frames += error.status == 400
@@ -166,14 +184,17 @@ class Connection:
             return
         self._bad_frames = 0
         lane = self._lanes.setdefault(request.stream_id, _Lane())
-        lane.waiting.append(request)
+        lane.waiting.append(_Asked(request, size))
+        self._held_bytes += size
         if lane.task is None:
             lane.task = asyncio.create_task(self._run_lane(request.stream_id, lane))
 
-    def _admit(self, request: CreateRequest) -> None:
+    def _admit(self, request: CreateRequest, size: int) -> None:
         self._service.worker(request.model)
+        self._service.admit()
         waiting = sum(len(lane.waiting) for lane in self._lanes.values()) + len(self._running)
-        if waiting >= self._limits.waiting_creates:
+        heavy = waiting and self._held_bytes + size > self._limits.waiting_bytes
+        if heavy or waiting >= self._limits.waiting_creates:
             raise RequestError(
                 f"{waiting} requests of this connection are waiting; let some finish first.",
                 code="too_many_requests",
@@ -192,11 +213,13 @@ class Connection:
     async def _run_lane(self, name: str | None, lane: _Lane) -> None:
         try:
             while lane.waiting:
-                request: CreateRequest | None = lane.waiting.popleft()
+                asked = lane.waiting.popleft()
+                request: CreateRequest | None = asked.request
                 steers: list[Steer] = []
                 while request is not None:
                     turn = await self._guarded_turn(request, steers)
                     request, steers = self._successor(turn) if turn is not None else (None, [])
+                self._held_bytes -= asked.size
         except WebSocketDisconnect:
             return
         finally:
@@ -234,7 +257,7 @@ class Connection:
         turn = self._service.turn(request, history, self._send, owner=self)
         self._running[turn.id] = turn
         try:
-            await turn.run()
+            await self._service.run(turn)
         finally:
             del self._running[turn.id]
         self._ended[turn.id] = turn
@@ -363,6 +386,17 @@ class Connection:
 
     # The end.
 
+    async def farewell(self) -> None:
+        """Say that the server ends, and close."""
+        await self._refuse(
+            RequestError(
+                "The server is ending; connect again shortly.",
+                code="server_shutting_down",
+                status=503,
+            )
+        )
+        await self._close(_SERVICE_RESTART, "the server is ending")
+
     async def _end_of_life(self) -> None:
         await self._refuse(
             RequestError(
@@ -370,7 +404,7 @@ class Connection:
                 code="websocket_connection_limit_reached",
             )
         )
-        await self._socket.close(_TRY_AGAIN_LATER, "connection time limit")
+        await self._close(_TRY_AGAIN_LATER, "connection time limit")
 
     async def _stop_all(self) -> None:
         for turn in self._running.values():

@@ -13,7 +13,11 @@ class Limits:
         message_bytes: Largest WebSocket message and HTTP body.
         body_seconds: How long an HTTP body may take to arrive.
         connections: Open WebSockets at a time; more are refused with 503.
+        posts: HTTP requests for a response at a time; more are refused with 503.
+        telemetry_streams: Readers of the telemetry at a time.
+        waiting_total: Generations that wait or run, of all connections together.
         waiting_creates: Requests that one connection may have waiting or running.
+        waiting_bytes: Their size altogether; the first is taken whatever its size.
         lanes: Distinct ``stream_id`` values per connection.
         pending_steers: Steers that one response may have waiting.
         bad_frames: Frames without a usable request before a connection is closed.
@@ -23,13 +27,18 @@ class Limits:
         cached_characters: Their size altogether.
         stored_responses: The same for responses with ``store``, of all connections.
         stored_characters: Their size altogether.
+        unread_seconds: How long a peer may leave an answer unread before it is dropped.
         event_seconds: Least time between two text events; 200 a second are told apart by nobody.
     """
 
     message_bytes: int = 16 * 1024 * 1024
     body_seconds: float = 30.0
     connections: int = 256
+    posts: int = 64
+    telemetry_streams: int = 16
+    waiting_total: int = 1024
     waiting_creates: int = 64
+    waiting_bytes: int = 32 * 1024 * 1024
     lanes: int = 32
     pending_steers: int = 8
     bad_frames: int = 20
@@ -39,4 +48,5 @@ class Limits:
     cached_characters: int = 4_000_000
     stored_responses: int = 1024
     stored_characters: int = 64_000_000
+    unread_seconds: float = 60.0
     event_seconds: float = 0.005

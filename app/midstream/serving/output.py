@@ -102,14 +102,7 @@ class Output:
                 case Text(text=text) if self._open is not None:
                     events.append(self._open.delta(text))
                 case Text(text=text):
-                    # Blank lines between calls are no message.
-                    text = self._blank + text
-                    if self._splitter is not None and not text.strip():
-                        self._blank = text
-                        continue
-                    self._blank = ""
-                    item = MessageItem(len(self._whole)) if self._whole else self._first()
-                    events += [*self._begin(item), item.delta(text)]
+                    events += self._text(text)
                 case CallStart(name=name, custom=custom):
                     events += self._end("completed")
                     events += self._begin(CallItem(name, len(self._whole), custom=custom))
@@ -120,6 +113,15 @@ class Output:
                     self.called = True
                     events += self._end("completed")
         return events
+
+    def _text(self, text: str) -> list[Event]:
+        """Begin an item with text; blank lines between calls are no message."""
+        text, self._blank = self._blank + text, ""
+        if self._splitter is not None and not text.strip():
+            self._blank = text
+            return []
+        item = MessageItem(len(self._whole)) if self._whole else self._first()
+        return [*self._begin(item), item.delta(text)]
 
     def _begin(self, item: OutputItem) -> list[Event]:
         self._open = item

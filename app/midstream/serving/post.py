@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from midstream.serving.items import Event
 from midstream.serving.requests import RequestError, read_create, read_frame
@@ -36,20 +37,59 @@ async def post_response(request: Request, service: Service) -> Response:
     except TimeoutError:
         raise RequestError("The request did not arrive.", code="timeout", status=408) from None
     create = read_create(read_frame(body))
+    service.admit()
     history, _ = service.history(create, None)
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
     turn = service.turn(create, history, events.put, owner=object())
     if create.stream:
-        return StreamingResponse(
-            _server_sent(turn, events, service),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        return EventStream(_server_sent(turn, events, service), service.limits.unread_seconds)
     async with _left(request, turn):
         async for event in _events(turn, events, service):
             if event["type"] in TERMINAL_EVENTS:
                 return _final(event["response"])
     return Response(status_code=499)
+
+
+class EventStream(Response):
+    """Server-sent events; ends when the peer leaves, or leaves what was sent unread for too long.
+
+    Args:
+        events: The events' bytes; closed in any case.
+        unread_seconds: How long one of them may wait for the peer to read.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes], unread_seconds: float) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._events = events
+        self._unread_seconds = unread_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        sending = asyncio.create_task(self._send(send, head))
+        leaving = asyncio.create_task(_wait_for_leaving(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    async def _send(self, send: Send, head: dict[str, Any]) -> None:
+        async with contextlib.aclosing(self._events) as events:
+            await send(head)
+            async for data in events:
+                async with asyncio.timeout(self._unread_seconds):
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+
+async def _wait_for_leaving(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _final(response: dict[str, Any]) -> Response:
@@ -68,8 +108,7 @@ async def _left(request: Request, turn: Turn) -> AsyncGenerator[None]:
     """Stop the turn when the peer leaves meanwhile."""
 
     async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
+        await _wait_for_leaving(request.receive)
         turn.abandon()
 
     watching = asyncio.create_task(watch())
@@ -77,13 +116,14 @@ async def _left(request: Request, turn: Turn) -> AsyncGenerator[None]:
         yield
     finally:
         watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def _events(
     turn: Turn, events: asyncio.Queue[Event], service: Service
 ) -> AsyncGenerator[Event]:
     """Run a turn and yield its events; leaving early stops it."""
-    running = asyncio.create_task(turn.run())
+    running = asyncio.create_task(service.run(turn))
     try:
         while True:
             event = await events.get()
@@ -97,6 +137,7 @@ async def _events(
     finally:
         turn.abandon()
         running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def _server_sent(

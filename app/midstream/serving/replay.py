@@ -170,6 +170,7 @@ class ReplayGeneration:
                 break
             self.usage.output_tokens += 1
             self.usage.forwards += 1
+            self.usage.decode_s = time.perf_counter() - first
             yield Piece(token, 1)
         self.usage.decode_s = time.perf_counter() - first
         self.finish_reason = reason

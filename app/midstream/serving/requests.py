@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from midstream.engine.types import Message
+from midstream.responses.profiles import EFFORTS
 
 _STREAM_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _METADATA_PAIRS = 16
@@ -62,6 +63,18 @@ class Reasoning(msgspec.Struct, frozen=True):
     effort: str | None = None
 
 
+class TextFormat(msgspec.Struct, frozen=True):
+    """``text.format``."""
+
+    type: str = "text"
+
+
+class TextOptions(msgspec.Struct, frozen=True):
+    """``text``; other fields are ignored."""
+
+    format: TextFormat | None = None
+
+
 class StreamOptions(msgspec.Struct, frozen=True):
     """Extras of the stream.
 
@@ -87,12 +100,19 @@ class CreateRequest(msgspec.Struct, frozen=True):
     top_p: float | None = None
     seed: int | None = None
     reasoning: Reasoning | None = None
+    text: TextOptions | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     metadata: dict[str, str] | None = None
     stream_id: str | None = None
     stream_options: StreamOptions | None = None
+
+    @property
+    def effort(self) -> str | None:
+        """The effort that was asked for; one that the API does not have counts as none given."""
+        given = self.reasoning.effort if self.reasoning is not None else None
+        return given if given in EFFORTS else None
 
     @property
     def keep(self) -> bool:
@@ -157,6 +177,8 @@ def read_create(fields: dict[str, Any]) -> CreateRequest:
         if value is not None and (value < low or (high is not None and value > high)):
             span = f"between {low} and {high}" if high is not None else f"at least {low}"
             raise RequestError(f"{name} must be {span}, not {value}.", param=name)
+    if request.text is not None and request.text.format not in (None, TextFormat()):
+        raise RequestError("Only plain text is written here, no schema.", param="text.format")
     if request.metadata is not None and len(request.metadata) > _METADATA_PAIRS:
         raise RequestError(f"metadata holds at most {_METADATA_PAIRS} pairs.", param="metadata")
     return request

@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -33,17 +34,19 @@ class RunningServer:
 
 
 _REQUEST_SECONDS = 10.0
-"""How long a new connection may take to send its first request."""
+"""How long a new connection may take to send its first request, and a closed one to be read out."""
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which says when it listens and leaves signals to the program around it."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, farewell: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
+        self._farewell = farewell
         self.listening = asyncio.Event()
         self._leaving = asyncio.Event()
         self._silent: dict[object, float] = {}
+        self._closing: dict[Any, float] = {}
 
     def leave(self) -> None:
         """Stop serving."""
@@ -57,6 +60,7 @@ class _Server(uvicorn.Server):
                 async with asyncio.timeout(1.0):
                     await self._leaving.wait()
             self._close_silent()
+            self._drop_stuck()
 
     def _close_silent(self) -> None:
         """Close connections that were opened and never asked for anything."""
@@ -71,6 +75,22 @@ class _Server(uvicorn.Server):
         for connection in self.server_state.connections:
             if now - silent.get(connection, now) > _REQUEST_SECONDS:
                 connection.transport.close()
+
+    def _drop_stuck(self) -> None:
+        """Drop closed connections whose peers do not read: they would stay for ever."""
+        now = time.monotonic()
+        self._closing = {
+            connection: self._closing.get(connection, now)
+            for connection in self.server_state.connections
+            if connection.transport.is_closing()
+        }
+        for connection, since in self._closing.items():
+            if now - since > _REQUEST_SECONDS:
+                connection.transport.abort()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._farewell()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -135,7 +155,8 @@ async def serve(
             timeout_graceful_shutdown=2,
             ssl_certfile=certificate,
             ssl_keyfile=key,
-        )
+        ),
+        app.state.service.leave,
     )
     task = asyncio.create_task(server.serve(sockets=[listener]), name="serving")
     try:

@@ -4,8 +4,11 @@ counters.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
-from collections.abc import Hashable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any
 
 from midstream.engine.types import Message, TextModel
@@ -16,6 +19,12 @@ from midstream.serving.requests import CreateRequest, RequestError, read_message
 from midstream.serving.turn import Emit, Turn
 from midstream.serving.worker import ModelWorker
 
+_FAREWELL_SECONDS = 0.5
+"""How long peers that do not read may hold up the end of the server."""
+
+_REMEMBERED = 16
+"""Ended turns that the telemetry still tells of."""
+
 
 class Service:
     """Everything of the server that outlives a connection.
@@ -23,15 +32,36 @@ class Service:
     Args:
         models: Models by the name that requests use; the first is the default.
         limits: Bounds.
+
+    Attributes:
+        connections: Open WebSockets.
+        farewells: How to tell each connection that the server is about to end.
+        turns: Responses that run or wait, in the order they came.
+        ended: Telemetry of the ones that ended last.
+        news: Set when a turn begins or ends; whoever waits for it clears it first.
+        leaving: Set when the server is about to end.
     """
 
     def __init__(self, models: Mapping[str, TextModel], limits: Limits) -> None:
         self.limits = limits
         self.metrics = Metrics()
         self.connections = 0
+        self.farewells: set[Callable[[], Awaitable[None]]] = set()
+        self.turns: dict[Turn, None] = {}
+        self.ended: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
+        self.news = asyncio.Event()
+        self.leaving = asyncio.Event()
         self.started = time.time()
         self._workers = {name: ModelWorker(model) for name, model in models.items()}
         self._stored = ConversationCache(limits.stored_responses, limits.stored_characters)
+
+    async def leave(self) -> None:
+        """Tell everybody that the server is about to end, which a close alone would not."""
+        self.leaving.set()
+        self.news.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await asyncio.gather(*(tell() for tell in self.farewells), return_exceptions=True)
 
     def close(self) -> None:
         """Stop all generations and free the models."""
@@ -124,6 +154,34 @@ class Service:
             limits=self.limits,
             metrics=self.metrics,
         )
+
+    async def run(self, turn: Turn) -> None:
+        """Run a turn; the telemetry sees it meanwhile.
+
+        Raises:
+            Exception: What its ``emit`` raises.
+        """
+        self.turns[turn] = None
+        self.news.set()
+        try:
+            await turn.run()
+        finally:
+            self.turns.pop(turn, None)
+            self.ended.append(turn.telemetry())
+            self.news.set()
+
+    def admit(self) -> None:
+        """Take one more generation.
+
+        Raises:
+            RequestError: Too many wait already.
+        """
+        if len(self.turns) >= self.limits.waiting_total:
+            raise RequestError(
+                "Too many requests are waiting; try again shortly.",
+                code="server_overloaded",
+                status=503,
+            )
 
     def store(self, conversation: Conversation) -> None:
         """Let any connection continue from a conversation."""

@@ -8,6 +8,8 @@ comes next is decided elsewhere.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import logging
 import secrets
 import time
@@ -36,6 +38,9 @@ TERMINAL_EVENTS = frozenset({"response.completed", "response.incomplete", "respo
 """Events that end a response."""
 
 _FACT_LENGTH = 512
+
+_QUEUE_SECONDS = 1.0
+"""How often a place in the queue is told when it has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +200,18 @@ class Turn:
 
     async def _start(self) -> None:
         began = time.perf_counter()
-        ahead = self._worker.load - 1
-        if ahead > 0 and not self._job.started:
-            queued = self.wire()
-            queued["status"] = "queued"
-            queued["metadata"]["midstream.queue_ahead"] = str(ahead)
-            await self.emit({"type": "response.queued", "response": queued})
-            while not (self._job.started or self._job.finished or self._interrupt):
-                await self._job.wait()
+        shown = 0
+        while not (self._job.started or self._job.finished or self._interrupt):
+            ahead = self._worker.ahead(self._job)
+            if ahead > 0 and ahead != shown:
+                shown = ahead
+                queued = self.wire()
+                queued["status"] = "queued"
+                queued["metadata"]["midstream.queue_ahead"] = str(ahead)
+                await self.emit({"type": "response.queued", "response": queued})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_QUEUE_SECONDS):
+                    await self._job.wait()
         self._metrics.waiting.observe(time.perf_counter() - began)
         await self.emit({"type": "response.in_progress", "response": self.wire()})
 
@@ -304,11 +313,36 @@ class Turn:
             "total_tokens": usage.input_tokens + usage.output_tokens,
         }
         self._record.measured = {
-            "midstream.prefill_ms": f"{usage.prefill_s * 1000:.3f}",
-            "midstream.decode_ms": f"{usage.decode_s * 1000:.3f}",
-            "midstream.forwards": str(usage.forwards),
-            "midstream.drafted_tokens": str(usage.drafted_tokens),
-            "midstream.accepted_tokens": str(usage.accepted_tokens),
+            f"midstream.{name}": f"{value:.3f}" if isinstance(value, float) else str(value)
+            for name, value in self._measured().items()
+        }
+
+    def _measured(self) -> dict[str, int | float]:
+        """What the server knows beyond the API's usage; the same names everywhere."""
+        usage = self._job.usage
+        return {
+            "queue_ms": self._job.queued_s * 1000,
+            "prefill_ms": usage.prefill_s * 1000,
+            "decode_ms": usage.decode_s * 1000,
+            "forwards": usage.forwards,
+            "drafted_tokens": usage.drafted_tokens,
+            "accepted_tokens": usage.accepted_tokens,
+        }
+
+    def telemetry(self) -> dict[str, Any]:
+        """What the turn costs so far; `midstream.serving.telemetry` says what is in it."""
+        usage = self._job.usage
+        waiting = not (self._job.started or self._job.finished)
+        return {
+            "turn": hashlib.sha256(self.id.encode()).hexdigest()[:16],
+            "model": self._worker.model.name,
+            "status": "queued" if waiting else self.status,
+            "queue_ahead": self._worker.ahead(self._job) if waiting else 0,
+            **self._measured(),
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "tokens_per_second": usage.output_tokens / usage.decode_s if usage.decode_s else 0.0,
         }
 
     def wire(self) -> dict[str, Any]:
@@ -333,7 +367,7 @@ class Turn:
             "output": record.output,
             "parallel_tool_calls": request.parallel_tool_calls is not False,
             "previous_response_id": request.previous_response_id,
-            "reasoning": {"effort": request.reasoning.effort if request.reasoning else None},
+            "reasoning": {"effort": request.effort},
             "service_tier": "default",
             "store": request.keep,
             "temperature": request.temperature or 0.0,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable
 
@@ -24,6 +25,8 @@ class Job:
 
     Attributes:
         started: Whether the worker has taken it up.
+        queued_s: Seconds it waited for that; 0 before.
+        usage: What it has cost so far.
         finished: Whether it is over; `usage`, `finish_reason` and `error` are final then.
         error: What `TextModel.start` or the generation raised.
     """
@@ -32,10 +35,12 @@ class Job:
         self.request = request
         self.owner = owner
         self.started = False
+        self.queued_s = 0.0
         self.finished = False
         self.usage = Usage()
         self.finish_reason = FinishReason.STOPPED
         self.error: Exception | None = None
+        self._made = time.perf_counter()
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._urgent = asyncio.Event()
@@ -92,9 +97,11 @@ class Job:
         """Generate; runs in the worker thread, which calls `finish` next."""
         if self._stop:
             return
+        self.queued_s = time.perf_counter() - self._made
         self._post(self._on_started)
         try:
             generation = self._generation = model.start(self.request)
+            self.usage = generation.usage
             if self._stop:
                 generation.stop()
             try:
@@ -187,6 +194,21 @@ class ModelWorker:
         if waiting:
             job.finished = True
             job.nudge()
+
+    def ahead(self, job: Job) -> int:
+        """Jobs that come before a waiting one, as owners take turns; 0 once it is taken up."""
+        with self._condition:
+            own = self._queues.get(job.owner)
+            if own is None or job not in own:
+                return 0
+            place = own.index(job)
+            before, count = True, place + (self._running is not None)
+            for owner in self._order:
+                if owner == job.owner:
+                    before = False
+                else:
+                    count += min(len(self._queues[owner]), place + before)
+            return count
 
     @property
     def load(self) -> int:
