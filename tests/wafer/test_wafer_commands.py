@@ -49,6 +49,17 @@ def test_profile_of_an_onnx_file_with_trace_and_map(capsys, tmp_path: Path) -> N
     assert sum(e["name"] == "model_run" for e in events) == 3
 
 
+def test_a_trace_over_many_wafers_nests_to_the_nanosecond(capsys, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    for model in ("qwen3-235b", "llama3.1-8b"):
+        assert run(capsys, "profile", model, "--trace", str(trace), "--tokens", "4")[0] == 0
+        events = json.loads(trace.read_text())
+        check_trace(events)
+        passes = [e for e in events if e["name"] == "model_run"]
+        assert len(passes) == 4
+        assert passes[0]["ts"] + passes[0]["dur"] == passes[1]["ts"]
+
+
 def test_options_reach_the_simulation(capsys) -> None:
     def rate(*argv: str) -> float:
         _, text, _ = run(capsys, "profile", "llama3.1-70b", *argv, "--json")

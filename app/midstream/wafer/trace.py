@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from midstream.wafer.cost import Rectangle
+from midstream.wafer.cost import Cost, Rectangle
 from midstream.wafer.estimate import OperatorCost, Step, machine
 from midstream.wafer.pipeline import Stage, stages_of
 from midstream.wafer.plan import Placed, Plan
 
 PROVIDER = "WaferSimExecutionProvider"
 HOST_PID = 9999
+TICKS_PER_US = 1024
 Event = dict[str, object]
 
 
@@ -55,6 +56,8 @@ def _metadata(plan: Plan, items: list[Placed], dropped: int) -> list[Event]:
         name = f"{plan.hw.label} {wafer} (simulated clock)"
         events.append(_meta("process_name", wafer, 0, {"name": name}))
     events.append(_meta("process_name", HOST_PID, 0, {"name": "session (simulated clock)"}))
+    for tid, name in enumerate(("passes", "off the wafer")):
+        events.append(_meta("thread_name", HOST_PID, tid, {"name": name}))
     for tid, item in enumerate(items):
         rect = item.rect
         label = f"{item.name} {rect.width}x{rect.height} at {rect.x},{rect.y}"
@@ -87,8 +90,10 @@ def _pass_events(
         now += entry_us
         began = now
         for row in rows[item.kind, Rectangle(item.rect.width, item.rect.height)]:
-            duration = row.cost.cycles * scale / clock + row.cost.host_us
-            events.append(_node(plan, item, row, traced, tid, node_index, now, duration, numerics))
+            cost = row.cost.scaled(scale)
+            name, args = _node(plan, item, row, cost, traced, node_index, numerics)
+            duration = cost.cycles / clock + cost.host_us
+            events.append(_complete("Node", name, item.wafer, tid + 1, now, duration, args))
             now += duration
             node_index += 1
         events.append(_counter(item.wafer, began, "active PEs (simulated)", item.rect.pes))
@@ -99,16 +104,16 @@ def _pass_events(
         "what": "return link and time no placement explains",
     }
     events.append(_complete("Session", "off_wafer", HOST_PID, 1, now, end - now, rest))
-    for name, kind in (("SequentialExecutor::Execute", "Session"), ("model_run", "Session")):
-        args: dict[str, object] = {
-            "simulated": True,
-            "pass": number,
-            "tokens": traced.tokens,
-            "context": traced.context,
-        }
-        events.append(
-            _complete(kind, name, HOST_PID, 0, traced.start_us, end - traced.start_us, args)
-        )
+    about: dict[str, object] = {
+        "simulated": True,
+        "pass": number,
+        "tokens": traced.tokens,
+        "context": traced.context,
+    }
+    events.extend(
+        _complete("Session", name, HOST_PID, 0, traced.start_us, end - traced.start_us, about)
+        for name in ("model_run", "SequentialExecutor::Execute")
+    )
     return events
 
 
@@ -128,12 +133,13 @@ def _delays(plan: Plan, step: Step, items: list[Placed]) -> list[float]:
 def _complete(
     category: str, name: str, pid: int, tid: int, ts: float, dur: float, args: dict[str, object]
 ) -> Event:
+    begin = _tick(ts)
     return {
         "cat": category,
         "pid": pid,
         "tid": tid,
-        "dur": round(dur, 4),
-        "ts": round(ts, 4),
+        "dur": _tick(ts + dur) - begin,
+        "ts": begin,
         "ph": "X",
         "name": name,
         "args": args,
@@ -145,28 +151,36 @@ def _counter(pid: int, ts: float, name: str, value: int) -> Event:
         "ph": "C",
         "pid": pid,
         "tid": 0,
-        "ts": round(ts, 4),
+        "ts": _tick(ts),
         "name": name,
         "args": {"PEs": value},
     }
+
+
+def _tick(microseconds: float) -> float:
+    """The time on a grid of 1/1024 us, about a cycle.
+
+    Binary fractions are exact, so an event ends where the next one begins, also after a viewer has
+    cut both to whole nanoseconds; an overlap of one nanosecond would look like broken nesting.
+    """
+    return round(microseconds * TICKS_PER_US) / TICKS_PER_US
 
 
 def _node(
     plan: Plan,
     item: Placed,
     row: OperatorCost,
+    cost: Cost,
     traced: TracedPass,
-    tid: int,
     node_index: int,
-    ts: float,
-    duration: float,
     numerics: str,
-) -> Event:
-    op, cost = row.operator, row.cost
+) -> tuple[str, dict[str, object]]:
+    """Name and arguments of the event of one operator; ``cost`` has the generation's scale."""
+    op = row.operator
     names = plan.workload.nodes.get((item.layer, op.name), ())
     name = names[0] if names else f"/{item.name.replace(' ', '.')}/{op.name}"
     causes = cost.as_dict()
-    bytes_read = op.active_weights * plan.weight_bits // 8
+    bytes_read = op.active_weights * (op.weight_bits or plan.weight_bits) // 8
     macs = op.macs(traced.context) * traced.tokens
     peak = row.rect.pes * plan.hw.number("simd_fp16") * max(cost.cycles, 1e-9)
     args: dict[str, object] = {
@@ -191,4 +205,4 @@ def _node(
         "bound_by": "host" if cost.host_us else max(causes, key=causes.__getitem__),
         "kernels": plan.kernels.name,
     }
-    return _complete("Node", f"{name}_kernel_time", item.wafer, tid + 1, ts, duration, args)
+    return f"{name}_kernel_time", args
