@@ -143,15 +143,18 @@ def screen(arguments: list[str]) -> int:
     add_model_options(parser)
     _check_command(arguments)
     options = parser.parse_args(arguments)
+    from midstream.configuring import changed_fields
     from midstream.settings import load_settings
 
     path = Path(options.path)
-    settings = with_options(load_settings(path), options)
+    configured = load_settings(path)
+    settings = with_options(configured, options)
     journal = _last_journal(path) if options.resume else None
     _check_terminal()
     from midstream.tui.app import run_app
 
-    return run_app(path, settings, resume=journal, replay=options.replay)
+    flags = changed_fields(configured, settings)
+    return run_app(path, settings, resume=journal, replay=options.replay, flags=flags)
 
 
 def demo(arguments: list[str]) -> int:
@@ -168,16 +171,19 @@ def demo(arguments: list[str]) -> int:
     )
     add_model_options(parser)
     options = parser.parse_args(arguments)
+    from midstream.configuring import changed_fields
     from midstream.demo import make_demo
     from midstream.settings import load_settings
 
-    settings = with_options(load_settings(), options)
+    configured = load_settings()
+    settings = with_options(configured, options)
     _check_terminal()
     from midstream.tui.app import run_app
 
     info = make_demo()
     try:
-        return run_app(info.root, settings, demo=info, replay=options.replay)
+        flags = changed_fields(configured, settings)
+        return run_app(info.root, settings, demo=info, replay=options.replay, flags=flags)
     finally:
         print(f"The copy you worked on is {info.root}; delete it when you like.")
 

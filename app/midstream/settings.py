@@ -271,6 +271,21 @@ def _only_harmless(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return table
 
 
+def check_document(text: str, where: str) -> None:
+    """Check the text of a configuration file as loading it would.
+
+    Raises:
+        UsageError: It is not valid, or a key or value in it is not known.
+    """
+    document = tomllib.loads(text)
+    projects = document.pop("projects", {})
+    settings, _ = _apply(Settings(), document, where)
+    if isinstance(projects, dict):
+        for folder, table in cast("dict[str, Any]", projects).items():
+            if isinstance(table, dict):
+                _apply(settings, cast("dict[str, Any]", table), f'{where}: projects."{folder}"')
+
+
 def read_document(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

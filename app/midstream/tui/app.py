@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -20,6 +22,7 @@ from midstream.settings import config_path
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.own_keys import own_keys
+from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.terminal import teach_alt_enter
 from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_themes
@@ -45,6 +48,7 @@ class MidstreamApp(App[None]):
         open_file: A file to show at once, relative to the folder.
         endpoint: A model server to use instead of the configured one.
         replay: A script for the built-in server to play instead of running a model.
+        flags: Settings that the command line gave, by field.
     """
 
     TITLE = "Midstream"
@@ -65,9 +69,11 @@ class MidstreamApp(App[None]):
         open_file: str | None = None,
         endpoint: Endpoint | None = None,
         replay: Path | None = None,
+        flags: Mapping[str, object] | None = None,
     ) -> None:
         self.root = root.resolve()
         self.settings = settings
+        self.flags: Mapping[str, object] = flags or {}
         self.demo = demo
         self.glyphs = ASCII if settings.ascii else UNICODE
         own, self._key_errors = own_keys(settings.key_binds)
@@ -188,6 +194,30 @@ class MidstreamApp(App[None]):
         self.palette = palette
         self.theme = f"midstream-{name}"
         self.review.set_palette(palette)
+        for screen in self.screen_stack:
+            if isinstance(screen, PageScreen):
+                screen.set_palette(palette)
+
+    def apply(self, settings: Settings) -> None:
+        """Take settings over that were just read from the files.
+
+        What the command line gave stays; what cannot change in a running program holds from the
+        next start.
+        """
+        former, self.settings = self.settings, replace(settings, **cast("Any", self.flags))
+        now = self.settings
+        if now.theme != former.theme:
+            self.use_theme(self._first_palette(self.console.color_system).name)
+        if now.layout != former.layout:
+            self.review.pane.set_layout(now.layout)
+        if (now.keys, now.key_binds) != (former.keys, former.key_binds):
+            own, _ = own_keys(now.key_binds)
+            self.keys = keys_of(now.keys, own)
+            self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
+        if self.session is not None:
+            self.session.guard.on = now.guard
+            self.session.attention.on = now.attention
+        self.review.refresh_facts()
 
     def key_for(self, action_id: str) -> str:
         """The first key of an action, as people write it."""
@@ -205,6 +235,7 @@ def run_app(
     demo: DemoInfo | None = None,
     resume: Path | None = None,
     replay: Path | None = None,
+    flags: Mapping[str, object] | None = None,
 ) -> int:
     """Run the program on a folder, or on the folder of a file which is then shown.
 
@@ -221,7 +252,15 @@ def run_app(
         raise UsageError(f"{root} is not a file or a folder; name one that exists.")
     teach_alt_enter()
     os.environ.setdefault("ESCDELAY", "25")
-    app = MidstreamApp(root, settings, demo=demo, resume=resume, open_file=open_file, replay=replay)
+    app = MidstreamApp(
+        root,
+        settings,
+        demo=demo,
+        resume=resume,
+        open_file=open_file,
+        replay=replay,
+        flags=flags,
+    )
     app.run()
     if app.failure is not None:
         raise app.failure
