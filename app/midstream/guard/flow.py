@@ -78,7 +78,7 @@ class Texts:
         name = dotted(target)
         if not name:
             return
-        elements = self._elements(value)
+        elements = None if isinstance(value, ast.Constant) else self._elements(value)
         text = self.read(value)
         self.checked.discard(name)
         before = self.known.get(name)

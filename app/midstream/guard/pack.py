@@ -1,7 +1,8 @@
-"""Our own rules for JavaScript, TypeScript, Go and shell: patterns on single finished lines.
+"""Our own rules for JavaScript, TypeScript, Go and shell.
 
-They name only what one line shows beyond doubt: SQL glued from parts, a shell or an evaluator fed
-with something that is no literal, a certificate check switched off. No data flow, no syntax tree.
+Patterns on single finished lines name what one line shows beyond doubt: a shell or an evaluator fed
+with something that is no literal, a certificate check switched off.  SQL glued from parts is
+`scripts`'s to find, over line ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from midstream.guard.findings import Finding, Level
+from midstream.guard.scripts import ScriptReader
 from midstream.guard.secrets import mask
 
 
@@ -29,17 +31,9 @@ _VERBS: Final = (
     r"|drop\s+table\s)"
 )
 _PARAMETERS: Final = "pass the values as query parameters instead of building the SQL string"
+_SQL: Final = "SQL is built from parts that are not constants"
 
 _SCRIPT: Final = (
-    _Rule(
-        "js-sql",
-        "SQL is built from parts that are not constants",
-        _PARAMETERS,
-        re.compile(
-            r"(?<!sql)(?<!SQL)`\s*" + _VERBS + r"[^`]*\$\{(?!\s*[A-Z0-9_.]+\s*\})"
-            r"|([\"'])\s*" + _VERBS + r"(?:(?!\1).)*\1\s*\+\s*(?![A-Z0-9_]+\b)[A-Za-z_$(]",
-        ),
-    ),
     _Rule(
         "js-shell",
         "A shell command is built from parts that are not constants",
@@ -68,15 +62,6 @@ _SCRIPT: Final = (
     ),
 )
 _GO: Final = (
-    _Rule(
-        "go-sql",
-        "SQL is built from parts that are not constants",
-        _PARAMETERS,
-        re.compile(
-            r"\bSprintf\(\s*[\"`]\s*" + _VERBS + r"[^\"`]*%[-+# 0-9.]*[vsq]"
-            r"|([\"`])\s*" + _VERBS + r"(?:(?!\1).)*\1\s*\+\s*[a-z_]",
-        ),
-    ),
     _Rule(
         "go-shell",
         "A shell is given text that is not a constant",
@@ -118,15 +103,22 @@ _SHELL: Final = (
     ),
 )
 
+_SCRIPTS: Final = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 _PACKS: Final = {
-    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"), _SCRIPT),
+    **dict.fromkeys(_SCRIPTS, _SCRIPT),
     ".go": _GO,
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ksh"), _SHELL),
 }
 _COMMENT: Final = {".go": "//", ".sh": "#", ".bash": "#", ".zsh": "#", ".ksh": "#"}
 _LONGEST: Final = 4_000
 
-RULES: Final = tuple(rule.name for pack in (_SCRIPT, _GO, _SHELL) for rule in pack)
+_QUERIES: Final = {**dict.fromkeys(_SCRIPTS, "js-sql"), ".go": "go-sql"}
+
+RULES: Final = (
+    "js-sql",
+    "go-sql",
+    *(rule.name for pack in (_SCRIPT, _GO, _SHELL) for rule in pack),
+)
 """Names of all rules of the pack."""
 
 
@@ -135,15 +127,46 @@ def has_pack(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in _PACKS
 
 
-def pack_findings(lines: Sequence[str], path: str) -> Iterator[Finding]:
-    """Yield the findings on finished lines, in order."""
-    suffix = PurePosixPath(path).suffix.lower()
-    rules = _PACKS.get(suffix, ())
-    comment = _COMMENT.get(suffix, "//")
-    for number, line in enumerate(lines) if rules else ():
-        if line.lstrip().startswith(comment):
-            continue
-        for rule in rules:
+class PackReader:
+    """Follows a file that the pack has rules for, line by line; without rules it finds nothing.
+
+    Args:
+        path: The file's name.
+    """
+
+    def __init__(self, path: str) -> None:
+        suffix = PurePosixPath(path).suffix.lower()
+        self._rules = _PACKS.get(suffix, ())
+        self._comment = _COMMENT.get(suffix, "//")
+        self._query_rule = _QUERIES.get(suffix, "")
+        self._queries = ScriptReader(go=suffix == ".go") if self._query_rule else None
+        self._number = 0
+
+    def feed(self, lines: Sequence[str]) -> list[Finding]:
+        """Take the next lines; return what is wrong with them, their numbers counted from the first
+        line fed, the evidence being the line in which a finding is complete.
+        """
+        found: list[Finding] = []
+        for line in lines if self._rules else ():
+            found += self._feed(line)
+            self._number += 1
+        return found
+
+    def _feed(self, line: str) -> Iterator[Finding]:
+        number, evidence = self._number, line.strip()[:_LONGEST]
+        for item in self._queries.feed(line) if self._queries is not None else ():
+            yield Finding(
+                self._query_rule,
+                _SQL,
+                item.line,
+                number + 1,
+                item.level,
+                _PARAMETERS,
+                mask(evidence),
+            )
+        if evidence.startswith(self._comment):
+            return
+        for rule in self._rules:
             if rule.pattern.search(line[:_LONGEST]):
                 yield Finding(
                     rule.name,
@@ -152,5 +175,5 @@ def pack_findings(lines: Sequence[str], path: str) -> Iterator[Finding]:
                     number + 1,
                     Level.HALT,
                     rule.idiom,
-                    mask(line.strip()[:_LONGEST]),
+                    mask(evidence),
                 )

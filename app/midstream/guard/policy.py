@@ -22,6 +22,7 @@ from midstream.guard.secrets import looks_real
 
 IDIOMS: Final[Mapping[str, str]] = {
     "S608": "pass the values as query parameters instead of building the SQL string",
+    "S610": "pass the values in params instead of building the condition",
     "S602": "call the program with a list of arguments and without shell=True",
     "S604": "call the program with a list of arguments and without shell=True",
     "S605": "use subprocess.run with a list of arguments",
@@ -240,8 +241,9 @@ def _real_password(node: ast.AST, _tree: ast.Module | None) -> bool:
     return any(looks_real(value) for value in values)
 
 
-_ALWAYS: Final = frozenset({"S501", "S506"})
-"""Rules that need no second look: certificate checks off, `yaml.load` with an unsafe loader."""
+_ALWAYS: Final = frozenset({"S501", "S506", "S610"})
+"""Rules that need no second look: certificate checks off, `yaml.load` with an unsafe loader, pieces
+of SQL in Django's `extra` that are no literals."""
 
 _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
     "S602": _shell,

@@ -18,7 +18,7 @@ from midstream.guard.findings import Finding, Level
 from midstream.guard.heads import Head, without_future
 from midstream.guard.injections import HINT, RULE, injections
 from midstream.guard.mending import mend, parse
-from midstream.guard.pack import has_pack, pack_findings
+from midstream.guard.pack import PackReader, has_pack
 from midstream.guard.policy import IDIOMS, NEVER, SECRET_IDIOM, level_of, needs_tree
 from midstream.guard.ruff import Diagnostic, RuffServer, RuffUnavailableError
 from midstream.guard.secrets import find_secrets, mask
@@ -100,7 +100,7 @@ class Scanner:
                 statement.
             path: The file's name; its suffix decides what is looked for.
         """
-        findings = self.line_findings(lines, path)
+        findings = self.levelled([*secret_findings(lines), *PackReader(path).feed(lines)])
         if is_python(path):
             findings += await self._whole_python(lines)
         findings = [finding for finding in findings if not ignored(lines, finding)]
@@ -116,11 +116,6 @@ class Scanner:
         excerpt = Excerpt(opening, without_future(mended.lines), mended.closing)
         around = Surroundings(mended.tree, mended.lines, 0)
         return await self.python_findings(excerpt, lines, lambda: around) or []
-
-    def line_findings(self, lines: Sequence[str], path: str) -> list[Finding]:
-        """Return what single lines show by themselves: credentials, and the pack's rules."""
-        found = [*_secrets(lines), *pack_findings(lines, path)]
-        return self.levelled(found)
 
     def levelled(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings at the levels that the person has set, without those that are off."""
@@ -145,6 +140,8 @@ class Scanner:
     ) -> list[Finding] | None:
         """Return the findings on some lines of Python, in their coordinates.
 
+        Those on queries can lie above the lines, where a query began that the lines complete.
+
         Args:
             excerpt: The lines, made parseable.
             written: The lines as they were written, for the evidence.
@@ -166,7 +163,7 @@ class Scanner:
             surroundings = Surroundings(None, (), 0)
         found = list(self._judged(diagnostics, written, surroundings))
         if queries and surroundings.tree is not None:
-            found += await asyncio.to_thread(_queries, surroundings, written)
+            found += await asyncio.to_thread(_queries, surroundings)
         return self.levelled(found)
 
     async def _ask(self, excerpt: Excerpt) -> list[Diagnostic] | None:
@@ -213,19 +210,26 @@ class Scanner:
                 )
 
 
-def _queries(around: Surroundings, written: Sequence[str]) -> list[Finding]:
+def _queries(around: Surroundings) -> list[Finding]:
+    """What is wrong with the queries of an excerpt and of what stands above it.
+
+    A query is put together over several lines, and often only the last one shows that it is one;
+    the finding is where it was put together.
+    """
     assert around.tree is not None
     found: list[Finding] = []
     for item in injections(around.tree):
         line, stop = item.line - around.offset, item.stop - around.offset
-        if line < 0 or stop > len(written):
-            continue
-        evidence = mask(written[line].strip())
-        found.append(Finding(RULE, _QUERY_MESSAGE, line, stop, item.level, IDIOMS[RULE], evidence))
+        if 0 <= item.line < len(around.lines):
+            evidence = mask(around.lines[item.line].strip())
+            found.append(
+                Finding(RULE, _QUERY_MESSAGE, line, stop, item.level, IDIOMS[RULE], evidence)
+            )
     return found
 
 
-def _secrets(lines: Sequence[str]) -> Iterable[Finding]:
+def secret_findings(lines: Sequence[str]) -> Iterable[Finding]:
+    """Yield the credentials in some lines of any language."""
     for number, line in enumerate(lines):
         for secret in find_secrets(line[:_LONG_LINE]):
             yield Finding(

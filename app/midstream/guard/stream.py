@@ -19,8 +19,16 @@ from typing import Final
 from midstream.guard.findings import Finding, Level
 from midstream.guard.heads import Head, without_future
 from midstream.guard.mending import mend, parse
+from midstream.guard.pack import PackReader
 from midstream.guard.prefix import PrefixLexer
-from midstream.guard.scanner import Excerpt, Scanner, Surroundings, ignored, is_python
+from midstream.guard.scanner import (
+    Excerpt,
+    Scanner,
+    Surroundings,
+    ignored,
+    is_python,
+    secret_findings,
+)
 
 _NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
 LONGEST_STATEMENT: Final = 120
@@ -66,6 +74,7 @@ class StreamScan:
         self._known: Counter[tuple[str, str]] | None = None
         self._told: set[tuple[str, int]] = set()
         self._head = Head()
+        self._pack = PackReader(path)
         self._lexer = PrefixLexer()
         self._blind = False
         self._lost = False
@@ -103,10 +112,14 @@ class StreamScan:
             else:
                 await asyncio.to_thread(self._read_above)
                 await self._scanner.warm()
+        else:
+            await asyncio.to_thread(self._pack.feed, self._above)
         base = copy.copy(self)
         base._lexer, base._head = copy.deepcopy(self._lexer), copy.deepcopy(self._head)
+        base._pack = copy.deepcopy(self._pack)
         base._statements = []
-        self._known = Counter(finding.key for finding in await base._advance(self._before))
+        known = {(f.rule, f.line): f.key for f in await base._advance(self._before)}
+        self._known = Counter(known.values())
 
     def _read_above(self) -> None:
         for line in self._above:
@@ -116,10 +129,11 @@ class StreamScan:
     async def _advance(self, lines: Sequence[str]) -> list[Finding]:
         """Take in the lines after those that were seen, and return what is wrong with them."""
         begun, count = self.seen, len(lines)
-        found = [
-            _moved(finding, begun)
-            for finding in self._scanner.line_findings(lines[begun:count], self._path)
-        ]
+        fresh = lines[begun:count]
+        above = len(self._above)
+        by_line = [_moved(finding, begun) for finding in secret_findings(fresh)]
+        by_line += [_moved(finding, -above) for finding in self._pack.feed(fresh)]
+        found = self._scanner.levelled(by_line)
         if is_python(self._path) and not self._blind:
             start = self._cut
             self._follow(lines, count)
@@ -218,10 +232,13 @@ class StreamScan:
         assert known is not None
         fresh: list[Finding] = []
         for finding in sorted(found, key=lambda f: (f.line, f.rule)):
+            place = (finding.rule, finding.line)
+            if finding.line < 0 or place in self._told:
+                continue
+            self._told.add(place)
             if known[finding.key]:
                 known[finding.key] -= 1
-            elif (finding.rule, finding.line) not in self._told:
-                self._told.add((finding.rule, finding.line))
+            else:
                 fresh.append(self._excused(finding, lines))
         return fresh
 
