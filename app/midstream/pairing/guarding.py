@@ -45,6 +45,11 @@ _SENSITIVE: Final = re.compile(
 )
 
 
+def looks_sensitive(path: str) -> bool:
+    """Whether a file is about authentication, money, secrets and the like, by its name."""
+    return _SENSITIVE.search(path) is not None
+
+
 class LightState(StrEnum):
     """What the guard does for a file."""
 
@@ -375,7 +380,7 @@ class Guard:
         return hunk
 
     def _advise(self, path: str) -> None:
-        if _SENSITIVE.search(path) and path not in self._advised:
+        if looks_sensitive(path) and path not in self._advised:
             self._advised.add(path)
             self._board.inform(
                 f"{path} looks security-sensitive; use a deeper model for it and read slowly."
