@@ -26,6 +26,8 @@ _ESCAPES: Final = re.compile(
     r"escape|quote|literal|sanitiz|placeholder|whitelist|allowlist|identifier|adapt$|slugify|secure_filename",
     re.IGNORECASE,
 )
+_MARKS: Final = re.compile(r"placeholders?$|qmarks?$|escaped|quoted|sanitized", re.IGNORECASE)
+"""Names of texts that hold the marks of parameters, or that were escaped."""
 _SAME_TEXT: Final = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "encode", "decode", "title", "dedent", "str"}
     | {"unicode", "text", "raw", "expandtabs", "casefold", "cleandoc", "text_type", "ensure_text"}
@@ -213,7 +215,8 @@ class Texts:
             return ("checked",)
         if name in self.known:
             return self.known[name]
-        if name.rsplit(".", 1)[-1].isupper():
+        last = name.rsplit(".", 1)[-1]
+        if last.isupper() or _MARKS.search(last):
             return ("CONSTANT",)
         return self._hole(node)
 
@@ -344,6 +347,8 @@ class Texts:
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else dotted(function)
         receiver = function.value if isinstance(function, ast.Attribute) else None
+        if dotted(function) == "shlex.join":
+            return ("escaped",)
         if name in _SAFE_CALLS or (_ESCAPES.search(name) and name != "SQL"):
             return ("0",)
         if receiver is not None:
@@ -358,6 +363,8 @@ class Texts:
             if name in ("substitute", "safe_substitute"):
                 return self._template(receiver, node)
             if name == "replace" and len(node.args) >= 2:
+                if _doubles(node.args[0], node.args[1]):
+                    return ("escaped",)
                 return self.read(receiver) + self.read(node.args[1])
             if name == "get" and (found := self._item(receiver)) is not None:
                 return found
@@ -429,6 +436,16 @@ def dotted(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and (outer := dotted(node.value)):
         return f"{outer}.{node.attr}"
     return ""
+
+
+def _doubles(old: ast.expr, new: ast.expr) -> bool:
+    """``replace("'", "''")``: how quotes are escaped in SQL."""
+    if not (isinstance(old, ast.Constant) and isinstance(new, ast.Constant)):
+        return False
+    return str(old.value) in ("'", '"', "`") and new.value in (
+        f"{old.value}{old.value}",
+        f"\\{old.value}",
+    )
 
 
 def _known(piece: Piece) -> str:

@@ -79,6 +79,21 @@ _MAY_RUN: Final = frozenset(
     }
 )
 """Methods that run a query if what they are given is one."""
+_COMMANDS: Final = frozenset(
+    {
+        "system",
+        "popen",
+        "run",
+        "Popen",
+        "call",
+        "check_call",
+        "check_output",
+        "getoutput",
+        "eval",
+        "exec",
+    }
+    | {"getstatusoutput", "create_subprocess_shell", "run_command", "open_process"}
+)
 _QUERY_NAMES: Final = (
     "sql",
     "query",
@@ -133,9 +148,17 @@ def injections(tree: ast.Module) -> list[Injection]:
     return sorted(unique.values(), key=lambda found: found.line)
 
 
+def given(tree: ast.Module) -> dict[int, Pieces]:
+    """Return what the calls of shells and evaluators in a module are given, by the call's ``id``."""
+    walk = _Walk()
+    walk.body(tree.body, Texts())
+    return walk.given
+
+
 class _Walk:
     def __init__(self) -> None:
         self.found: list[Injection] = []
+        self.given: dict[int, Pieces] = {}
         self._told: set[Hole] = set()
 
     def body(self, body: Sequence[ast.stmt], texts: Texts, *, certain: bool = True) -> None:
@@ -236,6 +259,8 @@ class _Walk:
         for node in ast.walk(expression):
             if isinstance(node, ast.Lambda | ast.expr_context) or id(node) in spent:
                 continue
+            if isinstance(node, ast.Call) and _name_of(node) in _COMMANDS and node.args:
+                self.given[id(node)] = texts.read(node.args[0])
             if isinstance(node, ast.Call) and (query := _query_of(node)) is not None:
                 self._run(node, query, texts, spent)
             elif isinstance(node, ast.BinOp | ast.JoinedStr) or _formats(node):

@@ -16,7 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from midstream.guard.findings import Level
+from midstream.guard.flow import dotted
+from midstream.guard.injections import given
 from midstream.guard.pack import RULES as PACK_RULES
+from midstream.guard.queries import Hole
 from midstream.guard.secrets import RULES as SECRET_RULES
 from midstream.guard.secrets import looks_real
 
@@ -50,41 +53,32 @@ NEVER: Final = frozenset(
 )
 """Rules that say more about style than about danger; never reported (measured false alarms)."""
 
-_OUTSIDE: Final = frozenset(
+_DOORS: Final = frozenset(
+    {"input", "raw_input", "argv", "request", "recv", "recvfrom", "urlopen", "b64decode", "stdin"}
+    | {"environ", "getenv", "get_json", "cookies", "get_data", "POST", "GET", "COOKIES"}
+    | {"query_params", "payload", "raw_body"}
+)
+"""Names by which data from outside a program comes in, wherever they stand."""
+_FIELDS: Final = frozenset(
     {
-        "input",
-        "argv",
-        "request",
-        "req",
         "args",
         "form",
-        "cookies",
         "headers",
-        "get_json",
-        "recv",
-        "recvfrom",
-        "read",
-        "readline",
-        "urlopen",
         "body",
         "params",
-        "query_params",
-        "b64decode",
-        "payload",
-        "stdin",
-        "environ",
-        "getenv",
-        "content",
-        "raw_input",
-        "files",
-        "get_data",
-        "POST",
-        "GET",
-        "COOKIES",
         "values",
+        "files",
+        "content",
+        "data",
+        "json",
+        "text",
     }
+    | {"read", "readline", "get", "recv_bytes", "value"}
 )
-"""Names by which data from outside a program usually comes in."""
+"""Attributes that hold such data, but only of one of `_CARRIERS`."""
+_CARRIERS: Final = re.compile(
+    r"^(?:self\.)?(?:req|resp|response|res|http_?\w*|sock|socket|conn|client|event|msg|message)$"
+)
 
 
 def level_of(code: str, node: ast.AST | None, tree: ast.Module | None) -> Level:
@@ -108,26 +102,6 @@ def needs_tree(code: str) -> bool:
     return code in _TESTS
 
 
-def _string_parts(node: ast.AST) -> list[ast.expr]:
-    if isinstance(node, ast.JoinedStr):
-        return [value.value for value in node.values if isinstance(value, ast.FormattedValue)]
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.Mod):
-            right = node.right
-            return list(right.elts) if isinstance(right, ast.Tuple) else [right]
-        return [*_operand(node.left), *_operand(node.right)]
-    if isinstance(node, ast.Call):
-        return [*node.args, *(keyword.value for keyword in node.keywords)]
-    return []
-
-
-def _operand(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.Constant):
-        return []
-    nested = _string_parts(node) if isinstance(node, ast.BinOp | ast.JoinedStr) else []
-    return nested if isinstance(node, ast.BinOp | ast.JoinedStr) else [node]
-
-
 def _constant(node: ast.expr, tree: ast.Module | None) -> bool:
     """A literal, an ALL_CAPS name, or a run of placeholders such as ``", ".join("?" * n)``."""
     if isinstance(node, ast.Constant):
@@ -147,13 +121,14 @@ def _constant(node: ast.expr, tree: ast.Module | None) -> bool:
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return _constant(node.elt, tree)
     if isinstance(node, ast.JoinedStr):
-        return all(_constant(part, tree) for part in _string_parts(node))
+        fields = [value.value for value in node.values if isinstance(value, ast.FormattedValue)]
+        return all(_constant(part, tree) for part in fields)
     if isinstance(node, ast.Call):
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if name == "join":
             return all(_constant(argument, tree) for argument in node.args)
-        return name in ("len", "int", "float", "bool", "range", "quote", "repeat")
+        return name in ("len", "int", "float", "bool", "range", "repeat")
     return False
 
 
@@ -188,7 +163,13 @@ def _first_argument(node: ast.AST) -> ast.expr | None:
 
 def _shell(node: ast.AST, tree: ast.Module | None) -> bool:
     argument = _first_argument(node)
-    return argument is not None and not _constant(argument, tree)
+    return argument is not None and not _constant(argument, tree) and not _fixed(node, tree)
+
+
+def _fixed(node: ast.AST, tree: ast.Module | None) -> bool:
+    """What a call is given has no holes, as far as the names in it can be followed."""
+    pieces = None if tree is None else given(tree).get(id(node))
+    return pieces is not None and not any(isinstance(piece, Hole) for piece in pieces)
 
 
 def _evaluates(node: ast.AST, tree: ast.Module | None) -> bool:
@@ -201,6 +182,8 @@ def _evaluates(node: ast.AST, tree: ast.Module | None) -> bool:
     if argument is None or _constant(argument, tree) or not isinstance(node, ast.Call):
         return False
     if isinstance(argument, ast.Call) and getattr(argument.func, "id", "") in ("compile", "repr"):
+        return False
+    if _fixed(node, tree):
         return False
     return (len(node.args) == 1 and not node.keywords) or _from_outside(argument, tree)
 
@@ -217,8 +200,11 @@ def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bo
         if isinstance(child, ast.Name):
             names.add(child.id)
         elif isinstance(child, ast.Attribute):
-            names.add(child.attr)
-    if names & _OUTSIDE:
+            if child.attr in _DOORS:
+                return True
+            if child.attr in _FIELDS and _CARRIERS.match(dotted(child.value)):
+                return True
+    if names & _DOORS:
         return True
     if tree is None or depth == 0:
         return False

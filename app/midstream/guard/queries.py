@@ -75,6 +75,7 @@ _COLUMNS: Final = re.compile(
     r"\b(?:into|table|exists|index|on)\s+[\w.`\"\[\]]*\s*\([^()]*$", re.IGNORECASE
 )
 _ASSIGNS: Final = re.compile(r"\bset\b[^;]*=[^;]*,\s*$", re.IGNORECASE | re.DOTALL)
+_PRAGMA: Final = re.compile(r"\s*pragma\b", re.IGNORECASE)
 _LEFT: Final = 400
 
 
@@ -101,6 +102,8 @@ def text_of(pieces: Sequence[Piece]) -> str:
 def positions(pieces: Sequence[Piece]) -> list[tuple[Hole, Position]]:
     """Return every hole with its place."""
     found: list[tuple[Hole, Position]] = []
+    if _PRAGMA.match(text_of(pieces)):  # It takes no parameters at all.
+        return [(piece, Position.NAME) for piece in pieces if isinstance(piece, Hole)]
     left = ""
     for piece in pieces:
         if isinstance(piece, str):

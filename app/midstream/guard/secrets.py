@@ -237,7 +237,8 @@ _PLACEHOLDER: Final = re.compile(
 )
 _NOT_A_VALUE: Final = re.compile(
     r"""^(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+          # the name of an environment variable
-        |[a-z]+(?:[_.:/\-][a-z]+)*                 # words: a header name, a scope, a route
+        |[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*            # words: a header name, a scope, a route
+        |(?:[A-Z]?[a-z]+)+(?:[_.:/\-](?:[A-Z]?[a-z]+)+)+  # dotted names
         |[A-Z]?[a-z]+(?:[A-Z][a-z]+)*              # camelCase words
         |(?:https?|file|s3|gs|arn):.*              # addresses are not secrets by themselves
         |[./~].*                                   # paths
