@@ -1,0 +1,82 @@
+"""What to imitate: from ``gpu`` or ``wafer:llama3.1-8b`` to the pace of that model there.
+
+The paces themselves are :mod:`midstream.wafer.pacing`'s; this module only simulates what they are
+made of. Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import cast
+
+from midstream.wafer.baselines import compare
+from midstream.wafer.errors import WaferUsageError
+from midstream.wafer.models import resolve
+from midstream.wafer.options import Options
+from midstream.wafer.pacing import PACE_MODES, Pace, PaceMode
+from midstream.wafer.quantity import Band
+
+DEFAULT_MODEL = "llama3.3-70b"
+"""A model of a size that people know from services on either machine."""
+
+MACHINES = {"wafer": "wse3", "gpu": "h100x8"}
+
+CONTEXT = 1024
+"""Prompt and cached tokens: a request with a file or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imitation:
+    """A model on a machine whose speed is imitated.
+
+    Attributes:
+        pace: When its tokens are due.
+        model: Name of the simulated model.
+        machine: The machine, with how many there are.
+        rate: Simulated tokens per second.
+        first_token: Simulated seconds until the first one.
+    """
+
+    pace: Pace
+    model: str
+    machine: str
+    rate: Band
+    first_token: Band
+
+
+@cache
+def imitation(text: str) -> Imitation | None:
+    """Simulate what ``off``, ``wafer``, ``gpu``, ``wafer:MODEL`` or ``gpu:MODEL`` asks for.
+
+    Args:
+        text: The mode, and the model if it is not :data:`DEFAULT_MODEL`: a preset, an ONNX file or
+            a model folder.
+
+    Returns:
+        None for ``off``.
+
+    Raises:
+        WaferUsageError: It says something else, or names no model.
+        ModelUnavailableError: The model cannot be read.
+        DoesNotFitError: It fits on no number of wafers.
+    """
+    mode, _, model = text.strip().partition(":")
+    if mode not in PACE_MODES or (mode == "off" and model):
+        raise WaferUsageError(
+            f"Pacing '{text}' is unknown; write off, wafer, gpu, or one of the last two with a "
+            "model, such as gpu:llama3.1-8b."
+        )
+    if mode == "off":
+        return None
+    workload = resolve(model.strip() or DEFAULT_MODEL)
+    options = Options(context=CONTEXT)
+    found = compare(workload, options, [MACHINES[mode]])[0]
+    name = workload.shape.name
+    pace = Pace(
+        cast("PaceMode", mode),
+        seconds_per_step=1.0 / found.rate.mid,
+        first_seconds=found.first_token.mid,
+        name="wafer" if mode == "wafer" else "GPUs",
+    )
+    return Imitation(pace, name, found.label, found.rate, found.first_token)
