@@ -219,6 +219,22 @@ class MidstreamApp(App[None]):
             self.session.attention.on = now.attention
         self.review.refresh_facts()
 
+    @property
+    def given_endpoint(self) -> str:
+        """Name of the server this program was given in place of a configured one, else ``""``."""
+        return "" if self._endpoint is None else self._endpoint.host
+
+    def use_model(self, settings: Settings) -> None:
+        """Answer with the model that these settings name, from the next instruction on."""
+        self.settings = settings
+        self._endpoint = None
+        # A model that was chosen on screen is not the command line's any more.
+        chosen = ("endpoint", "endpoint_url", "endpoint_model", "endpoint_token_env", "model")
+        self.flags = {name: value for name, value in self.flags.items() if name not in chosen}
+        if self.session is not None:
+            self.session.use_endpoint(settings)
+        self.review.refresh_facts()
+
     def key_for(self, action_id: str) -> str:
         """The first key of an action, as people write it."""
         return first_key(self.keys, action_id)

@@ -237,10 +237,6 @@ class CommitScreen(PageScreen):
 
     # doing
 
-    def action_scroll(self, rows: int) -> None:
-        """Scroll the change."""
-        self.query_one(VerticalScroll).scroll_relative(y=rows, animate=False)
-
     def action_message(self) -> None:
         """Write the message."""
         self.set_focus(self.message.field)

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
@@ -410,6 +410,11 @@ class PageScreen(EagerScreen):
         self.entry.shut()
         self.set_focus(self.list)
         self.hush()
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll what is told beside or below the list."""
+        for detail in self.query(VerticalScroll):
+            detail.scroll_relative(y=rows, animate=False)
 
     def action_repaint(self) -> None:
         """Paint the whole screen again."""

@@ -99,11 +99,15 @@ class SettingsScreen(SettingsEdit):
             (path, "foreground"), (there, "muted"), (f"{own} not as shipped", "muted")
         )
         rows: list[ListRow] = []
+        # Where there is room, the groups stand apart.
+        airy = self.list.size.height > len(SPECS) + len(self.endpoints) + 12
         group = ""
         for spec in SPECS:
             if not self.fits(spec.key, spec.help, spec.group):
                 continue
             if spec.group != group:
+                if group and airy:
+                    rows.append(ListRow(None, ()))
                 group = spec.group
                 rows.append(ListRow(None, ((f" {group}", "muted"),)))
             rows.append(self._row(self.traced[spec.name]))
@@ -113,6 +117,8 @@ class SettingsScreen(SettingsEdit):
             if self.fits(f"endpoints.{profile.name}", profile.model, profile.kind)
         ]
         if endpoints or self.fits("endpoints", "new endpoint", ""):
+            if rows and airy:
+                rows.append(ListRow(None, ()))
             rows.append(ListRow(None, ((" Endpoints", "muted"),)))
             rows += endpoints
             rows.append(ListRow(NEW_ENDPOINT, (("  new endpoint", "muted"),)))
@@ -187,7 +193,7 @@ class SettingsScreen(SettingsEdit):
         for number, (source, where, value) in enumerate(item.steps):
             last = number == len(item.steps) - 1
             words = visible(spelled(spec, value))
-            place = f"{source}" if not where else f"{source}, {_short(where)}"
+            place = ", ".join(filter(None, (str(source), _short(where))))
             text.append("  " if not last else f"{self.glyphs.cursor} ", palette.style("accent"))
             text.append(words, plain if last else muted)
             text.append(f"  {visible(place)}\n", muted)
@@ -320,7 +326,7 @@ def _example(spec: Spec) -> object:
 
 def _short(where: str) -> str:
     """A place without the path that stands in the title already."""
-    return where.replace(f"{config_path()}: ", "").replace(str(config_path()), "").strip() or "it"
+    return where.replace(f"{config_path()}: ", "").replace(str(config_path()), "").strip()
 
 
 def _tilde(path: Path) -> str:

@@ -1,0 +1,214 @@
+"""The models a person can choose from: installed folders for the built-in server, and endpoints.
+
+Knows their facts and what choosing one means for the settings; it opens no connection, and of a
+model folder it reads nothing but its small text files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from midstream.config_file import remove_value, set_value
+from midstream.errors import UnavailableError
+from midstream.pairing.guarding import looks_sensitive
+from midstream.resources import default_model
+from midstream.responses.profiles import BUILT_IN, Price, Profile
+from midstream.settings import Settings, config_path, find_model, model_places
+
+OWN_EFFORTS: Final = ("auto", "low", "medium", "high", "xhigh")
+"""Efforts that a session itself knows how to spend on a model of its own."""
+MANY_FILES: Final = 4
+"""From so many files with open hunks on, work counts as spread over many files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """One model that can be used. What is ``None`` or empty is not known.
+
+    Attributes:
+        id: Tells it from the others: ``built-in:PATH`` or ``endpoint:NAME``.
+        name: The model's name.
+        title: A few words about it.
+        endpoint: Name of the endpoint, ``built-in`` for a folder.
+        kind: Whose server it is.
+        address: Where that is: an address or a folder.
+        context: Tokens that it reads and writes at most.
+        price: What its tokens cost; a model on this machine costs nothing.
+        edit_format: How it is asked to write edits.
+        efforts: Efforts to offer, least first.
+        languages: Languages that it is made for; empty for any.
+        key: What is known about its key: ``set``, ``missing``, ``keyring``, or ``""`` for none
+            needed.
+        key_name: The variable or the keyring's service.
+        size: Bytes of a folder's graph.
+    """
+
+    id: str
+    name: str
+    title: str
+    endpoint: str
+    kind: str
+    address: str
+    context: int | None = None
+    price: Price | None = None
+    edit_format: str | None = None
+    efforts: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    key: str = ""
+    key_name: str = ""
+    size: int | None = None
+
+    @property
+    def here(self) -> bool:
+        """Whether the built-in server runs it."""
+        return self.endpoint == BUILT_IN
+
+
+def model_choices(settings: Settings, environ: Mapping[str, str] = os.environ) -> list[ModelChoice]:
+    """Every model that is installed or configured (blocking); folders first."""
+    folders = [path for place in model_places() if place.is_dir() for path in place.iterdir()]
+    if settings.model is not None:
+        folders.append(find_model(settings.model))
+    seen: dict[Path, ModelChoice] = {}
+    for folder in sorted(folders, key=lambda path: path.name):
+        real = folder.resolve()
+        if real not in seen and (choice := _of_folder(folder)) is not None:
+            seen[real] = choice
+    profiles = list(settings.endpoints)
+    if settings.endpoint is None and settings.profile is not None:
+        profiles.append(settings.profile)
+    return [*seen.values(), *(_of_profile(profile, environ) for profile in profiles)]
+
+
+def _of_folder(folder: Path) -> ModelChoice | None:
+    facts = _table(folder / "midstream.toml")
+    config = _table(folder / "genai_config.json")
+    graphs = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    if not graphs:
+        return None
+    model = cast("dict[str, Any]", config.get("model") or {})
+    languages = facts.get("languages") or []
+    weights = [path.stat().st_size for path in folder.glob("*.onnx*") if path.is_file()]
+    return ModelChoice(
+        f"{BUILT_IN}:{folder}",
+        str(facts.get("name") or folder.name),
+        str(facts.get("title") or ""),
+        BUILT_IN,
+        "folder",
+        str(folder),
+        model.get("context_length") if isinstance(model.get("context_length"), int) else None,
+        Price(0.0, 0.0, 0.0),
+        str(facts.get("edit_format") or "region"),
+        OWN_EFFORTS,
+        tuple(map(str, languages)) if isinstance(languages, list) else (),
+        size=sum(weights) or None,
+    )
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """What a small TOML or JSON file holds, nothing if it cannot be read."""
+    try:
+        text = path.read_text("utf-8")
+        value: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
+    has_key = profile.has_key(environ)
+    key = "set" if has_key else "missing" if has_key is False else ""
+    if has_key is None and profile.keyring is not None:
+        key = "keyring"
+    efforts = tuple(dict.fromkeys(("auto", *profile.efforts)))
+    return ModelChoice(
+        f"endpoint:{profile.name}",
+        profile.model or "the server's own",
+        "",
+        profile.name or "address",
+        profile.kind,
+        profile.url,
+        profile.context,
+        profile.price,
+        profile.edit_format,
+        tuple(effort for effort in efforts if effort in OWN_EFFORTS),
+        key=key,
+        key_name=profile.key_env or profile.keyring or "",
+    )
+
+
+def chosen_id(settings: Settings) -> str:
+    """The id of the model that settings name."""
+    if settings.profile is not None:
+        return f"endpoint:{settings.profile.name}"
+    try:
+        folder = default_model() if settings.model is None else find_model(settings.model)
+    except UnavailableError:
+        return ""
+    return f"{BUILT_IN}:{folder}"
+
+
+def with_choice(settings: Settings, choice: ModelChoice) -> Settings:
+    """The settings with another model."""
+    if choice.here:
+        folder = Path(choice.address)
+        chosen = None if _is_default(folder) else folder
+        return replace(settings.with_endpoint(BUILT_IN, "model"), model=chosen)
+    name = choice.id.removeprefix("endpoint:")
+    return settings.with_endpoint(name, "model") if name else settings
+
+
+def keep_choice(choice: ModelChoice) -> None:
+    """Write a model to the person's configuration file (blocking).
+
+    Raises:
+        UserError: The file cannot be written, or is not valid.
+    """
+    path = config_path()
+    if not choice.here:
+        name = choice.id.removeprefix("endpoint:")
+        set_value(path, ("endpoint",) if name else ("endpoint", "url"), name or choice.address)
+        return
+    remove_value(path, ("endpoint",))
+    folder = Path(choice.address)
+    if _is_default(folder):
+        remove_value(path, ("model", "folder"))
+    else:
+        installed = any(folder.parent == place for place in model_places())
+        set_value(path, ("model", "folder"), folder.name if installed else str(folder))
+
+
+def _is_default(folder: Path) -> bool:
+    try:
+        return folder.resolve() == default_model().resolve()
+    except UnavailableError:
+        return False
+
+
+def advice(path: str, waiting: Sequence[str], current: ModelChoice | None) -> str:
+    """A sentence when another kind of model would suit the work better, ``""`` otherwise.
+
+    Args:
+        path: The open file.
+        waiting: Files with hunks of this session.
+        current: The model in use.
+    """
+    if current is None:
+        return ""
+    if looks_sensitive(path):
+        if current.here:
+            return f"{path} looks security-sensitive: take a deeper model for it, and read slowly."
+        return f"{path} looks security-sensitive: a deeper model is right for it; read slowly."
+    if len(waiting) >= MANY_FILES and current.here:
+        return f"This session is in {len(waiting)} files: a deeper model keeps track of more."
+    if path and not current.here and len(waiting) <= 1:
+        return (
+            "For quick edits in one file a fast model on this machine answers sooner, for nothing."
+        )
+    return ""

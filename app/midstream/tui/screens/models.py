@@ -1,0 +1,313 @@
+"""The models page: installed folders and configured endpoints, what they cost, switching to one.
+
+Which models there are and what choosing one means is ``pairing.choosing``'s to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.widgets import Static
+
+from midstream.pairing.choosing import (
+    ModelChoice,
+    advice,
+    chosen_id,
+    keep_choice,
+    model_choices,
+    with_choice,
+)
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.page_keys import Page, page_bindings
+from midstream.tui.screens.page import PageScreen, fitted
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+
+_NARROW_LIST = 66
+"""Columns of the list under which it leaves the edit format to the detail."""
+
+
+class ModelsScreen(PageScreen):
+    """Choose the model."""
+
+    PAGE = Page.MODELS
+    TITLE_WORDS = "Models"
+    CSS_PATH: ClassVar = ["page.tcss", "models.tcss"]
+    BINDINGS: ClassVar = page_bindings(Page.MODELS)
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, glyphs)
+        self.choices: list[ModelChoice] = []
+        self.read = False
+
+    def compose_body(self) -> ComposeResult:
+        """A list, and the facts of the model under the cursor."""
+        with Container(id="body"):
+            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
+            rows.id = "list"
+            yield rows
+            with VerticalScroll(classes="detail", can_focus=False):
+                yield Static("", id="about", markup=False)
+
+    def on_mount(self) -> None:
+        """Look for models."""
+        super().on_mount()
+        self.in_order(self._read)
+
+    async def _read(self) -> None:
+        self.choices = await asyncio.to_thread(model_choices, self.program.settings)
+        self.read = True
+        self.show_all()
+        self.list.show(self.list.rows, select=self.used)
+        self.show_all()
+
+    @property
+    def used(self) -> str:
+        """The id of the model in use."""
+        return chosen_id(self.program.settings)
+
+    @property
+    def choice(self) -> ModelChoice | None:
+        """The model under the cursor."""
+        value = self.list.value
+        return next((choice for choice in self.choices if choice.id == value), None)
+
+    @property
+    def current(self) -> ModelChoice | None:
+        """The model in use."""
+        return next((choice for choice in self.choices if choice.id == self.used), None)
+
+    # showing
+
+    def show_all(self) -> None:
+        """The list and the model under the cursor."""
+        if not self.is_mounted:
+            return
+        current = self.current
+        given = self.program.given_endpoint
+        name = (
+            f"{self.session.model_name} at {given}"
+            if given and self.session is not None
+            else current.name
+            if current
+            else ""
+        )
+        self.title_row.show(
+            (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
+            (f"effort {self.effort}" if name else "", "muted"),
+        )
+        wide = self.list.size.width >= _NARROW_LIST
+        rows: list[ListRow] = []
+        for here, heading in ((True, "On this machine"), (False, "Endpoints")):
+            group = [choice for choice in self.choices if choice.here is here]
+            if group or not here:
+                rows.append(self._heading(heading, wide))
+            rows += [self._row(choice, wide) for choice in group]
+        if self.read and not any(not choice.here for choice in self.choices):
+            key = self.program.key_for("settings")
+            rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
+        self.list.show(rows)
+        self._show_about()
+        self.show_keys()
+
+    def _heading(self, words: str, wide: bool) -> ListRow:
+        return ListRow(
+            None,
+            (
+                (fitted(f" {words}", 38, self.glyphs), "muted"),
+                (f"{'context':>9}  {'$ in / out':>12}", "muted"),
+                ("  edits" if wide else "", "muted"),
+            ),
+        )
+
+    def _row(self, choice: ModelChoice, wide: bool) -> ListRow:
+        used = choice.id == self.used and not self.program.given_endpoint
+        mark = self.glyphs.light if used else " "
+        left: list[Piece] = [
+            (f" {mark} ", "accent"),
+            (fitted(choice.name, 22, self.glyphs), "foreground!" if used else "foreground"),
+            (" " + fitted("" if choice.here else choice.endpoint, 12, self.glyphs), "muted"),
+            (f"{_count(choice.context):>9}", "foreground" if choice.context else "muted"),
+            (f"  {_price(choice):>12}", "foreground" if choice.price else "muted"),
+        ]
+        if wide:
+            left.append((f"  {choice.edit_format or ''}", "muted"))
+        state: Piece = ("  no key", "warning") if choice.key == "missing" else ("", "muted")
+        return ListRow(choice.id, tuple(left), (state,) if state[0] else ())
+
+    def _show_about(self) -> None:
+        choice, palette = self.choice, self.palette
+        text = Text(no_wrap=False, overflow="fold")
+        if choice is not None:
+            muted, plain = palette.style("muted"), palette.style("foreground")
+            text.append(f"{visible(choice.name)}\n", palette.style("accent", bold=True))
+            if choice.title:
+                text.append(f"{visible(choice.title)}\n", plain)
+            text.append("\n")
+            for name, value in self._facts(choice):
+                text.append(f"{name:<10} ", muted)
+                warn = name == "key" and choice.key == "missing"
+                text.append(f"{visible(value)}\n", palette.style("warning") if warn else plain)
+            session = self.session
+            waiting: list[str] = []
+            if session is not None:
+                waiting = sorted({hunk.path for hunk in session.hunks})
+            if words := advice(self.program.review.path, waiting, choice):
+                text.append(f"\n{visible(words)}\n", palette.style("accent"))
+        self.query_one("#about", Static).update(text)
+
+    def _facts(self, choice: ModelChoice) -> list[tuple[str, str]]:
+        facts = [
+            ("server", "built-in" if choice.here else f"{choice.endpoint}, {choice.kind}"),
+            ("folder" if choice.here else "address", choice.address),
+        ]
+        if choice.size:
+            facts.append(("size", f"{choice.size / 1e6:,.0f} MB"))
+        if choice.languages:
+            facts.append(("languages", ", ".join(choice.languages)))
+        facts += [
+            ("context", f"{choice.context:,} tokens" if choice.context else "unknown"),
+            ("price", _price_words(choice)),
+            ("edits as", choice.edit_format or "the server says"),
+            ("effort", ", ".join(choice.efforts) or "unknown"),
+            ("key", _key_words(choice)),
+        ]
+        return facts
+
+    def hidden_hints(self) -> frozenset[str]:
+        """Without a model there is nothing to use."""
+        if self.choice is None:
+            return frozenset({"models.use", "models.keep", "models.effort"})
+        return frozenset()
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        self._show_about()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.show_keys()
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self._show_about()
+
+    # doing
+
+    @property
+    def effort(self) -> str:
+        """The effort of the session."""
+        return str(getattr(self.session, "effort", "auto"))
+
+    def action_effort(self) -> None:
+        """The next effort that the model in use knows."""
+        session, current = self.session, self.current
+        if session is None or current is None:
+            return
+        levels = current.efforts or ("auto",)
+        here = levels.index(self.effort) if self.effort in levels else -1
+        setattr(session, "effort", levels[(here + 1) % len(levels)])  # noqa: B010
+        self.show_all()
+        self.say("info", f"Effort {self.effort} from the next instruction on.")
+
+    def action_use(self) -> None:
+        """Use the model under the cursor from the next instruction on."""
+        self._use(keep=False)
+
+    def action_keep(self) -> None:
+        """Use it, and write that to the settings."""
+        choice, settings = self.choice, self.program.settings
+        if choice is None:
+            return
+        url = settings.endpoint_url
+        if url is not None and choice.id != "endpoint:":
+            self.ask(
+                f"Your file names the address {url} as endpoint.url; keeping {choice.name} takes "
+                "that out.",
+                ("keep the model", lambda: self._use(keep=True)),
+                ("leave the file", self.hush),
+            )
+        else:
+            self._use(keep=True)
+
+    def _use(self, *, keep: bool) -> None:
+        choice, session = self.choice, self.session
+        if choice is None or session is None:
+            return
+        if choice.key == "missing":
+            self.say(
+                "warning",
+                f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
+                "export it and start again.",
+            )
+            return
+        again = choice.id == self.used and not self.program.given_endpoint
+        if again and not keep:
+            self.say("info", f"{choice.name} is in use already.")
+            return
+
+        async def work() -> None:
+            if keep:
+                await asyncio.to_thread(keep_choice, choice)
+            self.program.use_model(with_choice(self.program.settings, choice))
+            if again:
+                self.dismiss(None)
+                self.program.review.say("info", f"{choice.name} is written to your settings.")
+                return
+            how = (
+                "a new built-in server starts with it"
+                if choice.here
+                else f"it goes to {choice.endpoint}"
+            )
+            kept = " and is written to your settings" if keep else ""
+            running = "; the present answer runs on at the former one" if self.running else ""
+            self.dismiss(None)
+            self.program.review.say(
+                "info",
+                f"{choice.name} answers from the next instruction on{kept}; {how}, files, "
+                f"decisions and the conversation stay{running}.",
+            )
+
+        self.in_order(work)
+
+    @property
+    def running(self) -> bool:
+        """Whether an answer is being written."""
+        return self.program.review.running
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "?"
+    return f"{tokens / 1000:,.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+
+
+def _price(choice: ModelChoice) -> str:
+    price = choice.price
+    if price is None:
+        return "?"
+    return f"{price.input:g} / {price.output:g}" if price.input or price.output else "free"
+
+
+def _price_words(choice: ModelChoice) -> str:
+    price = choice.price
+    if price is None:
+        return "unknown"
+    if not (price.input or price.output):
+        return "nothing, it runs here"
+    cached = f", {price.cached:g} for what is cached" if price.cached != price.input else ""
+    return f"${price.input:g} in, ${price.output:g} out per million tokens{cached}"
+
+
+def _key_words(choice: ModelChoice) -> str:
+    return {
+        "set": f"{choice.key_name} is set",
+        "missing": f"{choice.key_name} is not set",
+        "keyring": f"in the keyring, {choice.key_name}",
+    }.get(choice.key, "none needed")
