@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import ipaddress
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,26 +15,82 @@ from midstream.commands.common import print_json
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
-    from midstream.engine.types import TextModel
+    from midstream.serving.limits import Limits
+    from midstream.serving.source import ModelSource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8042, help="port (8042); 0 takes a free one")
-    parser.add_argument(
+    model = parser.add_argument_group("model")
+    model.add_argument(
         "--model", type=Path, metavar="NAME|FOLDER", help="a model; default: the shipped one"
     )
-    parser.add_argument("--provider", default="cpu", metavar="NAME", help="where to compute (cpu)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
-    parser.add_argument(
+    model.add_argument("--provider", default="cpu", metavar="NAME", help="where to compute (cpu)")
+    model.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
+    model.add_argument(
+        "--pace", type=_rate, metavar="N", help="at most N tokens per second, to read along"
+    )
+    model.add_argument(
+        "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
+    )
+    place = parser.add_argument_group("where, and who may come")
+    place.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    place.add_argument("--port", type=_port, default=8042, help="port (8042); 0 takes a free one")
+    place.add_argument(
         "--token-file",
         type=Path,
         metavar="FILE",
         help="file with the bearer token that every request must carry; needed off loopback",
     )
-    parser.add_argument(
-        "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
+    place.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain for TLS")
+    place.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+    place.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let pages from here use the server, such as https://ide.example; may be repeated",
+    )
+    bounds = parser.add_argument_group("bounds (each replica has its own)")
+    bounds.add_argument(
+        "--max-connections", type=_count, metavar="N", help="open WebSockets at a time (256)"
+    )
+    bounds.add_argument(
+        "--max-requests", type=_count, metavar="N", help="HTTP requests for a response (64)"
+    )
+    bounds.add_argument(
+        "--max-waiting", type=_count, metavar="N", help="generations that run or wait (1024)"
+    )
+    bounds.add_argument(
+        "--max-message", type=_count, metavar="MIB", help="size of one message in MiB (16)"
+    )
+    bounds.add_argument(
+        "--connection-minutes",
+        type=_count,
+        metavar="N",
+        help="close connections after N minutes (never)",
+    )
+    ray = parser.add_argument_group("many replicas, on one machine or on a Ray cluster")
+    ray.add_argument("--ray", action="store_true", help="serve as a Ray Serve deployment")
+    ray.add_argument(
+        "--ray-address", metavar="HOST:PORT|auto", help="a running cluster; default: one of its own"
+    )
+    ray.add_argument("--replicas", type=_count, default=1, metavar="N", help="always running (1)")
+    ray.add_argument(
+        "--max-replicas", type=_count, default=4, metavar="N", help="at most, by load (4)"
+    )
+    ray.add_argument(
+        "--connections-per-replica",
+        type=_count,
+        default=8,
+        metavar="N",
+        help="open connections above which another replica is started (8)",
+    )
+    ray.add_argument(
+        "--replica-cpus", type=_rate, default=1.0, metavar="N", help="cores for each replica (1)"
+    )
+    ray.add_argument(
+        "--replica-gpus", type=_rate, default=0.0, metavar="N", help="GPUs for each replica (0)"
     )
     parser.add_argument("--json", action="store_true", help="say where it listens as JSON")
 
@@ -43,13 +102,22 @@ def run(options: argparse.Namespace) -> int:
         UserError: The model does not load, or the address cannot be used.
     """
     token = read_token(options.token_file) if options.token_file is not None else None
-    if token is None and not _is_loopback(options.host):
+    loopback = _is_loopback(options.host)
+    if token is None and not loopback:
         raise UsageError(
             f"Others can reach {options.host}, so a token is needed; put one in a file and name "
             "it with --token-file."
         )
-    model = _load(options)
-    asyncio.run(_serve(model, token, options))
+    _check_tls(options)
+    _check_origins(options.allow_origin)
+    if not loopback and options.tls_cert is None:
+        print(
+            f"midstream: {options.host} is served without TLS, so the token and all code travel "
+            "readable; --tls-cert and --tls-key encrypt them.",
+            file=sys.stderr,
+        )
+    source = _source(options)
+    asyncio.run(_on_ray(source, token, options) if options.ray else _serve(source, token, options))
     return 0
 
 
@@ -69,6 +137,28 @@ def read_token(path: Path) -> str:
     return token
 
 
+def _number(text: str, low: float, high: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {low:g} to {high:g}")
+    return value
+
+
+def _rate(text: str) -> float:
+    return _number(text, 0, 1e6)
+
+
+def _count(text: str) -> int:
+    return int(_number(text, 1, 1e6))
+
+
+def _port(text: str) -> int:
+    return int(_number(text, 0, 65_535))
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -78,30 +168,109 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _load(options: argparse.Namespace) -> TextModel:
-    if options.replay is not None:
-        from midstream.serving.replay import ReplayModel, ReplayScript
+def _check_tls(options: argparse.Namespace) -> None:
+    if (options.tls_cert is None) != (options.tls_key is None):
+        raise UsageError("TLS needs both --tls-cert and --tls-key.")
+    if options.tls_cert is None:
+        return
+    import ssl
 
-        return ReplayModel(ReplayScript.load(options.replay))
-    from midstream.engine.model import load_model
-    from midstream.resources import default_model
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_cert, options.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            f"{options.tls_cert} and {options.tls_key} are not a certificate and its key: {reason}."
+        ) from None
+
+
+def _check_origins(origins: list[str]) -> None:
+    for origin in origins:
+        scheme, _, host = origin.partition("://")
+        if scheme not in ("http", "https") or not host or "/" in host:
+            raise UsageError(
+                f"--allow-origin {origin} is no origin; write it as the browser does, such as "
+                "https://ide.example or http://localhost:3000."
+            )
+
+
+def _source(options: argparse.Namespace) -> ModelSource:
+    from midstream.serving.source import ModelSource
     from midstream.settings import find_model
 
-    folder = default_model() if options.model is None else find_model(options.model)
-    return load_model(folder, provider=options.provider, threads=options.threads)
+    folder = None if options.model is None else find_model(options.model).resolve()
+    replay = None if options.replay is None else options.replay.resolve()
+    return ModelSource(folder, replay, options.provider, options.threads, options.pace or None)
 
 
-async def _serve(model: TextModel, token: str | None, options: argparse.Namespace) -> None:
+def _limits(options: argparse.Namespace) -> Limits:
+    from dataclasses import replace
+
+    from midstream.serving.limits import Limits
+
+    given = {
+        "connections": options.max_connections,
+        "posts": options.max_requests,
+        "waiting_total": options.max_waiting,
+        "message_bytes": options.max_message and options.max_message * 1024 * 1024,
+        "connection_seconds": options.connection_minutes and options.connection_minutes * 60.0,
+    }
+    return replace(Limits(), **{name: value for name, value in given.items() if value is not None})
+
+
+def _say(options: argparse.Namespace, model: str, port: int) -> None:
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    url = f"{'ws' if options.tls_cert is None else 'wss'}://{shown}:{port}/v1"
+    if options.json:
+        print_json({"event": "listening", "url": url, "model": model})
+    else:
+        print(f"{model} is served at {url} (Ctrl+C ends it).", flush=True)
+
+
+async def _serve(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:
     from midstream.serving.app import create_app
-    from midstream.serving.running import serve
+    from midstream.serving.running import raise_file_limit, serve
 
-    loopback = _is_loopback(options.host)
-    app = create_app({model.name: model}, token=token)
-    async with serve(app, host=options.host, port=options.port, compression=not loopback) as server:
-        shown = f"[{options.host}]" if ":" in options.host else options.host
-        url = f"ws://{shown}:{server.port}/v1"
-        if options.json:
-            print_json({"event": "listening", "url": url, "model": model.name})
-        else:
-            print(f"{model.name} is served at {url} (Ctrl+C ends it).", flush=True)
+    model = source.load()
+    limits = _limits(options)
+    raise_file_limit(limits.connections + limits.posts)
+    app = create_app({model.name: model}, token=token, limits=limits, origins=options.allow_origin)
+    async with serve(
+        app,
+        host=options.host,
+        port=options.port,
+        limits=limits,
+        compression=not _is_loopback(options.host),
+        certificate=options.tls_cert and str(options.tls_cert),
+        key=options.tls_key and str(options.tls_key),
+    ) as server:
+        _say(options, model.name, server.port)
         await server.finished
+
+
+async def _on_ray(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:
+    from midstream.serving.cluster import ClusterOptions, cluster
+
+    setup = ClusterOptions(
+        source=source,
+        token=token,
+        origins=tuple(options.allow_origin),
+        limits=_limits(options),
+        host=options.host,
+        port=options.port,
+        certificate=options.tls_cert and str(options.tls_cert.resolve()),
+        key=options.tls_key and str(options.tls_key.resolve()),
+        min_replicas=options.replicas,
+        max_replicas=options.max_replicas,
+        connections_per_replica=options.connections_per_replica,
+        cpus=options.replica_cpus,
+        gpus=options.replica_gpus,
+        address=options.ray_address,
+    )
+    ended = asyncio.Event()
+    # Ray's children must be ended in order, also when a service manager ends this process.
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    async with cluster(setup) as port:
+        _say(options, "The model", port)
+        await ended.wait()

@@ -26,6 +26,7 @@ import msgspec
 
 from midstream.engine.types import TextModel
 from midstream.errors import UnavailableError, UserError
+from midstream.serving.source import ModelSource
 
 _PR_SET_PDEATHSIG = 1
 _SWITCH_SECONDS = 0.0005
@@ -61,21 +62,6 @@ def _read_token(stdin: int) -> str:
             os._exit(0)
         line += read
     return line.decode().strip()
-
-
-def _load(options: argparse.Namespace) -> TextModel:
-    if options.replay is not None:
-        from midstream.serving.replay import ReplayModel, ReplayScript
-
-        return ReplayModel(ReplayScript.load(options.replay))
-    from midstream.engine.model import load_model
-
-    model = load_model(options.model, provider=options.provider, threads=options.threads)
-    if options.pace is None:
-        return model
-    from midstream.serving.pace import PacedModel
-
-    return PacedModel(model, options.pace)
 
 
 Say = Callable[[dict[str, Any]], None]
@@ -126,6 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    source = ModelSource(
+        options.model, options.replay, options.provider, options.threads, options.pace
+    )
     _die_with_parent()
     say = _take_stdout()
     token = _read_token(sys.stdin.fileno())
@@ -137,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
-            loading = pool.submit(_load, options)
+            loading = pool.submit(source.load)
             asyncio.run(_serve(token, loading, say))
     except UserError as error:
         say({"error": {"code": error.code, "message": str(error)}})

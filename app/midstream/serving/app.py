@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
@@ -25,6 +26,16 @@ from midstream.serving.post import EventStream, post_response
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
 from midstream.serving.telemetry import telemetry_events
+
+
+def _cross_origin(origins: Collection[str]) -> Middleware:
+    """What browsers ask for before they let a page of another origin read an answer."""
+    return Middleware(
+        CORSMiddleware,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+    )
 
 
 def create_app(
@@ -49,6 +60,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         yield
+        await service.leave()
         service.close()
 
     async def responses_socket(socket: WebSocket) -> None:
@@ -79,6 +91,10 @@ def create_app(
         return EventStream(telemetry_events(service), bounds.unread_seconds)
 
     async def healthz(_: Request) -> Response:
+        try:
+            service.check()
+        except RuntimeError:
+            return JSONResponse({"status": "failed"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
     async def responses_post(request: Request) -> Response:
@@ -111,7 +127,10 @@ def create_app(
             Route("/healthz", healthz),
             Route("/metrics", metrics),
         ],
-        middleware=[Middleware(AccessControl, token=token, origins=origins)],
+        middleware=[
+            *([_cross_origin(origins)] if origins else []),
+            Middleware(AccessControl, token=token, origins=origins),
+        ],
         exception_handlers={RequestError: on_request_error},
         lifespan=lifespan,
         max_body_size=bounds.message_bytes,

@@ -207,5 +207,5 @@ def _environment() -> dict[str, str]:
     """The child's environment: no keys of hosted endpoints, no debugging switches it could trip
     over.
     """
-    hidden = ("_API_KEY", "_TOKEN", "_SECRET")
+    hidden = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
     return {name: value for name, value in os.environ.items() if not name.endswith(hidden)}

@@ -36,6 +36,9 @@ class RunningServer:
 _REQUEST_SECONDS = 10.0
 """How long a new connection may take to send its first request, and a closed one to be read out."""
 
+_OTHER_FILES = 256
+"""Files that the process may have open besides its connections."""
+
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which says when it listens and leaves signals to the program around it."""
@@ -99,6 +102,18 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self):
         yield
+
+
+def raise_file_limit(connections: int) -> None:
+    """Allow this process as many open files as so many connections need, as far as it may."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = connections + _OTHER_FILES
+        if soft < wanted:
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @asynccontextmanager

@@ -63,6 +63,16 @@ class Service:
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 await asyncio.gather(*(tell() for tell in self.farewells), return_exceptions=True)
 
+    def check(self) -> None:
+        """Raise if the server cannot generate any more.
+
+        Raises:
+            RuntimeError: The thread of a model has died.
+        """
+        dead = [name for name, worker in self._workers.items() if not worker.alive]
+        if dead:
+            raise RuntimeError(f"the thread of {', '.join(dead)} has died")
+
     def close(self) -> None:
         """Stop all generations and free the models."""
         for worker in self._workers.values():

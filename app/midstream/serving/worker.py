@@ -211,6 +211,11 @@ class ModelWorker:
             return count
 
     @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
+    @property
     def load(self) -> int:
         """Jobs that run or wait."""
         with self._condition:

@@ -1,0 +1,199 @@
+"""The application on many machines: a Ray Serve deployment (``pip install 'midstream[ray]'``).
+
+Every replica loads the model and runs the same ASGI application as a single server. A WebSocket is
+one request to Ray, so it stays on its replica for as long as it is open, and with it the replica's
+cache of attention states. Ray adds replicas when there are more open connections than they should
+have, and takes them away later; a client that loses its replica is told, reconnects and sends its
+conversation in full. There is no scheduler of our own here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from midstream.errors import UnavailableError
+from midstream.serving.limits import Limits
+from midstream.serving.source import ModelSource
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_NAME = "midstream"
+_HEALTH_SECONDS = 10.0
+_LEAVE_SECONDS = 15.0
+"""How long a replica that is taken away waits for its connections to end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """How the deployment is made.
+
+    Attributes:
+        source: The model; its folder must be at the same place on every machine.
+        token: Bearer token every request needs, or None.
+        origins: Values of ``Origin`` that browser pages may come from.
+        limits: Bounds of each replica.
+        host: Address to listen on.
+        port: Port, 0 for a free one.
+        certificate: Path of a TLS certificate chain.
+        key: Path of its key.
+        min_replicas: Replicas that always run.
+        max_replicas: Replicas at most.
+        connections_per_replica: Open connections (and HTTP requests) above which another replica
+            is started.
+        cpus: Cores that Ray sets aside for each replica.
+        gpus: Graphics cards, or parts of one, for each replica.
+        address: Address of a running Ray cluster, "auto" for the one this machine belongs to, or
+            None to start Ray on this machine alone.
+    """
+
+    source: ModelSource
+    token: str | None = None
+    origins: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    host: str = "127.0.0.1"
+    port: int = 8042
+    certificate: str | None = None
+    key: str | None = None
+    min_replicas: int = 1
+    max_replicas: int = 4
+    connections_per_replica: float = 8.0
+    cpus: float = 1.0
+    gpus: float = 0.0
+    address: str | None = None
+
+
+def application(options: ClusterOptions) -> Any:
+    """Bind the deployment; returns Ray Serve's ``Application``.
+
+    Raises:
+        UnavailableError: Ray is not installed.
+    """
+    _, serve = _modules()
+
+    def build_app() -> Starlette:
+        from midstream.serving.app import create_app
+
+        model = options.source.load()
+        return create_app(
+            {model.name: model},
+            token=options.token,
+            limits=options.limits,
+            origins=options.origins,
+        )
+
+    class Replica:
+        """Ray asks it whether it is well."""
+
+        app: Starlette
+
+        def check_health(self) -> None:
+            """Raise if the model's thread has died; Ray replaces the replica then."""
+            self.app.state.service.check()
+
+    deployment = serve.deployment(
+        name=_NAME,
+        max_ongoing_requests=options.limits.connections + options.limits.posts,
+        autoscaling_config={
+            "min_replicas": options.min_replicas,
+            "initial_replicas": options.min_replicas,
+            "max_replicas": max(options.max_replicas, options.min_replicas),
+            "target_ongoing_requests": options.connections_per_replica,
+        },
+        health_check_period_s=_HEALTH_SECONDS,
+        health_check_timeout_s=_HEALTH_SECONDS * 3,
+        graceful_shutdown_timeout_s=_LEAVE_SECONDS,
+        ray_actor_options={"num_cpus": options.cpus, "num_gpus": options.gpus},
+    )(serve.ingress(build_app)(Replica))
+    return deployment.bind()
+
+
+@asynccontextmanager
+async def cluster(options: ClusterOptions) -> AsyncGenerator[int]:
+    """Deploy, and take the deployment away when the block is left; yields the port.
+
+    A Ray that was started for it ends with it; a running cluster goes on.
+
+    Raises:
+        UnavailableError: Ray is not installed or cannot be reached, or the model does not load.
+    """
+    bound = application(options)
+    port = options.port or _free_port(options.host)
+    try:
+        await asyncio.to_thread(_deploy, bound, options, port)
+    except (RuntimeError, ConnectionError, OSError) as error:
+        await asyncio.to_thread(_leave, options)
+        raise UnavailableError(f"Ray could not serve the model: {_last_line(error)}.") from error
+    try:
+        yield port
+    finally:
+        await asyncio.to_thread(_leave, options)
+
+
+def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
+    ray, serve = _modules()
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    ray.init(
+        address=options.address or "local",
+        namespace=_NAME,
+        include_dashboard=False if options.address is None else None,
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+    )
+    serve.start(
+        http_options={
+            "host": options.host,
+            "port": port,
+            "ssl_certfile": options.certificate,
+            "ssl_keyfile": options.key,
+        },
+        logging_config={"log_level": "ERROR", "enable_access_log": False},
+    )
+    serve.run(
+        bound,
+        name=_NAME,
+        route_prefix="/",
+        logging_config={"log_level": "ERROR", "enable_access_log": False},
+    )
+
+
+def _leave(options: ClusterOptions) -> None:
+    ray, serve = _modules()
+    if not ray.is_initialized():
+        return
+    with contextlib.suppress(Exception):
+        if options.address is None:
+            serve.shutdown()
+        else:
+            serve.delete(_NAME)
+    ray.shutdown()
+
+
+def _modules() -> tuple[Any, Any]:
+    """Ray and Ray Serve."""
+    try:
+        import ray
+        from ray import serve
+    except ImportError:
+        raise UnavailableError(
+            "Serving on Ray needs the package ray: pip install 'midstream[ray]'."
+        ) from None
+    return ray, serve
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__).rstrip(".")

@@ -1,0 +1,53 @@
+"""Which model a server process is to load: plain values that can cross to another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from midstream.engine.types import TextModel
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model, or a script that answers in its place.
+
+    Attributes:
+        folder: Model folder; None for the shipped model.
+        replay: Replay script to answer from instead.
+        provider: Execution provider of the engine.
+        threads: Threads of the engine; None lets it choose.
+        pace: Tokens per second at most; None for as fast as the model is.
+    """
+
+    folder: Path | None = None
+    replay: Path | None = None
+    provider: str = "cpu"
+    threads: int | None = None
+    pace: float | None = None
+
+    def load(self) -> TextModel:
+        """Load it.
+
+        Raises:
+            UserError: It does not load.
+        """
+        if self.replay is not None:
+            from midstream.serving.replay import ReplayModel, ReplayScript
+
+            return ReplayModel(ReplayScript.load(self.replay))
+        from midstream.engine.model import load_model
+
+        folder = self.folder
+        if folder is None:
+            from midstream.resources import default_model
+
+            folder = default_model()
+        model = load_model(folder, provider=self.provider, threads=self.threads)
+        if self.pace is None:
+            return model
+        from midstream.serving.pace import PacedModel
+
+        return PacedModel(model, self.pace)
