@@ -32,6 +32,7 @@ from midstream.responses.profiles import (
 )
 
 LAYOUTS = ("auto", "unified", "split")
+SESSION_EFFORTS = ("auto", "low", "medium", "high", "xhigh")
 KEY_PRESETS = ("default", "git", "vim", "emacs")
 
 
@@ -63,6 +64,9 @@ class Settings:
         guard: Watch what the model writes and stop it on dangerous lines.
         guard_levels: Pairs of a guard rule and its level: ``halt``, ``warn`` or ``off``.
         attention: Note which hunks were on screen long enough to be read.
+        effort: What is done for a good answer: ``auto``, ``low``, ``medium``, ``high``, ``xhigh``.
+        check_command: The project's own quick test, which ranks candidates at high effort; it runs
+            in a throw-away copy of the folder.
     """
 
     theme: str | None = None
@@ -83,6 +87,8 @@ class Settings:
     guard: bool = True
     guard_levels: tuple[tuple[str, str], ...] = ()
     attention: bool = True
+    effort: str = "auto"
+    check_command: str | None = None
 
     @property
     def profile(self) -> Profile | None:
@@ -317,7 +323,10 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "model": {"folder": "model", "threads": "threads", "provider": "provider", "pace": "pace"},
 }
-_TOP_LEVEL = ("theme", "layout", "ascii", "journal", "guard", "attention")
+_TOP_LEVEL = (
+    *("theme", "layout", "ascii", "journal", "guard", "attention"),
+    *("effort", "check_command"),
+)
 
 
 def _apply(
@@ -431,6 +440,8 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "guard": values.boolean,
     "guard_levels": values.levels,
     "attention": values.boolean,
+    "effort": values.one_of(SESSION_EFFORTS),
+    "check_command": values.text,
 }
 
 

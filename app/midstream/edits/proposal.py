@@ -40,6 +40,7 @@ class FileProposal:
         self.version = 0
         self._current: Segment | None = None
         self._last: Segment | None = None  # the segment that was begun last
+        self._begun = 0
         self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
         self._newlines = NewlineFolder()
         hunks.watch(self._hunks_restructured)
@@ -92,6 +93,8 @@ class FileProposal:
                     self.hunks.supersede(hunk)
         self._clear(start, stop)
         segment = Segment(self.path, self.base, start, stop, self.hunks)
+        self._begun += 1
+        segment.serial = self._begun
         segment.match_level = match_level
         if repair_indentation:
             segment.repair = IndentRepair(self.base.lines[start:stop])
@@ -186,8 +189,11 @@ class FileProposal:
         nothing else happened to the base since.
 
         Returns:
-            Whether it could be: a rewrite of which something is decided stays as it is.
+            Whether it could be: a rewrite of which something is decided, or which was rewritten
+            since, stays as it is.
         """
+        if segment not in self.segments:
+            return False
         hunks = [self.hunks.get(hunk_id) for hunk_id in segment.hunk_ids]
         if segment is self._current:
             segment.feed(self._newlines.finish())

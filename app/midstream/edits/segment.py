@@ -30,6 +30,7 @@ class Segment:
         new_lines: Complete lines of the rewrite so far.
         finished: Whether the rewrite has ended (also when it was cut short).
         frozen: Whether the rewrite is stopped for now and can be resumed.
+        serial: Its number among the rewrites of its proposal, from 1; 0 for a piece of one.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Segment:
         self.new_lines: list[str] = []
         self.finished = False
         self.frozen = False
+        self.serial = 0
         self.match_level = 0
         self.repair: IndentRepair | None = None
         self._written: list[str] = []  # lines as the model wrote them, if they are repaired

@@ -43,6 +43,7 @@ class Desk:
     Attributes:
         files: Open proposals by path.
         digests: What is on disk for each of them, as last read or written; ``None``: no such file.
+        absent: Files that are created or deleted by a decision: an empty text means no file.
         lock: Held by whoever compares a proposal with the disk.
     """
 
@@ -56,6 +57,7 @@ class Desk:
     ) -> None:
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
+        self.absent: set[str] = set()
         self.lock = asyncio.Lock()
         self._workspace = workspace
         self._hunks = hunks
@@ -98,8 +100,8 @@ class Desk:
                 self._board.emit(FileChangedOnDisk(path))
         return proposal
 
-    def adopt(self, path: str, text: SourceText, data: bytes, digest: str) -> FileProposal:
-        """Take a file that was just read into ``files``."""
+    def adopt(self, path: str, text: SourceText, data: bytes, digest: str | None) -> FileProposal:
+        """Take a file that was just read, or does not exist, into ``files``."""
         from midstream.edits.proposal import FileProposal
 
         proposal = self.files[path] = FileProposal(path, text, self._hunks)
@@ -107,6 +109,29 @@ class Desk:
         self._recorder.base(path, data, digest)
         self._board.emit(FileOpened(path))
         return proposal
+
+    async def create(self, rel: str) -> FileProposal:
+        """The empty proposal of a file that does not exist; accepting its hunk creates it.
+
+        Raises:
+            UserError: There may be no such file, or it is there already and not text.
+        """
+        from midstream.edits.documents import SourceText
+        from midstream.workspace.errors import MissingFileError
+
+        async with self.lock:
+            try:
+                return await self.refreshed(rel, follow=False)
+            except MissingFileError:
+                path = await asyncio.to_thread(self._workspace.relative, rel)
+                self.may_vanish(path)
+                return self.adopt(path, SourceText((), ()), b"", None)
+
+    def may_vanish(self, path: str) -> None:
+        """From now on an empty text of this file means that there is no such file."""
+        if path not in self.absent:
+            self.absent.add(path)
+            self._recorder.absent(path)
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Somebody else changed these files; open ones are moved onto their new text."""
@@ -153,7 +178,7 @@ class Desk:
         edits = self._hunks.accepted_edits(proposal.path)
         proposal.advance(text)
         data, _ = encode(proposal.path, text)
-        self._recorder.base(proposal.path, data, self.digests[proposal.path] or "")
+        self._recorder.base(proposal.path, data, self.digests[proposal.path])
         shift = [
             sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
             for line in (start, min(stop, len(before.lines)))
@@ -312,17 +337,21 @@ class Desk:
 
     async def _sync(self, hunks: Sequence[Hunk], label: str) -> UserError | None:
         """Write what the decisions ask for where the disk differs; the error if that failed."""
-        batch: dict[str, bytes] = {}
-        digests: dict[str, str] = {}
+        batch: dict[str, bytes | None] = {}
+        digests: dict[str, str | None] = {}
         try:
             for path in {hunk.path for hunk in hunks}:
-                data, digest = await asyncio.to_thread(encode, path, self.files[path].composed())
+                text = self.files[path].composed()
+                data: bytes | None = None
+                digest: str | None = None
+                if text.lines or path not in self.absent:
+                    data, digest = await asyncio.to_thread(encode, path, text)
                 if digest != self.digests[path]:
                     batch[path], digests[path] = data, digest
             if not batch:
                 return None
             for path in batch:
-                if self.digests[path] is None:
+                if self.digests[path] is None and path not in self.absent:
                     raise UserError(f"{path} cannot be written because it is gone or unreadable.")
             await self._write(batch, digests, label)
         except UserError as error:
@@ -334,7 +363,9 @@ class Desk:
         self._on_write()
         return None
 
-    async def _write(self, batch: dict[str, bytes], digests: dict[str, str], label: str) -> None:
+    async def _write(
+        self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
+    ) -> None:
         expected = {path: self.digests[path] for path in batch}
         self._recorder.writing(digests)
         writing = asyncio.create_task(
@@ -350,7 +381,7 @@ class Desk:
             raise
         self._written(digests)
 
-    def _written(self, digests: dict[str, str]) -> None:
+    def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
         self._recorder.wrote(digests)
 

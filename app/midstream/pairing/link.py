@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from midstream.errors import UnavailableError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
 
 _FACTS_SECONDS = 3.0
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def configured_endpoint(
@@ -72,6 +74,7 @@ class Link:
     Attributes:
         model_name: What the server calls its model, ``""`` before it is known.
         facts: What it says about the model.
+        reached: Whether it was asked for them.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Link:
     ) -> None:
         self.model_name = ""
         self.facts: Mapping[str, str] = {}
+        self.reached = False
         self._settings = settings
         self._endpoint = endpoint
         self._replay = replay
@@ -106,6 +110,29 @@ class Link:
     def price(self) -> Price | None:
         """What its tokens cost, if that is configured."""
         return self.profile.price if self.profile is not None else None
+
+    @property
+    def local(self) -> bool:
+        """Whether the model runs on this machine, so that nothing leaves it."""
+        if self._endpoint is not None:
+            return self._endpoint.loopback
+        profile = self.profile
+        return profile is None or (urlsplit(profile.url).hostname or "") in _LOOPBACK
+
+    @property
+    def takes_patch_tool(self) -> bool:
+        """Whether the server streams the input of custom tools with a grammar."""
+        kind = self._endpoint.kind if self._endpoint is not None else None
+        if kind is None and self.profile is not None:
+            kind = self.profile.kind
+        return kind in ("openai", "azure")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a Midstream server, so that effort is up to the session."""
+        if self._endpoint is not None:
+            return self._endpoint.kind == "local"
+        return self.profile is None or self.profile.kind == "local"
 
     @property
     def server(self) -> EmbeddedServer | None:
@@ -142,7 +169,7 @@ class Link:
         What still runs at the present one when that request goes out is stopped.
         """
         self._settings, self._endpoint = settings, None
-        self.model_name, self.facts = "", {}
+        self.model_name, self.facts, self.reached = "", {}, False
         self._switched = True
 
     def learn(self, metadata: Mapping[str, str]) -> None:
@@ -166,6 +193,7 @@ class Link:
 
     async def _reach(self) -> Client:
         from midstream.responses.client import Client
+        from midstream.responses.profiles import KINDS
 
         endpoint = self._endpoint
         if endpoint is None:
@@ -175,9 +203,14 @@ class Link:
             endpoint = await self._start_server()
         elif not self.facts:
             facts = await asyncio.to_thread(read_facts, endpoint)
-            self.facts = {**facts, **(self.profile.facts if self.profile is not None else {})}
+            if self.profile is not None:
+                facts = {**facts, **self.profile.facts}
+            elif (usual := KINDS[endpoint.kind].edit_format) is not None:
+                facts = {"edit_format": usual, **facts}
+            self.facts = facts
         self.model_name = endpoint.model
         self._client = Client(endpoint)
+        self.reached = True
         return self._client
 
     async def _start_server(self) -> Endpoint:

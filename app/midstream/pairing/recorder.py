@@ -50,7 +50,8 @@ class Recorder:
     ) -> None:
         self._create = create
         self._journal = journal
-        self._bases: dict[str, tuple[bytes, str]] = {}
+        self._bases: dict[str, tuple[bytes, str | None]] = {}
+        self._absent: set[str] = set()
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
 
@@ -59,31 +60,69 @@ class Recorder:
         """The journal's first file, ``None`` while there is none."""
         return None if self._journal is None else self._journal.path
 
-    def base(self, path: str, data: bytes, digest: str) -> None:
-        """A file was opened, or its base was replaced by what is on disk."""
+    def base(self, path: str, data: bytes, digest: str | None) -> None:
+        """A file was opened, or its base was replaced by what is on disk; no digest: no file."""
         if self._journal is not None:
             self._append("base", path=path, data=pack(data), digest=digest)
         elif self._create is not None:
             self._bases[path] = data, digest
 
-    def begin(self, turn: Turn, known: frozenset[str] = frozenset()) -> None:
+    def begin(
+        self, turn: Turn, known: frozenset[str] = frozenset(), *, repair: bool = False
+    ) -> None:
         """A turn opened a segment over the current base.
 
         Args:
             turn: The turn.
             known: Lines that are in the file already and are noted as they are.
+            repair: Whether its indentation is mended as it streams.
 
         Raises:
             UserError: The journal cannot be made.
             OSError: As the system says.
         """
+        self._known[turn.path] = known
+        self._first_turn()
+        self._append("begin", turn=asdict(turn), repair=repair)
+
+    def ask(self, turn: Turn) -> None:
+        """A turn began in which the model names its places itself; raises as ``begin``."""
+        self._first_turn()
+        self._append("ask", turn=asdict(turn))
+
+    def segment(
+        self,
+        path: str,
+        start: int,
+        stop: int,
+        level: int,
+        *,
+        tight: bool,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
+        """Such a turn opened a segment."""
+        self._known[path] = known
+        self._append("segment", path=path, start=start, stop=stop, level=level, tight=tight)
+
+    def withdraw(self, path: str, serial: int) -> None:
+        """A segment was taken back."""
+        self._unfinished.pop(path, None)
+        self._append("withdraw", path=path, serial=serial)
+
+    def absent(self, path: str) -> None:
+        """From now on an empty text of a file means that there is no such file."""
+        if self._journal is None and self._create is not None:
+            self._absent.add(path)
+        self._append("absent", path=path)
+
+    def _first_turn(self) -> None:
         if self._journal is None and self._create is not None:
             self._journal = self._create()
             for path, (data, digest) in self._bases.items():
                 self._append("base", path=path, data=pack(data), digest=digest)
             self._bases.clear()
-        self._known[turn.path] = known
-        self._append("begin", turn=asdict(turn))
+            for path in sorted(self._absent):
+                self._append("absent", path=path)
 
     def redirect(self, turn: Turn) -> None:
         """The frozen segment goes on under another turn."""
@@ -142,7 +181,7 @@ class Recorder:
         """The last step was undone or redone."""
         self._append(kind)
 
-    def writing(self, digests: Mapping[str, str]) -> None:
+    def writing(self, digests: Mapping[str, str | None]) -> None:
         """Files are about to be written so that they have these digests; on disk when this returns.
 
         Raises:
@@ -152,7 +191,7 @@ class Recorder:
         if self._journal is not None:
             self._journal.flush()
 
-    def wrote(self, digests: Mapping[str, str]) -> None:
+    def wrote(self, digests: Mapping[str, str | None]) -> None:
         """They were written."""
         self._append("wrote", digests=dict(digests))
 

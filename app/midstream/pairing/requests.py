@@ -13,7 +13,6 @@ from midstream.errors import UserError
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.formats.base import Parser
     from midstream.edits.hunk import Hunk
 
 LINES_BEFORE = 60
@@ -113,7 +112,21 @@ def longest_region(facts: Mapping[str, str]) -> int | None:
 
 def system_text(facts: Mapping[str, str]) -> str:
     """The system text for a model with these facts."""
-    return REGION_INSTRUCTIONS if _is_chat(facts) else ""
+    return REGION_INSTRUCTIONS if is_chat(facts) else ""
+
+
+def edit_format(facts: Mapping[str, str]) -> str:
+    """How the model is asked to write edits: a format's name, or ``auto``.
+
+    ``auto`` is a region rewrite where the lines that are meant are known, else SEARCH/REPLACE; it
+    holds for chat models of which nothing is configured.
+    """
+    return facts.get("edit_format") or ("auto" if is_chat(facts) else "region")
+
+
+def is_bare(facts: Mapping[str, str]) -> bool:
+    """Whether the model writes the region and nothing else."""
+    return facts.get("prompt") == "edit-codec"
 
 
 def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[str, str]) -> str:
@@ -127,7 +140,7 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[s
         rejected: Rejected hunks of the file, oldest first; of many, the last ones are told.
         facts: What is known about the model.
     """
-    if not rejected or not _is_chat(facts):
+    if not rejected or not is_chat(facts):
         return instruction
     parts = [instruction, "", "Changes to this file that were turned down; do not make them again:"]
     for hunk in rejected[-MOST_REJECTIONS:]:
@@ -140,7 +153,8 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[s
     return "\n".join(parts)
 
 
-def _is_chat(facts: Mapping[str, str]) -> bool:
+def is_chat(facts: Mapping[str, str]) -> bool:
+    """Whether the model is told in words how to answer, as chat models are."""
     return facts.get("prompt", "chat") == "chat"
 
 
@@ -169,15 +183,3 @@ def region_message(
             after=text.text(stop, min(len(text.lines), stop + LINES_AFTER)),
         )
     )
-
-
-def region_parser(facts: Mapping[str, str], region: Sequence[str]) -> Parser:
-    """The parser for a model's answer.
-
-    Args:
-        facts: What is known about the model; an edit model writes the region and nothing else.
-        region: The region's lines.
-    """
-    from midstream.edits.formats.region import RegionParser
-
-    return RegionParser(region, bare=facts.get("prompt") == "edit-codec")

@@ -36,6 +36,7 @@ class Replay:
         hunks: All hunks and decisions.
         files: Proposals by path.
         digests: What each file had on disk when last read or written.
+        absent: Files of which an empty text means that there is no such file.
         turns: All turns, oldest first.
     """
 
@@ -43,6 +44,7 @@ class Replay:
         self.hunks = HunkStore()
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
+        self.absent: set[str] = set()
         self.turns: list[Turn] = []
         self._open_step = ""
 
@@ -82,8 +84,18 @@ class Replay:
     def _apply(self, kind: str, data: Mapping[str, Any]) -> None:
         if kind == "base":
             self._base(data["path"], unpack(data["data"]), data["digest"])
-        elif kind in ("begin", "redirect", "end"):
-            self._turn(kind, read_turn(data["turn"]))
+        elif kind in ("begin", "ask", "redirect", "end"):
+            self._turn(kind, read_turn(data["turn"]), repair=bool(data.get("repair")))
+        elif kind == "segment":
+            self.files[data["path"]].begin(
+                data["start"], data["stop"], match_level=data["level"], tight=data["tight"]
+            )
+        elif kind == "withdraw":
+            proposal = self.files[data["path"]]
+            for segment in [s for s in proposal.segments if s.serial == data["serial"]]:
+                proposal.withdraw(segment)
+        elif kind == "absent":
+            self.absent.add(data["path"])
         elif kind == "text":
             self.files[data["path"]].feed(data["text"])
         elif kind in ("freeze", "resume", "finish", "abandon"):
@@ -117,7 +129,7 @@ class Replay:
         else:
             raise ValueError(f"unknown entry {kind!r}")
 
-    def _base(self, path: str, data: bytes, digest: str) -> None:
+    def _base(self, path: str, data: bytes, digest: str | None) -> None:
         text = SourceText.from_bytes(data)
         if path in self.files:
             self.files[path].advance(text)
@@ -125,12 +137,12 @@ class Replay:
             self.files[path] = FileProposal(path, text, self.hunks)
         self.digests[path] = digest
 
-    def _turn(self, kind: str, turn: Turn) -> None:
+    def _turn(self, kind: str, turn: Turn, *, repair: bool) -> None:
         if kind == "end":
             self.turns = [turn if known.id == turn.id else known for known in self.turns]
             return
         if kind == "begin":
-            self.files[turn.path].begin(turn.start, turn.stop)
+            self.files[turn.path].begin(turn.start, turn.stop, repair_indentation=repair)
         self.turns.append(turn)
 
     def _step(self, kind: str) -> None:
@@ -160,15 +172,21 @@ class Replay:
                 turn.status = TurnStatus.STOPPED
                 recorder.end(turn)
 
-    def _unwritten(self) -> dict[str, str]:
+    def _unwritten(self) -> dict[str, str | None]:
         """Files that the last step changes, with the digests they should get."""
-        wanted = {path: _digest(proposal) for path, proposal in self.files.items()}
+        wanted = {
+            path: _digest(proposal, absent=path in self.absent)
+            for path, proposal in self.files.items()
+        }
         return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
 
 
-def _digest(proposal: FileProposal) -> str:
+def _digest(proposal: FileProposal, *, absent: bool) -> str | None:
+    text = proposal.composed()
+    if absent and not text.lines:
+        return None
     try:
-        return content_digest(proposal.composed().to_bytes())
+        return content_digest(text.to_bytes())
     except UnencodableError:
         return ""  # It cannot have been written.
 

@@ -4,27 +4,33 @@ It knows the other rooms and is the only one that does: edits (proposals and hun
 (files, git, watcher, journal), responses (the wire) and serving (the embedded server).  It imports
 no Textual.  All methods belong to one event loop.
 
-This module puts the parts together: ``desk`` (files and decisions), ``steering`` (turns), ``link``
-(the server), ``recorder`` and ``resuming`` (the journal), ``board`` (state, notices, events).
+This module puts the parts together: ``desk`` (files), ``deciding`` (decisions), ``steering``
+(turns), ``effort``, ``link`` (the server), ``outside`` (what others change), ``recorder`` and
+``resuming`` (the journal), ``board`` (state, notices, events).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
+from midstream.pairing.asking import Question
 from midstream.pairing.attention import Attention
 from midstream.pairing.board import Board
 from midstream.pairing.committing import Committing
+from midstream.pairing.context import Context
+from midstream.pairing.deciding import Deciding
 from midstream.pairing.desk import Desk
-from midstream.pairing.events import Notice, RepoChanged, SessionEvent
+from midstream.pairing.effort import Effort
+from midstream.pairing.events import Notice, SessionEvent
 from midstream.pairing.guarding import Guard
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
+from midstream.pairing.outside import Outside
 from midstream.pairing.recorder import Recorder
 from midstream.pairing.steering import Steering
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
@@ -44,11 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
-REPO_DELAY_S = 0.15
-"""Changes within this time make one look at the repository."""
 
-
-class PairingSession:
+class PairingSession(Deciding, Outside):
     """One person, one model, one folder.  Made by ``open``.
 
     Attributes:
@@ -95,6 +98,7 @@ class PairingSession:
         if resumed is not None:
             self._desk.files.update(resumed.files)
             self._desk.digests.update(resumed.digests)
+            self._desk.absent |= resumed.absent
         self.guard = Guard(
             on=settings.guard,
             levels=settings.guard_levels,
@@ -105,7 +109,14 @@ class PairingSession:
         self.attention = Attention(settings.attention, self.guard.reason)
         self.committing = Committing(self.root, self.files, hunks, self.attention)
         self._board.subscribe(self.committing.hear)
+        self._effort = Effort(
+            settings.effort,
+            workspace=workspace,
+            board=self._board,
+            check_command=settings.check_command,
+        )
         self._steering = Steering(
+            effort=self._effort,
             guard=self.guard,
             workspace=workspace,
             hunks=hunks,
@@ -250,11 +261,6 @@ class PairingSession:
         return server.process.pid if server is not None and server.process is not None else None
 
     @property
-    def watching(self) -> str:
-        """How changes from outside are seen: ``native``, ``polling: why`` or ``off: why``."""
-        return self._watcher.mode if self._watcher is not None else "off: not asked for"
-
-    @property
     def version(self) -> int:
         """Grows with everything a screen could show; while it stays, there is nothing to paint."""
         proposals = sum(proposal.version for proposal in self.files.values())
@@ -272,11 +278,6 @@ class PairingSession:
         """
         return await self._desk.open(rel)
 
-    async def refresh(self) -> None:
-        """Compare every open file with the disk now, as when the terminal has the focus again."""
-        await self._desk.changed(list(self.files))
-        self._look_at_repo()
-
     # Steering
 
     async def instruct(
@@ -290,18 +291,66 @@ class PairingSession:
         """Ask for a change; returns when the request is on its way.
 
         Args:
-            text: The instruction.
-            path: The file it is about; without it the instruction must name a symbol.
+            text: The instruction; ``@path`` in it sends that file along.
+            path: The file it is about; without it the instruction must name a symbol or a file.
             cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks
                 included, others not).
             selection: 0-based half-open range of such lines that overrides the search.
 
         Raises:
             TargetUnclearError: The sentence is a question with candidates.
+            NeedsConsentError: A file that would be sent is ignored by git; ``allow`` it, or not.
+            UnknownFileError: A name with ``@`` is no file's.
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
         """
-        return await self._steering.instruct(text, path=path, cursor=cursor, selection=selection)
+        return await self._steering.instruct(Question(text, path, cursor, selection))
+
+    async def preview(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Context:
+        """What would go along with an instruction, and what it takes; sends nothing.
+
+        The ``summary`` of the result fits a line, its ``cuts`` say what is missing.  Arguments and
+        errors are those of ``instruct``.
+        """
+        return await self._steering.preview(Question(text, path, cursor, selection))
+
+    @property
+    def context(self) -> Context:
+        """What went along with the last instruction."""
+        return self._steering.context
+
+    def allow(self, *paths: str) -> None:
+        """Let files that git ignores go out when an instruction names them, in this session."""
+        self._steering.asker.allowed.update(map(self.workspace.relative, paths))
+
+    @property
+    def effort(self) -> str:
+        """How much is done for an answer: ``auto``, ``low``, ``medium``, ``high`` or ``xhigh``.
+
+        Setting another value raises ``UsageError``.
+        """
+        return self._effort.level
+
+    @effort.setter
+    def effort(self, level: str) -> None:
+        self._effort.level = level
+
+    @property
+    def trying(self) -> tuple[int, int] | None:
+        """The candidate that is being written and how many there will be, ``None`` otherwise."""
+        return self._effort.trying
+
+    @property
+    def writing(self) -> tuple[str, int] | None:
+        """File and base line at which the model writes now, ``None`` while it does not."""
+        return self._steering.writing
 
     async def stop(self) -> None:
         """Stop the model now: complete lines stay decidable, the unread rest of the file stays.
@@ -329,115 +378,6 @@ class PairingSession:
     async def finished(self) -> None:
         """Wait until no turn runs, queued ones that follow included."""
         await self._steering.finished()
-
-    # Deciding
-
-    async def accept(self, hunk_id: int) -> bool:
-        """Accept a settled hunk and write the file; ``False`` with a notice if it could not be."""
-        from midstream.edits.hunks import HunkState
-
-        await self.guard.caught_up()
-        self.attention.accepted_all(self.hunks, (hunk_id,))
-        return await self._desk.decide((hunk_id,), HunkState.ACCEPTED)
-
-    async def reject(self, hunk_id: int, note: str = "") -> bool:
-        """Reject a settled hunk; one that was accepted is taken out of the file again."""
-        from midstream.edits.hunks import HunkState
-
-        return await self._desk.decide((hunk_id,), HunkState.REJECTED, note)
-
-    async def decide_lines(
-        self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
-    ) -> bool:
-        """Accept or reject some lines of an undecided hunk, in one undo step.
-
-        The lines become a hunk of their own with that decision; what lies before and behind them
-        stays undecided.
-
-        Args:
-            hunk_id: The hunk.
-            start: First line, counting the old lines and then the new ones.
-            stop: Line after the last one.
-            accept: Whether they are accepted or rejected.
-            note: Why.
-
-        Returns:
-            Whether it was done; if not, a notice says why.
-
-        Raises:
-            ValueError: The range is empty or not within the hunk.
-        """
-        from midstream.edits.hunks import HunkState
-
-        await self.guard.caught_up()
-        state = HunkState.ACCEPTED if accept else HunkState.REJECTED
-        return await self._desk.decide_lines(hunk_id, start, stop, state, note)
-
-    async def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        """Split an undecided hunk into consecutive ones, in one undo step.
-
-        Args:
-            hunk_id: The hunk.
-            cuts: For each cut, how many old and how many new lines lie before it, ascending.
-
-        Returns:
-            The ids of the parts, in order; ``()`` with a notice if it could not be split.
-
-        Raises:
-            ValueError: A cut is out of range or out of order.
-        """
-        return await self._desk.split(hunk_id, cuts)
-
-    async def edit(self, hunk_id: int, new_lines: Sequence[str]) -> bool:
-        """Give an undecided hunk other new lines, in one undo step; it stays undecided.
-
-        Raises:
-            ValueError: A line has a terminator in it.
-        """
-        return await self._desk.edit(hunk_id, new_lines)
-
-    async def accept_rest(self, path: str, only: Collection[int] | None = None) -> int:
-        """Accept every undecided settled hunk of a file, in one write and one undo step.
-
-        Args:
-            path: The file.
-            only: The hunks that are meant; ``None`` for all.
-
-        Returns:
-            How many; 0 with a notice if they could not be written.
-        """
-        from midstream.edits.hunks import HunkState
-
-        await self.guard.caught_up()
-        ids = [h.id for h in self.hunks.undecided(path) if only is None or h.id in only]
-        self.attention.accepted_all(self.hunks, ids)
-        return await self._decide_all(ids, HunkState.ACCEPTED)
-
-    async def reject_rest(self, path: str) -> int:
-        """Reject every undecided settled hunk of a file in one undo step; returns how many."""
-        from midstream.edits.hunks import HunkState
-
-        ids = [hunk.id for hunk in self.hunks.undecided(path)]
-        return await self._decide_all(ids, HunkState.REJECTED)
-
-    async def _decide_all(self, ids: list[int], state: Any) -> int:
-        return len(ids) if ids and await self._desk.decide(ids, state) else 0
-
-    def release(self, hunk_id: int, reason: str) -> None:
-        """Let a hunk that the guard holds back be decided; the reason is kept in the journal.
-
-        Raises:
-            UsageError: No reason is given, or the hunk is not quarantined.
-        """
-        self.guard.release(hunk_id, reason)
-
-    async def undo(self) -> tuple[int, ...]:
-        """Take the last decision back and rewrite what it had written; ids of the hunks changed."""
-        return await self._desk.travel(back=True)
-
-    async def redo(self) -> tuple[int, ...]:
-        """Decide again what ``undo`` took back; ids of the hunks changed."""
-        return await self._desk.travel(back=False)
 
     # Ending
 
@@ -474,16 +414,6 @@ class PairingSession:
         await self.close()
 
     # Background
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._board.fail(f"Midstream itself failed in the background ({error!r}).")
 
     async def _start_server(self) -> None:
         try:
@@ -523,33 +453,6 @@ class PairingSession:
             return self.workspace.digest(path)
         except UserError:
             return None
-
-    async def _watch(self) -> None:
-        from midstream.workspace.watch import Watcher
-
-        watcher = self._watcher = Watcher(self.workspace)
-        async for paths in watcher.changes():
-            await self._desk.changed(paths)
-            self._look_at_repo()
-        if not self._closed:
-            self._board.warn(f"Changes from outside are not seen any more ({watcher.mode}).")
-
-    def _look_at_repo(self) -> None:
-        if self._repo_timer is None and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._repo_timer = loop.call_later(REPO_DELAY_S, self._repo_due)
-
-    def _repo_due(self) -> None:
-        self._repo_timer = None
-        self._spawn(self._read_repo())
-
-    async def _read_repo(self) -> None:
-        from midstream.workspace.repo import repo_status
-
-        status = await repo_status(self.root)
-        if status != self.repo:
-            self.repo = status
-            self._board.emit(RepoChanged())
 
     def _turn_ended(self, turn: Turn) -> None:
         if turn.status is TurnStatus.DONE:

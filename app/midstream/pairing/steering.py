@@ -1,41 +1,41 @@
-"""Turns: from an instruction to a streaming proposal, and stopping or redirecting it on the way.
+"""Steering: what a person and the guard do with the model, and what follows an answer.
 
-One generation runs at a time.  Whatever a person does takes effect here at once, before the server
-has heard of it.  Decisions and writes are the desk's.
+Turns begin here, by an instruction, a redirect, or because something in an answer has to be written
+again.  Running them is ``answering``'s, wording requests ``asking``'s, decisions the desk's.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midstream.errors import UnavailableError, UsageError, UserError
-from midstream.pairing import requests
+from midstream.errors import UsageError, UserError
+from midstream.pairing.answer import Answer, AnswerWriter
+from midstream.pairing.answering import Answering
+from midstream.pairing.asking import Asker, Place, Question, Request
 from midstream.pairing.board import Board
 from midstream.pairing.checking import newly_broken
-from midstream.pairing.costs import Cost
+from midstream.pairing.context import Context
 from midstream.pairing.desk import Desk
-from midstream.pairing.events import TurnFinished, TurnStarted
-from midstream.pairing.generation import Conversation, Generation
+from midstream.pairing.generation import Generation
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
+from midstream.pairing.naming import ReplyFiles
 from midstream.pairing.recorder import Recorder
-from midstream.pairing.searching import search_workspace
-from midstream.pairing.targets import Target, TargetUnclearError, find_target
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
-    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkStore
-    from midstream.edits.proposal import FileProposal
+    from midstream.edits.proposal import FileProposal, Segment
+    from midstream.pairing.effort import Effort, Verdict
+    from midstream.pairing.generation import Conversation
     from midstream.pairing.guarding import Guard
-    from midstream.responses.events import Failed, Finished
-    from midstream.responses.stream import Stream
     from midstream.workspace.files import Workspace
 
-_LOST = frozenset({"connection_lost", "closed"})
+MOST_MENDINGS = 1
+"""How often the model is asked again for blocks of one instruction that found no place."""
+MOST_HELD = 2
+"""How often the guard has it write an edit again, where the model names the places."""
 
 
 class TurnRunningError(UserError):
@@ -56,28 +56,13 @@ class StoppedError(UserError):
     code = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an instruction applies.
-
-    Attributes:
-        proposal: The file.
-        base: Its base text when the region was found.
-        longest: Lines that the model took at once then.
-        target: The region.
-    """
-
-    proposal: FileProposal
-    base: SourceText
-    longest: int | None
-    target: Target
-
-
 class Steering:
-    """Runs turns.
+    """Begins turns and ends them early.
 
     Attributes:
         turns: All turns, oldest first.
+        asker: Finds places and words requests.
+        context: What went along with the last instruction.
     """
 
     def __init__(
@@ -91,11 +76,13 @@ class Steering:
         meter: Meter,
         recorder: Recorder,
         guard: Guard,
+        effort: Effort,
         turns: list[Turn],
         on_end: Callable[[Turn], None],
     ) -> None:
         self.turns = turns
-        self._on_end = on_end
+        self.asker = Asker(workspace, hunks, desk, link)
+        self.context = Context()
         self._guard = guard
         guard.serve(self)
         self._workspace = workspace
@@ -103,14 +90,22 @@ class Steering:
         self._desk = desk
         self._link = link
         self._board = board
-        self._meter = meter
         self._recorder = recorder
-        self._generation: Generation | None = None
+        self._effort = effort
+        self._answering = Answering(
+            hunks=hunks,
+            link=link,
+            board=board,
+            meter=meter,
+            recorder=recorder,
+            guard=guard,
+            turns=turns,
+            on_end=on_end,
+            follow=self._follow,
+        )
+        self._answering.effort = lambda: effort.passed_on(own=link.own)
         self._preparing = False
         self._stop_preparing = False
-        self._told: set[int] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def busy(self) -> bool:
@@ -119,65 +114,85 @@ class Steering:
 
     @property
     def streaming(self) -> bool:
-        """Whether a generation is live."""
-        return self._generation is not None and self._generation.live
+        """Whether an answer is live."""
+        return self._answering.streaming
+
+    @property
+    def writing(self) -> tuple[str, int] | None:
+        """File and base line at which the model writes now, ``None`` while it does not."""
+        answer = self._answering.current
+        if answer is None or not answer.live or not answer.generations:
+            return None
+        last = answer.generations[-1]
+        return last.proposal.path, last.segment.unread.start
 
     # What a person does
 
-    async def instruct(
-        self,
-        text: str,
-        *,
-        path: str | None,
-        cursor: int | None,
-        selection: tuple[int, int] | None,
-    ) -> Turn:
+    async def instruct(self, question: Question) -> Turn:
         """Start a turn; see ``PairingSession.instruct``."""
-        text = text.strip()
-        if not text:
+        question = Question(
+            question.text.strip(), question.path, question.cursor, question.selection
+        )
+        if not question.text:
             raise UsageError("The instruction is empty; say what should change.")
         if self.busy:
             raise TurnRunningError(
                 "The model is still at work; redirect it, queue this, or stop it first."
             )
         self._preparing, self._stop_preparing = True, False
-        self._idle.clear()
+        idle = self._answering.idle
+        idle.clear()
         try:
-            if path is None:
-                path = await search_workspace(self._workspace, text)
+            last = self.turns[-1].path if self.turns else None
+            path = await self.asker.find_path(question, last)
             # Looked at before the server is there, so that a wrong name is not answered late.
             async with self._desk.lock:
-                seen = await self._locate(path, text, cursor, selection, None)
+                seen = await self.asker.locate(path, question, None)
             await self._reach()
             async with self._desk.lock:
-                seen = await self._locate(path, text, cursor, selection, seen)
-                generation = self._begin(seen, text)
+                seen = await self.asker.locate(path, question, seen)
+                self.asker.begin()
+                self.context = await self.asker.context(seen, question)
+                answer, request = self._begin(seen, question)
         except BaseException:
-            self._idle.set()
+            idle.set()
             raise
         finally:
             self._preparing = False
-        await self._send(generation)
-        return generation.turn
+        if self._effort.chooses(self._link, answer):
+            self._answering.work(answer, self._effort.choose(self._link, self._answering, answer))
+        else:
+            await self._answering.send(answer, request.tools)
+        return answer.turn
+
+    async def preview(self, question: Question) -> Context:
+        """What would go along with an instruction; raises as ``instruct``."""
+        last = self.turns[-1].path if self.turns else None
+        path = await self.asker.find_path(question, last)
+        async with self._desk.lock:
+            place = await self.asker.locate(path, question, None)
+        return await self.asker.context(place, question)
 
     async def stop(self) -> None:
         """Stop at once; see ``PairingSession.stop``."""
         self._stop_preparing = True
-        generation = self._generation
-        if generation is None or not generation.live:
+        answer = self._answering.current
+        if answer is None or not answer.live:
             return
-        self._cut(generation, TurnStatus.STOPPED)
+        self._answering.cut(answer, TurnStatus.STOPPED)
         self._board.enter(SessionState.STOPPING)
-        await self._interrupt(generation, keep=False)
+        await self._answering.interrupt(answer, keep=False)
 
     async def redirect(self, text: str) -> Turn:
         """Stop and go on with another instruction; see ``PairingSession.redirect``."""
         text = text.strip()
         if not text:
             raise UsageError("The instruction is empty; say what the model should do instead.")
-        old = self._generation
+        old = self._answering.current
         if old is None or not old.live:
             raise NoTurnError("The model is not writing; send this as a new instruction.")
+        if old.region is None or old.proposal.current is not old.region:
+            return await self._redirect_blocks(old, text)
         path = old.proposal.path
         kept = old.proposal.freeze()
         self._recorder.mark("freeze", path)
@@ -185,65 +200,51 @@ class Steering:
         old.proposal.resume()
         self._recorder.mark("resume", path)
         lines = kept.count("\n")
-        turn = Turn(
-            id=len(self.turns) + 1,
-            instruction=text,
-            path=path,
-            start=old.segment.start,
-            stop=old.segment.stop,
-            symbol=old.turn.symbol,
-            why=f"goes on behind {lines} line{'s' * (lines != 1)} that were kept",
-            redirected_from=old.turn.id,
+        turn = self._next_turn(
+            old, text, f"goes on behind {lines} line{'s' * (lines != 1)} that were kept"
         )
-        new = Generation(
-            turn,
-            old.proposal,
-            old.segment,
-            old.conversation.followed(
-                kept[len(old.kept_before) :], self._with_rejections(text, path)
-            ),
-            requests.region_parser(
-                self._link.facts, old.proposal.base.lines[turn.start : turn.stop]
-            ),
-            kept_before=kept,
-            announced=old.announced,
-            known=old.known,
-        )
-        self._report(old)
-        self._enter(new)
-        self._guard.begin(new)
+        said = self.asker.with_rejections(text, path)
+        conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
+        new = self._answer(turn, old.proposal, conversation, "region", old.region, kept)
+        new.announced, new.known = old.announced, old.known
+        self._answering.report(old)
+        self._answering.enter(new)
+        self._guard.begin(new.generations[0])
         self._recorder.redirect(turn)
-        await self.resend(old, new)
+        await self._resend(old, new)
         return turn
 
     async def finished(self) -> None:
         """Wait until nothing is prepared, live or being drained, and the guard has seen all."""
+        idle = self._answering.idle
         while True:
-            await self._idle.wait()
+            await idle.wait()
             await self._guard.caught_up()
-            if self._idle.is_set():
+            if idle.is_set():
                 return
 
     # What the guard does
 
     def cut(self, generation: Generation) -> None:
-        """End a generation at once if it is live; its hunks settle."""
-        if generation.live:
-            self._cut(generation, TurnStatus.STOPPED)
+        """End the answer of a rewrite at once if it is live; its hunks settle."""
+        if generation.answer.live:
+            self._answering.cut(generation.answer, TurnStatus.STOPPED)
 
     async def interrupt(self, generation: Generation) -> None:
-        """Tell the server of a generation that was cut, and wait for its last word."""
-        if not generation.reported:
+        """Tell the server of an answer that was cut, and wait for its last word."""
+        if not generation.answer.reported:
             self._board.enter(SessionState.STOPPING)
-            await self._interrupt(generation, keep=False)
+            await self._answering.interrupt(generation.answer, keep=False)
 
     def may_rewrite(self, generation: Generation) -> bool:
-        """Whether nothing else has begun since a generation that was cut or has ended."""
-        return generation is self._generation and not self._preparing
+        """Whether nothing else has begun since an answer that was cut or has ended."""
+        answer = generation.answer
+        bounded = answer.region is not None or answer.held < MOST_HELD
+        return answer is self._answering.current and not self._preparing and bounded
 
     def rewrite(
         self,
-        old: Generation,
+        generation: Generation,
         lines: int,
         carried: int,
         start: int,
@@ -251,10 +252,10 @@ class Steering:
         asked: str,
         said: str,
     ) -> Generation:
-        """Begin a turn that writes a segment again from one of its lines on.
+        """Begin a turn that writes a rewrite again from one of its lines on.
 
         Args:
-            old: The generation that was cut or has ended.
+            generation: The rewrite, whose answer was cut or has ended.
             lines: Lines of its segment that count as written.
             carried: The first of them that the new segment takes over; those before stay decidable.
             start: Base line at which the new segment begins.
@@ -262,88 +263,80 @@ class Steering:
             said: What the model is told.
 
         Returns:
-            The generation, which is still to be sent.
+            The new rewrite; its request is still to be sent.
         """
+        old = generation.answer
+        if old.region is None:
+            return self._rewrite_block(generation, asked=asked, said=said)
         proposal, path = old.proposal, old.proposal.path
-        written = old.segment.new_lines
+        written = old.region.new_lines
         kept = "".join(f"{line}\n" for line in written[:lines])
         if len(kept) < len(old.kept_before):  # the model was told already that these stand
             kept = old.kept_before
         carried_text = "".join(f"{line}\n" for line in kept.split("\n")[carried:-1])
-        stop = old.segment.stop
+        stop = old.region.stop
         if self._hunks.accepted_edits(path):
             start, stop = self._desk.fold(proposal, start, stop)
         segment = proposal.begin(start, stop)
-        turn = Turn(
-            id=len(self.turns) + 1,
-            instruction=asked,
-            path=path,
-            start=segment.start,
-            stop=segment.stop,
-            symbol=old.turn.symbol,
-            why="corrects what the guard stopped",
-            redirected_from=old.turn.id,
-        )
-        new = Generation(
-            turn,
-            proposal,
-            segment,
-            old.conversation.followed(kept[len(old.kept_before) :], said),
-            requests.region_parser(self._link.facts, proposal.base.lines[turn.start : turn.stop]),
-            kept_before=carried_text,
-        )
+        turn = self._next_turn(old, asked, "corrects what the guard stopped", segment)
+        conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
+        new = self._answer(turn, proposal, conversation, "region", segment, carried_text)
         if not old.reported:
-            self._report(old)
-        self._idle.clear()
-        self._enter(new)
+            self._answering.report(old)
+        self._answering.enter(new)
         self._recorder.begin(turn, old.known)
         new.known = old.known
         if carried_text:
             proposal.feed(carried_text)
             self._recorder.text(path, carried_text)
             new.announce(self._hunks, self._board)
-        return new
+        return new.generations[0]
 
     async def resend(self, old: Generation, new: Generation) -> None:
         """Interrupt one stream and send the request of the next."""
-        if old.stream is not None:
-            await old.stream.interrupt(keep=True)
-        await self._send(new)
+        await self._resend(old.answer, new.answer)
+
+    # Where the model names the places
+
+    async def _redirect_blocks(self, old: Answer, text: str) -> Turn:
+        self._answering.cut(old, TurnStatus.STOPPED)
+        said = (
+            f"{text}\n\nYour answer was stopped. Edits that were complete are proposed and stand; "
+            "do not send them again, and quote their new lines where you go on from them."
+        )
+        new = self._followed(old, text, said, "goes on behind the edits that were kept")
+        await self._resend(old, new)
+        return new.turn
+
+    def _rewrite_block(self, generation: Generation, *, asked: str, said: str) -> Generation:
+        from midstream.edits.hunks import HunkStore
+        from midstream.edits.segment import Segment
+
+        old, proposal = generation.answer, generation.proposal
+        said = (
+            f"{said}\n\nYour answer was stopped there. Send that edit again, and those that were "
+            "still to come; the complete ones before it stand."
+        )
+        new = self._followed(old, asked, said, "corrects what the guard stopped")
+        new.held = old.held + 1
+        at = min(generation.segment.start, len(proposal.base.lines))
+        # Nothing is written yet; the guard watches each rewrite from its beginning.
+        return Generation(new, proposal, Segment(proposal.path, proposal.base, at, at, HunkStore()))
+
+    def _followed(self, old: Answer, asked: str, said: str, why: str) -> Answer:
+        """The answer to a further message after one in which the model named the places."""
+        turn = self._next_turn(old, asked, why)
+        said = self.asker.with_rejections(said, old.proposal.path)
+        conversation = old.conversation.followed(old.text, said)
+        new = self._answer(turn, old.proposal, conversation, old.edit_format)
+        new.tools, new.known, new.mended = old.tools, old.known, old.mended
+        if not old.reported:
+            self._answering.report(old)
+        self._answering.enter(new)
+        self._recorder.ask(turn)
+        return new
 
     # Beginning
-
-    async def _locate(
-        self,
-        path: str,
-        text: str,
-        cursor: int | None,
-        selection: tuple[int, int] | None,
-        seen: _Place | None,
-    ) -> _Place:
-        """The file as it is on disk and the region that is meant; the caller holds the lock.
-
-        Args:
-            path: The file.
-            text: The instruction.
-            cursor: Where the cursor is.
-            selection: What is selected.
-            seen: What was found before; it stands if neither the file nor the model has changed.
-        """
-        proposal = await self._desk.refreshed(path)
-        base, longest = proposal.base, requests.longest_region(self._link.facts)
-        requests.check_language(proposal.path, base, self._link.facts)
-        if seen is not None and seen.base is base and seen.longest == longest:
-            return seen
-        target = await asyncio.to_thread(
-            find_target,
-            base,
-            instruction=text,
-            cursor=cursor,
-            selection=selection,
-            max_lines=longest,
-            path=proposal.path,
-        )
-        return _Place(proposal, base, longest, target)
 
     async def _reach(self) -> None:
         if not self._link.up:
@@ -357,202 +350,189 @@ class Steering:
         if self._stop_preparing:
             raise StoppedError("Stopped before the instruction was sent.")
 
-    def _begin(self, place: _Place, text: str) -> Generation:
-        proposal, target, longest = place.proposal, place.target, place.longest
-        start, stop = proposal.cover(target.start, target.stop)
-        region = proposal.proposed_region(start, stop)
-        if longest is not None and (lines := region.count("\n")) > longest:
-            raise TargetUnclearError(
-                f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "
-                f"model takes {longest} at a time; decide them first or name a smaller part."
+    def _begin(
+        self, place: Place, question: Question, after: Answer | None = None
+    ) -> tuple[Answer, Request]:
+        """Begin a turn, a new one or one that corrects what came ``after``."""
+        proposal, target = place.proposal, place.target
+        if after is not None and not after.reported:
+            self._answering.report(after)
+        if not place.by_region:
+            request = self.asker.block_request(place, question, self.context)
+            turn = Turn(
+                id=len(self.turns) + 1,
+                instruction=question.text,
+                path=proposal.path,
+                start=target.start,
+                stop=target.stop,
+                symbol=target.symbol,
+                why=target.why,
             )
+            answer = self._answer(turn, proposal, request.conversation, request.edit_format)
+            answer.tools = request.tools
+            self._answering.enter(answer)
+            self._note(lambda: self._recorder.ask(turn))
+            return answer, request
+        start, stop = proposal.cover(target.start, target.stop)
+        request = self.asker.region_request(place, question, self.context, start, stop)
         base = proposal.base
-        self._told.clear()
-        said = self._with_rejections(text, proposal.path)
-        message = requests.region_message(proposal.path, base, start, stop, region, said)
-        segment = proposal.begin(start, stop)
+        segment = proposal.begin(start, stop, repair_indentation=self._mends)
         turn = Turn(
             id=len(self.turns) + 1,
-            instruction=text,
+            instruction=question.text,
             path=proposal.path,
             start=segment.start,
             stop=segment.stop,
             symbol=target.symbol,
-            why=target.why,
+            why=target.why if after is None else "corrects what the checks found",
+            redirected_from=None if after is None else after.turn.id,
         )
-        generation = Generation(
-            turn,
-            proposal,
-            segment,
-            Conversation(requests.system_text(self._link.facts), [("user", message)]),
-            requests.region_parser(self._link.facts, base.lines[start:stop]),
-        )
-        generation.known = frozenset(base.lines[start:stop])
-        self._enter(generation)
-        self._guard.begin(generation)
+        answer = self._answer(turn, proposal, request.conversation, "region", segment)
+        answer.known = frozenset(base.lines[start:stop])
+        self._answering.enter(answer)
+        self._guard.begin(answer.generations[0])
+        self._note(lambda: self._recorder.begin(turn, answer.known, repair=self._mends))
+        return answer, request
+
+    @property
+    def _mends(self) -> bool:
+        """Whether a region's indentation is mended: for models not trained on regions."""
+        from midstream.pairing.requests import is_chat
+
+        return is_chat(self._link.facts)
+
+    def _note(self, note: Callable[[], None]) -> None:
         try:
-            self._recorder.begin(turn, generation.known)
+            note()
         except (OSError, UserError) as error:
             self._board.warn(f"This session has no journal and cannot be resumed: {error}")
-        return generation
 
-    def _with_rejections(self, text: str, path: str) -> str:
-        """The instruction, with the rejected hunks that this conversation has not told yet."""
-        from midstream.edits.hunks import HunkState
-
-        rejected = [
-            hunk
-            for hunk in self._hunks
-            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
-        ]
-        self._told.update(hunk.id for hunk in rejected)
-        return requests.with_rejections(text, rejected, self._link.facts)
-
-    def _enter(self, generation: Generation) -> None:
-        self._generation = generation
-        self.turns.append(generation.turn)
-        self._meter.start_turn()
-        self._board.enter(SessionState.WAITING)
-        self._board.emit(TurnStarted(generation.turn))
-
-    async def _send(self, generation: Generation) -> None:
-        """Send the request and start reading the answer."""
-        try:
-            client = await self._link.ready()
-            if not generation.live:
-                self._conclude(generation)
-                return
-            stream = await client.create(
-                messages=generation.conversation.messages,
-                instructions=generation.conversation.system,
-            )
-        except UserError as error:
-            if generation.live:
-                self._cut(generation, TurnStatus.FAILED, str(error))
-            self._conclude(generation, offline=isinstance(error, UnavailableError))
-            raise
-        generation.stream = stream
-        generation.task = asyncio.create_task(self._read(generation, stream))
-        if not generation.live:
-            await stream.interrupt()
-
-    # Reading
-
-    async def _read(self, generation: Generation, stream: Stream) -> None:
-        from midstream.responses.events import Delta, Failed, Finished, Started
-
-        offline = False
-        try:
-            async for event in stream:
-                match event:
-                    case Started():
-                        self._link.learn(event.metadata)
-                        self._meter.taken()
-                    case Delta():
-                        if generation.live:
-                            self._board.enter(SessionState.STREAMING)
-                            generation.receive(event, self._meter, self._recorder)
-                            generation.announce(self._hunks, self._board)
-                            self._guard.look(generation)
-                    case Finished():
-                        self._count(generation, event)
-                        if generation.live:
-                            self._complete(generation, event)
-                    case Failed():
-                        offline = event.code in _LOST
-                        if generation.live:
-                            self._failed(generation, event)
-        except Exception as error:
-            if generation.live:
-                self._cut(generation, TurnStatus.FAILED, f"Midstream failed: {error!r}")
-                self._board.fail(
-                    f"Midstream itself failed in this turn ({error!r}); your files are as decided."
-                )
-        finally:
-            self._guard.look(generation)
-            self._conclude(generation, offline=offline)
-
-    def _count(self, generation: Generation, finished: Finished) -> None:
-        usage = finished.usage
-        missed = usage.output_tokens - generation.turn.tokens if usage.output_tokens else 0
-        self._meter.add_usage(
-            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
+    def _next_turn(
+        self, old: Answer, instruction: str, why: str, segment: Segment | None = None
+    ) -> Turn:
+        """A turn that goes on from an answer."""
+        place = segment or old.region
+        return Turn(
+            id=len(self.turns) + 1,
+            instruction=instruction,
+            path=old.proposal.path,
+            start=old.turn.start if place is None else place.start,
+            stop=old.turn.stop if place is None else place.stop,
+            symbol=old.turn.symbol,
+            why=why,
+            redirected_from=old.turn.id,
         )
-        cost = Cost.of(usage, finished.metadata, self._link.price)
-        self._meter.add_cost(cost, current=generation is self._generation)
 
-    def _complete(self, generation: Generation, finished: Finished) -> None:
-        generation.complete(self._recorder)
-        path, what = generation.turn.path, generation.turn.place
-        if generation.empty:
-            error = f"The model returned no code for {what} of {path}; nothing was changed."
-            if said := " ".join("".join(generation.prose).split()):
-                error = f'The model returned no code for {what} of {path} but said: "{said[:200]}"'
-            self._cut(generation, TurnStatus.FAILED, error)
-            self._board.fail(error)
-            return
-        if finished.status != "completed":
-            reason = (finished.reason or "no reason given").replace("_", " ")
-            error = (
-                f"The model stopped early ({reason}); what came can be decided, and the rest of "
-                f"{what} stays as it was."
+    def _answer(
+        self,
+        turn: Turn,
+        proposal: FileProposal,
+        conversation: Conversation,
+        edit_format: str,
+        region: Segment | None = None,
+        kept_before: str = "",
+    ) -> Answer:
+        lines = () if region is None else proposal.base.lines[region.start : region.stop]
+        return Answer(
+            turn,
+            proposal,
+            conversation,
+            self.asker.parser(edit_format, lines),
+            ReplyFiles(
+                self._workspace, self._desk, self._board, proposal.path, self._workspace.ignores
+            ),
+            AnswerWriter(self._desk, self._recorder, self._guard),
+            edit_format=edit_format,
+            region=region,
+            kept_before=kept_before,
+        )
+
+    async def _resend(self, old: Answer, new: Answer) -> None:
+        if old.stream is not None:
+            await old.stream.interrupt(keep=True)
+        await self._answering.send(new, new.tools)
+
+    # What follows an answer
+
+    async def _follow(self, answer: Answer) -> bool:
+        """Look at an answer that has come to its end; whether another one was asked for."""
+        reply = answer.reply
+        if reply.failures and answer.mended < MOST_MENDINGS:
+            await self._mend(answer)
+            return True
+        if reply.failures:
+            errors = [failure.error.message for failure in reply.failures]
+            answer.turn.failures = tuple(errors)
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            self._board.warn(f"An edit of this answer found no place: {errors[0]}{more}")
+        if reply.problems:
+            self._board.warn(f"Look closely at this answer: {reply.problems[0].message}.")
+        for path in answer.paths:
+            if broken := newly_broken(self._desk.files[path]):
+                self._board.warn(f"With all of these changes {path} does not parse ({broken}).")
+        if self._effort.checks(self._link) and await self._correct(answer):
+            return True
+        if not answer.hunk_ids and not reply.failures:
+            what = answer.turn.place if answer.region is not None else "everything"
+            self._board.inform(
+                f"Nothing to change: the model returned {what} of {answer.turn.path} as it is."
             )
-            self._cut(generation, TurnStatus.FAILED, error)
-            self._board.warn(error)
-            return
-        generation.proposal.finish()
-        self._recorder.mark("finish", path)
-        generation.close(TurnStatus.DONE)
-        generation.announce(self._hunks, self._board)
-        if generation.problems:
-            self._board.warn(f"Look closely at this answer: {generation.problems[0]}.")
-        if broken := newly_broken(generation.proposal):
-            self._board.warn(f"With all of these changes {path} does not parse ({broken}).")
-        if not generation.segment.hunk_ids:
-            self._board.inform(f"Nothing to change: the model returned {what} of {path} as it is.")
+        return False
 
-    def _failed(self, generation: Generation, failed: Failed) -> None:
-        self._cut(generation, TurnStatus.FAILED, failed.message)
-        if failed.code in _LOST:
-            self._board.fail(
-                f"{failed.message.rstrip('.')}; what had come can be decided, and the next "
-                "instruction connects again."
+    async def _correct(self, answer: Answer) -> bool:
+        """Check a finished answer and have it corrected once; whether that was begun."""
+        region = answer.region
+        if region is None or region not in answer.proposal.segments:
+            return False
+        proposal = answer.proposal
+        verdict = await self._verdict(proposal)
+        if answer.corrects is not None:
+            better = verdict.rank < answer.corrects.rank
+            said = "helped" if better else "did not help"
+            answer.turn.tried = (
+                f"2 passes: the first {answer.corrects.words}; its correction {said} "
+                f"({verdict.words})"
             )
-        else:
-            self._board.fail(failed.message)
+            if not better and proposal.withdraw(region):
+                self._recorder.withdraw(proposal.path, region.serial)
+                answer.turn.tried += ", so the first stands"
+            self._board.inform(f"{answer.turn.tried}.")
+            return False
+        if verdict.clean:
+            answer.turn.tried = f"1 pass, checked: {verdict.words}"
+            return False
+        if not answer.live and self._preparing:
+            return False
+        self._board.warn(f"The answer has a finding ({verdict.words}); the model corrects it once.")
+        question = Question(
+            f"{answer.turn.instruction}\n{self._effort.correction(verdict)}",
+            proposal.path,
+            selection=(region.start, region.stop),
+        )
+        async with self._desk.lock:
+            place = await self.asker.locate(proposal.path, question, None)
+            new, request = self._begin(place, question, after=answer)
+        new.corrects = verdict
+        await self._answering.send(new, request.tools)
+        return True
 
-    # Ending
+    async def _verdict(self, proposal: FileProposal) -> Verdict:
+        from midstream.edits.overlay import Overlay
 
-    def _cut(self, generation: Generation, status: TurnStatus, error: str = "") -> None:
-        """End a live generation before its text is complete."""
-        generation.close(status, error)
-        generation.proposal.abandon()
-        self._recorder.mark("abandon", generation.proposal.path)
-        generation.announce(self._hunks, self._board)
+        after = Overlay(proposal).source.lines
+        return await self._effort.look(proposal.path, proposal.base.lines, after)
 
-    async def _interrupt(self, generation: Generation, *, keep: bool) -> None:
-        """Tell the server, and wait for its last word."""
-        if generation.stream is None:
-            self._conclude(generation)
-            return
-        await generation.stream.interrupt(keep=keep)
-        if generation.task is not None:
-            await asyncio.wait({generation.task})
-
-    def _conclude(self, generation: Generation, *, offline: bool = False) -> None:
-        """The server's last word has come."""
-        current = generation is self._generation
-        if current:
-            self._meter.finish_turn()
-            self._board.enter(SessionState.OFFLINE if offline else SessionState.READY)
-        if not generation.reported:
-            self._report(generation)
-            if current:
-                self._on_end(generation.turn)
-        if current:
-            self._idle.set()
-
-    def _report(self, generation: Generation) -> None:
-        generation.reported = True
-        self._recorder.end(generation.turn)
-        self._board.emit(TurnFinished(generation.turn))
+    async def _mend(self, answer: Answer) -> None:
+        """Ask once more for the blocks that found no place, saying why they did not."""
+        failures = answer.reply.failures
+        answer.turn.failures = tuple(failure.error.message for failure in failures)
+        count = len(failures)
+        self._board.warn(
+            f"{count} edit{'s' * (count != 1)} found no place ({failures[0].error.message}); "
+            "the model is asked once to correct that."
+        )
+        said = answer.reply.outcome(answer.edit_format).message()
+        why = f"corrects {count} edit{'s' * (count != 1)} without a place"
+        new = self._followed(answer, answer.turn.instruction, said, why)
+        new.mended = answer.mended + 1
+        await self._resend(answer, new)

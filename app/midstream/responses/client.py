@@ -127,6 +127,8 @@ class Client:
         effort: str | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
         tool_choice: str | Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
     ) -> Stream:
         """Ask for a response.
 
@@ -143,6 +145,8 @@ class Client:
             effort: Reasoning effort, "none" to "max"; what it means is up to the model.
             tools: Tools in the API's form; the input of a custom tool arrives as `Delta` like text.
             tool_choice: Which tool must be called, in the API's form.
+            temperature: 0 is greedy; None leaves it to the server.
+            seed: Makes sampling repeatable; only Midstream's own server takes one.
 
         Returns:
             The stream; it yields `Started` first, or `Failed`.
@@ -167,6 +171,10 @@ class Client:
             frame["tools"] = [dict(tool) for tool in tools]
         if tool_choice is not None:
             frame["tool_choice"] = tool_choice
+        if temperature is not None:
+            frame["temperature"] = temperature
+        if seed is not None and self.endpoint.kind == "local":
+            frame["seed"] = seed
         if self._dialect.counts_tokens:
             frame["stream_options"] = {"midstream_tokens": True}
         if self.endpoint.kind == "openai":
@@ -389,6 +397,10 @@ class Client:
         if response is None or response.status == "failed" or turn.messages is None:
             return
         messages = turn.messages
+        if any(item.type == "custom_tool_call" for item in response.output or ()):
+            # To go on from a call the server wants its output as an item of its own; the whole
+            # conversation in words does without.
+            return
         if response.text:
             messages = (*messages, ("assistant", response.text))
         self._chain = _Chain(response.id, messages, _settings(turn.frame))

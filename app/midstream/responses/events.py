@@ -171,8 +171,17 @@ class WireResponse(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all output items."""
-        return "".join(item.text for item in self.output or ())
+        """The text of all output items, each on lines of its own."""
+        text = ""
+        for item in self.output or ():
+            if item.text:
+                text += apart(text) + item.text
+        return text
+
+
+def apart(text: str) -> str:
+    """What has to stand between the text of one output item and that of the next."""
+    return "\n" if text and not text.endswith("\n") else ""
 
 
 class WireSteer(msgspec.Struct, frozen=True):

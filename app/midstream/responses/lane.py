@@ -23,6 +23,7 @@ from midstream.responses.events import (
     Usage,
     WireError,
     WireResponse,
+    apart,
 )
 from midstream.responses.stream import Stream
 
@@ -43,6 +44,7 @@ class Turn:
         stop: Interrupt mode, as soon as the consumer stopped the stream.
         items: Ids of the response's items.
         last_number: Sequence number of the last text event.
+        last_item: The item that its text belonged to.
         attempts: How often it was sent.
         successors: What was steered into this response and not refused, oldest first.
         deadline: Ends the patience with a stop.
@@ -58,6 +60,7 @@ class Turn:
     attempts: int = 0
     successors: list[Turn] = field(default_factory=list["Turn"])
     deadline: asyncio.TimerHandle | None = None
+    last_item: str | None = None
 
 
 class Lane:
@@ -154,6 +157,9 @@ class Lane:
                 return
             turn.last_number = number
         if isinstance(event.delta, str):
+            if turn.last_item not in (None, event.item_id):
+                turn.stream.push_text(apart(turn.stream.arrived), 0)
+            turn.last_item = event.item_id
             turn.stream.push_text(event.delta, event.tokens)
 
     def _created(self, response: WireResponse) -> None:

@@ -21,8 +21,16 @@ BUILT_IN: Final = "built-in"
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Values of ``reasoning.effort``, least first; which of them a model takes is up to the model."""
 
-EDIT_FORMATS: Final = ("region", "v4a", "search-replace")
-"""How a model may be asked to write its edits."""
+EDIT_FORMATS: Final = (
+    "auto",
+    "region",
+    "v4a",
+    "search-replace",
+    "str-replace",
+    "udiff",
+    "whole",
+)
+"""How a model may be asked to write its edits; "auto" depends on what is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ from midstream.workspace.errors import (
     WorkspaceError,
     WriteFailedError,
 )
+from midstream.workspace.gitcmd import GitFailedError, find_repository, run_git
+from midstream.workspace.ignore import IgnoreRules
 from midstream.workspace.ledger import Ledger, content_digest
 from midstream.workspace.listing import list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
@@ -143,6 +145,22 @@ class Workspace:
     def owns(self, rel: str, digest: str | None) -> bool:
         """Whether this workspace's last write of ``rel`` left exactly this content."""
         return self.ledger.owns(self.relative(rel), digest)
+
+    def ignores(self, rel: str) -> bool:
+        """Whether git ignores a file, so that it is not for others to see; a tracked one never is.
+
+        Raises:
+            OutsideWorkspaceError: see :meth:`relative`.
+        """
+        name = self.relative(rel)
+        place = find_repository(self.root)
+        if not IgnoreRules(self.root, place).ignores(name):
+            return False
+        try:
+            run_git(self.root, ["ls-files", "--error-unmatch", "--", name])
+        except GitFailedError:
+            return True
+        return False
 
     def files(self) -> list[str]:
         """Paths a person may want to open, sorted; :attr:`files_notice` says when the list was

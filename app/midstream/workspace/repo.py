@@ -44,6 +44,17 @@ def read_status(root: Path) -> RepoStatus | None:
     return parse_status(answer)
 
 
+def file_diff(root: Path, rel: str) -> str:
+    """The uncommitted change of one file as a patch, ``""`` if there is none (blocking)."""
+    try:
+        answer = run_git(
+            root, ["diff", "--no-color", "--no-ext-diff", "--relative", "HEAD", "--", rel]
+        )
+    except GitFailedError:
+        return ""  # No repository, or no commit yet.
+    return answer.decode("utf-8", "replace")
+
+
 def parse_status(answer: bytes) -> RepoStatus:
     """Reads ``git status --porcelain=v2 --branch -z`` (git-status(1), "Porcelain Format Version
     2").

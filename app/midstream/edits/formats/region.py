@@ -135,7 +135,7 @@ class RegionParser(LineParser):
 
     def _is_chatter(self, line: str) -> bool:
         known = self._prose_region or line.strip() in self._old
-        return not known and _looks_like_prose(line)
+        return not known and is_remark(line)
 
     def _end_of_sniffing(self) -> None:
         text = "".join(self._sniffed)
@@ -262,7 +262,7 @@ def _overlap(text: str, marker: str) -> int:
     return 0
 
 
-def _looks_like_prose(line: str) -> bool:
+def is_remark(line: str) -> bool:
     """Whether a line outside a fence is more likely said to a person than meant as code."""
     text = line.strip()
     if line[:1].isspace() or text.startswith(("## ", "### ", "**")):
@@ -277,4 +277,4 @@ def _looks_like_prose(line: str) -> bool:
 def _prose_like_region(old: Sequence[str]) -> bool:
     """Whether the region itself is prose, so that sniffing would take its text for chatter."""
     lines = [line for line in old if line.strip()]
-    return bool(lines) and 2 * sum(map(_looks_like_prose, lines)) > len(lines)
+    return bool(lines) and 2 * sum(map(is_remark, lines)) > len(lines)

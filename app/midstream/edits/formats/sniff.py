@@ -10,7 +10,7 @@ from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import Event
 from midstream.edits.formats.json_edits import JsonEditParser
 from midstream.edits.formats.names import file_name, is_fence, is_shell
-from midstream.edits.formats.region import RegionParser
+from midstream.edits.formats.region import RegionParser, is_remark
 from midstream.edits.formats.search_replace import SEARCH, SearchReplaceParser
 from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
@@ -161,3 +161,69 @@ class SniffingParser:
             if self._fenced_lines > 1 or file_name(line) is None:
                 return self._fallback_format
         return None
+
+
+class PreferringParser:
+    """Reads a reply as the format that was asked for, unless its first line is a marker of another.
+
+    Attributes:
+        format: The format found, None before.
+    """
+
+    def __init__(self, preferred: Callable[[], Parser], preferred_format: Format) -> None:
+        """Start a reply.
+
+        Args:
+            preferred: Makes the parser of the format that was asked for.
+            preferred_format: That format.
+        """
+        self.format: Format | None = None
+        self._preferred = preferred
+        self._preferred_format = preferred_format
+        self._parser: Parser | None = None
+        self._held: list[str] = []
+        self._newlines = NewlineFolder()
+        self._clues = _Clues()
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next part of the reply."""
+        if self._parser is not None:
+            return self._parser.feed(text)
+        self._held.append(self._newlines.feed(text))
+        if "\n" not in self._held[-1]:
+            return []
+        return self._decide(last=False)
+
+    def finish(self) -> list[Event]:
+        """The reply has ended."""
+        events: list[Event] = []
+        if self._parser is None:
+            self._held.append(self._newlines.finish())
+            events = self._decide(last=True)
+        return [*events, *(self._parser.finish() if self._parser is not None else ())]
+
+    def _decide(self, *, last: bool) -> list[Event]:
+        held = "".join(self._held)
+        lines = held.split("\n")
+        found: Format | None = None
+        for line in lines if last else lines[:-1]:
+            found = self._clues.look(line)
+            if found is None and (not line.strip() or _leads_in(line)):
+                continue
+            found = found or self._preferred_format
+            break
+        if found is None and last:
+            found = self._preferred_format
+        if found is None:
+            self._held = [held]
+            self._clues = _Clues()
+            return []
+        self.format = found
+        same = found is self._preferred_format
+        self._parser = self._preferred() if same else parser_for(found)
+        return self._parser.feed(held + self._newlines.release())
+
+
+def _leads_in(line: str) -> bool:
+    """Whether a line may stand before an edit of any format."""
+    return is_fence(line) or is_remark(line) or file_name(line) is not None

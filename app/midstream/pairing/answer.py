@@ -1,0 +1,243 @@
+"""One answer of the model, from its stream into proposals, whatever format it is written in.
+
+An answer counts only while it is live.  Stopping or redirecting ends that at once, here, before the
+server has heard of it; what still arrives is drained for its token counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened
+from midstream.edits.live import LiveReply
+from midstream.edits.writing import Writer
+from midstream.pairing.board import Board
+from midstream.pairing.events import HunkSettled
+from midstream.pairing.generation import Conversation, Generation
+from midstream.pairing.recorder import Recorder
+from midstream.pairing.turns import Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.edits.formats.base import Parser
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal, Segment
+    from midstream.pairing.desk import Desk
+    from midstream.pairing.effort import Verdict
+    from midstream.pairing.guarding import Guard
+    from midstream.pairing.naming import ReplyFiles
+    from midstream.responses.events import Delta
+    from midstream.responses.stream import Stream
+
+CHARACTERS_PER_TOKEN = 4
+"""Guess for servers that do not count tokens; their usage corrects it at the end."""
+
+
+class Answer:
+    """A running or ended answer.
+
+    Attributes:
+        turn: What it belongs to.
+        proposal: The file that the instruction is about.
+        region: The rewrite of the region that was asked for, ``None`` where the model names the
+            places itself.
+        conversation: What was sent.
+        edit_format: How the model was asked to write.
+        reply: Where its text goes.
+        generations: Its rewrites, in the order in which they began.
+        kept_before: Text of the region that was there before this stream (after a redirect).
+        stream: The stream, once the request was sent.
+        task: Reads the stream.
+        live: Whether its text still counts.
+        reported: Whether its end was announced.
+        started: When the request was made, on the monotonic clock.
+        announced: Hunks whose settling was told.
+        known: Lines that the region had before; the journal masks credentials in others.
+        mended: How often the model was asked again because of what this instruction gave.
+        stream_tokens: Tokens of the response that is being read.
+        corrects: What the checks found in the answer that this one corrects.
+        tools: Tools that the model may call.
+        held: How often the guard had the model write an edit again.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        proposal: FileProposal,
+        conversation: Conversation,
+        parser: Parser,
+        files: ReplyFiles,
+        writer: AnswerWriter,
+        *,
+        edit_format: str,
+        region: Segment | None = None,
+        kept_before: str = "",
+    ) -> None:
+        self.turn = turn
+        self.proposal = proposal
+        self.region = region
+        self.conversation = conversation
+        self.edit_format = edit_format
+        self.kept_before = kept_before
+        self.generations: list[Generation] = []
+        self.stream: Stream | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.live = True
+        self.reported = False
+        self.started = time.monotonic()
+        self.announced: set[int] = set()
+        self.known: frozenset[str] = frozenset()
+        self.mended = 0
+        self.held = 0
+        self.corrects: Verdict | None = None
+        self.stream_tokens = 0
+        self.tools: tuple[Mapping[str, Any], ...] = ()
+        self._text: list[str] = []
+        self._seen_version = -1
+        self._parser = parser
+        self._files = files
+        self._writer = writer
+        writer.answer = self
+        place = None if region is None else (proposal, region.start, region.stop)
+        self.reply = LiveReply(parser, files.lookup, place, writer=writer, opened=region)
+        if region is not None:
+            self.generations.append(Generation(self, proposal, region))
+
+    @property
+    def text(self) -> str:
+        """What the model wrote, as it came."""
+        return "".join(self._text)
+
+    @property
+    def prose(self) -> str:
+        """What it said outside its edits, on one line."""
+        return " ".join("".join(self.reply.prose).split())
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that it writes to."""
+        return list(dict.fromkeys(g.proposal.path for g in self.generations))
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has brought no text for any place."""
+        if self.region is not None and self.region in self.proposal.segments:
+            return not self.region.new_text
+        return not self.generations and not self.reply.failures
+
+    @property
+    def hunk_ids(self) -> list[int]:
+        """The hunks of its rewrites."""
+        return [i for g in self.generations for i in g.segment.hunk_ids]
+
+    def counted(self, delta: Delta) -> int:
+        """Note that a piece has come; its tokens."""
+        tokens = delta.tokens or max(1, round(len(delta.text) / CHARACTERS_PER_TOKEN))
+        self.turn.tokens += tokens
+        self.stream_tokens += tokens
+        if self.turn.ttft_s is None:
+            self.turn.ttft_s = time.monotonic() - self.started
+        return tokens
+
+    async def receive(self, delta: Delta) -> None:
+        """Take the next piece of the answer."""
+        self._text.append(delta.text)
+        await self._take(self._parser.feed(delta.text))
+
+    async def complete(self) -> None:
+        """The answer has ended; take what the parser held back."""
+        await self._take(self._parser.finish())
+        if self.live:
+            self.reply.end()
+
+    async def _take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, FileOpened) and event.op is not FileOp.REGION:
+                await self._files.open(event.path, event.op)
+            if not self.live:
+                return
+            self.reply.take(event)
+            if isinstance(event, FileClosed):
+                await self._files.closed(self.reply, self._writer)
+                if not self.live:
+                    return
+
+    def announce(self, hunks: HunkStore, board: Board) -> None:
+        """Tell of hunks that have settled since the last time."""
+        board.touch()
+        if hunks.version == self._seen_version:
+            return
+        self._seen_version = hunks.version
+        for generation in self.generations:
+            for hunk_id in generation.segment.hunk_ids:
+                if hunk_id not in self.announced and hunks.get(hunk_id).state != "streaming":
+                    self.announced.add(hunk_id)
+                    board.emit(HunkSettled(generation.proposal.path, hunk_id))
+
+    def close(self, status: TurnStatus, error: str = "") -> None:
+        """Note how the turn ended."""
+        self.live = False
+        self.turn.status = status
+        self.turn.error = error
+        self.turn.elapsed_s = time.monotonic() - self.started
+
+
+@dataclass(slots=True)
+class AnswerWriter(Writer):
+    """Writes for an answer: into proposals, into the journal, and under the eyes of the guard.
+
+    Attributes:
+        desk: The open files.
+        recorder: The journal.
+        guard: Watches what is written.
+        answer: Whose edits they are.
+    """
+
+    desk: Desk
+    recorder: Recorder
+    guard: Guard
+    answer: Answer | None = field(default=None, repr=False)
+
+    def begin(
+        self, proposal: FileProposal, start: int, stop: int, level: int, *, tight: bool
+    ) -> Segment:
+        """Open a rewrite; the guard watches it from now on."""
+        known = frozenset(proposal.base.lines)
+        segment = proposal.begin(start, stop, match_level=level, tight=tight)
+        self.recorder.segment(proposal.path, start, stop, level, tight=tight, known=known)
+        if self.answer is not None:
+            generation = Generation(self.answer, proposal, segment)
+            self.answer.generations.append(generation)
+            self.guard.begin(generation)
+        return segment
+
+    def feed(self, proposal: FileProposal, text: str) -> None:
+        """More text of the open rewrite."""
+        proposal.feed(text)
+        self.recorder.text(proposal.path, text)
+
+    def finish(self, proposal: FileProposal) -> None:
+        """The open rewrite is complete."""
+        proposal.finish()
+        self.recorder.mark("finish", proposal.path)
+
+    def abandon(self, proposal: FileProposal) -> None:
+        """The open rewrite was cut short."""
+        proposal.abandon()
+        self.recorder.mark("abandon", proposal.path)
+
+    def withdraw(self, proposal: FileProposal, segment: Segment) -> bool:
+        """Take a rewrite back, if nothing of it is decided."""
+        self.recorder.withdraw(proposal.path, segment.serial)
+        done = proposal.withdraw(segment)
+        if self.answer is not None and done:
+            kept = [g for g in self.answer.generations if g.segment is not segment]
+            self.answer.generations[:] = kept
+        return done
+
+    def fold(self, proposal: FileProposal) -> None:
+        """Take accepted hunks into the base."""
+        self.desk.fold(proposal, 0, 0)

@@ -1,0 +1,274 @@
+"""From an instruction to a request: which lines are meant, what goes along, in which format.
+
+Knows files, facts about the model and the words of requests; sends nothing and runs no turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from midstream.pairing import requests
+from midstream.pairing.at_paths import AtPath, NeedsConsentError, find_at_paths, without_mentions
+from midstream.pairing.context import Context, Part, fit, limit_of
+from midstream.pairing.generation import Conversation
+from midstream.pairing.prompts import block_prompt, context_text
+from midstream.pairing.searching import search_workspace
+from midstream.pairing.sources import Wanted, gather
+from midstream.pairing.targets import Target, TargetUnclearError, find_target
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.formats.base import Parser
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.desk import Desk
+    from midstream.pairing.link import Link
+    from midstream.workspace.files import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person says, and where.
+
+    Attributes:
+        text: The instruction.
+        path: The file, ``None`` to find it.
+        cursor: 0-based line of the cursor.
+        selection: 0-based half-open range of lines.
+    """
+
+    text: str
+    path: str | None = None
+    cursor: int | None = None
+    selection: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instruction applies.
+
+    Attributes:
+        proposal: The file.
+        base: Its base text when the place was found.
+        facts: What was known about the model then.
+        target: The lines that are meant; of a whole file where the model finds them.
+        by_region: Whether the model rewrites just these lines.
+        mentioned: Files named with ``@``.
+    """
+
+    proposal: FileProposal
+    base: SourceText
+    facts: Mapping[str, str]
+    target: Target
+    by_region: bool
+    mentioned: tuple[AtPath, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent.
+
+    Attributes:
+        conversation: System text and messages.
+        edit_format: The format that was asked for.
+        context: What goes along.
+        tools: Tools that the model may call.
+    """
+
+    conversation: Conversation
+    edit_format: str
+    context: Context
+    tools: tuple[Mapping[str, Any], ...] = ()
+
+
+class Asker:
+    """Finds places and words requests.
+
+    Attributes:
+        allowed: Ignored files that the person lets go out.
+    """
+
+    def __init__(self, workspace: Workspace, hunks: HunkStore, desk: Desk, link: Link) -> None:
+        self.allowed: set[str] = set()
+        self._workspace = workspace
+        self._hunks = hunks
+        self._desk = desk
+        self._link = link
+        self._told: set[int] = set()
+
+    async def find_path(self, question: Question, last: str | None) -> str:
+        """The file that a question is about.
+
+        Args:
+            question: It may name the file with ``@``.
+            last: The file of the turn before.
+
+        Raises:
+            UserError: None is named, or several are.
+        """
+        if question.path is not None:
+            return question.path
+        mentioned = await self._mentioned(question)
+        if mentioned:
+            return mentioned[0].path
+        try:
+            return await search_workspace(self._workspace, question.text)
+        except TargetUnclearError:
+            if last is None or not self._finds_places(self._link.facts):
+                raise
+            return last
+
+    async def locate(self, path: str, question: Question, seen: Place | None) -> Place:
+        """The file as it is on disk and the lines that are meant; the caller holds the desk's lock.
+
+        Args:
+            path: The file.
+            question: The instruction.
+            seen: What was found before; it stands if neither the file nor the model has changed.
+
+        Raises:
+            UserError: The file cannot be read, or the instruction fits no place or several.
+        """
+        proposal = await self._desk.refreshed(path)
+        base, facts = proposal.base, self._link.facts
+        requests.check_language(proposal.path, base, facts)
+        if seen is not None and seen.base is base and seen.facts == facts:
+            return seen
+        mentioned = await self._mentioned(question)
+        leaves = not self._link.local and proposal.path not in self.allowed
+        if leaves and await asyncio.to_thread(self._workspace.ignores, proposal.path):
+            raise NeedsConsentError((proposal.path,))
+        wanted = requests.edit_format(facts)
+        try:
+            target = await asyncio.to_thread(
+                find_target,
+                base,
+                instruction=without_mentions(question.text),
+                cursor=question.cursor,
+                selection=question.selection,
+                max_lines=requests.longest_region(facts) if wanted in ("region", "auto") else None,
+                path=proposal.path,
+            )
+        except TargetUnclearError:
+            if not self._finds_places(facts):
+                raise
+            wanted = "search-replace" if wanted == "auto" else wanted
+            target = Target(0, len(base.lines), "", "the model finds the place")
+        return Place(proposal, base, facts, target, wanted in ("region", "auto"), mentioned)
+
+    def begin(self) -> None:
+        """A new conversation begins: what earlier ones were told does not count."""
+        self._told.clear()
+
+    async def context(self, place: Place, question: Question) -> Context:
+        """What goes along with an instruction."""
+        facts = place.facts
+        if not requests.is_chat(facts):
+            target = place.target
+            name = f"{place.proposal.path} lines {target.start + 1}-{target.stop}"
+            text = place.proposal.proposed_region(target.start, target.stop)
+            return Context((Part(name, "file", text, first=target.start + 1),))
+        from midstream.edits.overlay import Overlay
+
+        proposal = place.proposal
+        text = None if place.by_region else Overlay(proposal).source.text()
+        wanted = Wanted(
+            path=proposal.path,
+            text=text,
+            line=place.target.start if question.cursor is None else question.cursor,
+            selection=question.selection,
+            mentioned=place.mentioned,
+            allowed=frozenset(self.allowed),
+            hunks=() if place.by_region else tuple(self._hunks),
+        )
+        parts, refused = await asyncio.to_thread(gather, self._workspace, wanted)
+        length = facts.get("context_length", "")
+        limit = limit_of(int(length) if length.isdigit() else None)
+        return fit(parts, limit, refused)
+
+    def region_request(
+        self, place: Place, question: Question, context: Context, start: int, stop: int
+    ) -> Request:
+        """The request for a rewrite of base lines ``[start, stop)``.
+
+        Raises:
+            TargetUnclearError: With its undecided hunks the region is too long for the model.
+        """
+        proposal, base, facts = place.proposal, place.base, place.facts
+        region = proposal.proposed_region(start, stop)
+        longest = requests.longest_region(facts)
+        if longest is not None and (lines := region.count("\n")) > longest:
+            raise TargetUnclearError(
+                f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "
+                f"model takes {longest} at a time; decide them first or name a smaller part."
+            )
+        said = self.with_rejections(question.text, proposal.path)
+        message = requests.region_message(proposal.path, base, start, stop, region, said)
+        messages = [("user", message)]
+        if requests.is_chat(facts) and context.parts:
+            messages.insert(0, ("user", context_text(context)))
+        conversation = Conversation(requests.system_text(facts), messages)
+        return Request(conversation, "region", context)
+
+    def block_request(self, place: Place, question: Question, context: Context) -> Request:
+        """The request for edits in a format in which the model names the places."""
+        edit_format = requests.edit_format(place.facts)
+        if edit_format == "auto":
+            edit_format = "search-replace"
+        tool = self._link.takes_patch_tool
+        prompt = block_prompt(question.text, context, edit_format, tool=tool)
+        self._told.update(hunk.id for hunk in self._hunks if hunk.decided)
+        conversation = Conversation(prompt.system, [("user", prompt.message)])
+        return Request(conversation, edit_format, context, prompt.tools)
+
+    def parser(self, edit_format: str, region: Sequence[str]) -> Parser:
+        """The parser of an answer that was asked for in a format.
+
+        Args:
+            edit_format: The format.
+            region: Lines of the region, if one is rewritten.
+        """
+        from midstream.edits.formats.region import RegionParser
+        from midstream.edits.formats.sniff import (
+            Format,
+            PreferringParser,
+            SniffingParser,
+            parser_for,
+        )
+        from midstream.edits.formats.whole import WholeFileParser
+
+        if edit_format == "region":
+            if requests.is_bare(self._link.facts):
+                return RegionParser(region, bare=True)
+            return PreferringParser(lambda: RegionParser(region), Format.REGION)
+        asked = Format(edit_format)
+        if asked is Format.WHOLE:
+            return SniffingParser(WholeFileParser, asked)
+        return SniffingParser(lambda: parser_for(asked), asked)
+
+    def with_rejections(self, text: str, path: str) -> str:
+        """The instruction, with the rejected hunks that this conversation has not told yet."""
+        from midstream.edits.hunks import HunkState
+
+        rejected = [
+            hunk
+            for hunk in self._hunks
+            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
+        ]
+        self._told.update(hunk.id for hunk in rejected)
+        return requests.with_rejections(text, rejected, self._link.facts)
+
+    async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
+        if "@" not in question.text:
+            return ()
+        return await asyncio.to_thread(
+            find_at_paths, question.text, self._workspace, frozenset(self.allowed)
+        )
+
+    def _finds_places(self, facts: Mapping[str, str]) -> bool:
+        """Whether the model can be left to find the lines itself."""
+        known = self._link.reached or not self._link.own
+        return known and requests.is_chat(facts) and requests.edit_format(facts) != "region"

@@ -1,0 +1,150 @@
+"""What goes along with an instruction, within a budget: parts, what they take, and what was cut.
+
+Tokens are estimated; the server's own count comes with its answer.  Where the parts come from is
+``sources``'s, how they are worded ``prompts``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+CHARACTERS_PER_TOKEN: Final = 3.6
+"""Of code, with the vocabularies of hosted models; high enough to stay below a limit."""
+DEFAULT_LIMIT: Final = 24_000
+"""Tokens of context where nobody says how long the model's is."""
+ANSWER_SHARE: Final = 0.5
+"""Of a model's context that is left to its answer and to what follows."""
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text takes."""
+    return -int(-len(text) // CHARACTERS_PER_TOKEN) if text else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of context.
+
+    Attributes:
+        name: What a person calls it: a path, ``diff``, ``decisions``.
+        kind: ``file``, ``selection``, ``instructions``, ``diff`` or ``decisions``.
+        text: What is sent.
+        most: Tokens that it may take at most, ``None`` for what is left.
+        keep: 0-based line of ``text`` that stays if it has to be cut.
+        cut: What is missing, in words; ``""`` if it is whole.
+        first: 1-based number of its first line in the file.
+    """
+
+    name: str
+    kind: str
+    text: str
+    most: int | None = None
+    keep: int = 0
+    cut: str = ""
+    first: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes."""
+        return estimate(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What goes along with one instruction.
+
+    Attributes:
+        parts: In the order in which they are sent.
+        limit: Tokens that they may take together.
+        left_out: Parts for which there was no room, and files that may not go out, with why.
+    """
+
+    parts: tuple[Part, ...] = ()
+    limit: int = DEFAULT_LIMIT
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes."""
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def summary(self) -> str:
+        """One line, such as ``3.1k tokens: app.py, AGENTS.md, diff``."""
+        names = ", ".join(part.name + (" (cut)" if part.cut else "") for part in self.parts)
+        return f"{shown_tokens(self.tokens)} tokens: {names}" if names else "no context"
+
+    @property
+    def cuts(self) -> tuple[str, ...]:
+        """What is missing, one sentence each."""
+        return (*(f"{p.name}: {p.cut}" for p in self.parts if p.cut), *self.left_out)
+
+
+def limit_of(context_length: int | None) -> int:
+    """Tokens of context for a model that reads and writes ``context_length`` together."""
+    if context_length is None:
+        return DEFAULT_LIMIT
+    return max(256, min(DEFAULT_LIMIT, int(context_length * ANSWER_SHARE)))
+
+
+def fit(parts: Sequence[Part], limit: int, left_out: Sequence[str] = ()) -> Context:
+    """Parts within a budget, the earlier ones first; what is too long is cut around its place.
+
+    Args:
+        parts: In the order of importance.
+        limit: Tokens for all.
+        left_out: What is missing already, with why.
+    """
+    kept: list[Part] = []
+    missing = list(left_out)
+    room = limit
+    for part in parts:
+        if not part.text:
+            continue
+        allowed = room if part.most is None else min(room, part.most)
+        fitted = _cut(part, allowed)
+        if fitted is None:
+            missing.append(f"{part.name}: left out, the budget of {limit:,} tokens is spent")
+            continue
+        kept.append(fitted)
+        room -= fitted.tokens
+    return Context(tuple(kept), limit, tuple(missing))
+
+
+def shown_tokens(tokens: int) -> str:
+    """A count as a person reads it: ``840``, ``3.1k``, ``24k``."""
+    if tokens < 1000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if tokens < 10_000 else f"{tokens / 1000:.0f}k"
+
+
+def _cut(part: Part, allowed: int) -> Part | None:
+    """A part with whole lines around ``keep`` only, ``None`` if there is no room for any."""
+    if part.tokens <= allowed:
+        return part
+    lines = part.text.splitlines(keepends=True)
+    start = stop = min(part.keep, len(lines) - 1)
+    room = int(allowed * CHARACTERS_PER_TOKEN)
+    while True:
+        grown = False
+        # Two lines below for each one above: what follows a place says more than what precedes it.
+        for step in (1, 1, -1):
+            number = stop if step > 0 else start - 1
+            if 0 <= number < len(lines) and len(lines[number]) <= room:
+                room -= len(lines[number])
+                start, stop = (start, stop + 1) if step > 0 else (start - 1, stop)
+                grown = True
+        if not grown:
+            break
+    if start == stop:
+        return None
+    shown = f"lines {part.first + start}-{part.first + stop - 1} of {part.first + len(lines) - 1}"
+    return replace(
+        part,
+        text="".join(lines[start:stop]),
+        cut=shown,
+        first=part.first + start,
+        keep=part.keep - start,
+    )

@@ -1,0 +1,139 @@
+"""The files that an answer names: which ones it may mean, and having them open in time.
+
+A model writes paths as it likes: with ``a/`` and ``b/`` in front, with ``path/to/``, or by the last
+part alone.  A file outside the folder, of git, or one that git ignores and nobody opened is not
+there for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from midstream.edits.formats.events import FileOp
+from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    from midstream.edits.live import LiveReply
+    from midstream.edits.proposal import FileProposal
+    from midstream.edits.writing import Writer
+    from midstream.pairing.board import Board
+    from midstream.pairing.desk import Desk
+    from midstream.workspace.files import Workspace
+
+
+class ReplyFiles:
+    """Opens the files of one answer.
+
+    Args:
+        workspace: The folder.
+        desk: Open files.
+        board: Where to say what was refused.
+        main: The file that the instruction is about.
+        ignored: Whether git ignores a path.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        desk: Desk,
+        board: Board,
+        main: str,
+        ignored: Callable[[str], bool],
+    ) -> None:
+        self._workspace = workspace
+        self._desk = desk
+        self._board = board
+        self._main = main
+        self._ignored = ignored
+        self._found: dict[str, FileProposal | None] = {}
+        self._ends = 0
+
+    def lookup(self, path: str, op: FileOp) -> FileProposal | None:
+        """The file that was opened under this name."""
+        return self._found.get(path)
+
+    async def open(self, path: str, op: FileOp) -> None:
+        """Open what a name means, so that ``lookup`` knows it; never raises."""
+        creates = op in (FileOp.ADD, FileOp.WRITE)
+        found: FileProposal | None = None
+        for name in _meanings(path, self._main):
+            try:
+                if not await self._allowed(name):
+                    continue
+                found = await self._desk.open(name)
+                break
+            except UserError:
+                continue
+        if found is None and creates and path:
+            try:
+                if await self._allowed(path):
+                    found = await self._desk.create(path)
+            except UserError as error:
+                self._board.warn(str(error))
+        self._found[path] = found
+
+    async def closed(self, reply: LiveReply, writer: Writer) -> None:
+        """The answer is through with a file: propose that it is deleted or moved, if it says so."""
+        ends = len(reply.deletions) + len(reply.moves)
+        if ends == self._ends:
+            return
+        self._ends = ends
+        if reply.moves:
+            old, new = reply.moves[-1]
+            await self._move(old, new, writer)
+        if reply.deletions:
+            await self._delete(reply.deletions[-1], writer)
+
+    async def _delete(self, path: str, writer: Writer) -> None:
+        await self.open(path, FileOp.UPDATE)
+        proposal = self._found[path]
+        if proposal is None:
+            self._board.warn(f"The answer deletes {path}, which is not there.")
+        elif not proposal.base.lines:
+            self._board.warn(f"The answer deletes {proposal.path}, which is empty; delete it.")
+        else:
+            self._desk.may_vanish(proposal.path)
+            writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
+            writer.finish(proposal)
+
+    async def _move(self, old: str, new: str, writer: Writer) -> None:
+        from midstream.edits.overlay import Overlay
+
+        source = self._found.get(old)
+        if source is None or old == new:
+            return
+        await self.open(new, FileOp.ADD)
+        target = self._found[new]
+        if target is None or target is source:
+            return
+        text = Overlay(source).source.text()
+        writer.begin(target, 0, len(target.base.lines), 0, tight=False)
+        if text:
+            writer.feed(target, text)
+        writer.finish(target)
+        await self._delete(old, writer)
+        self._board.inform(f"{source.path} moves to {target.path}: accept or reject both.")
+
+    async def _allowed(self, name: str) -> bool:
+        path = await asyncio.to_thread(self._workspace.relative, name)
+        if path in self._desk.files or path == self._main:
+            return True
+        if await asyncio.to_thread(self._ignored, path):
+            self._board.warn(f"The answer edits {path}, which git ignores; open it to allow that.")
+            return False
+        return True
+
+
+def _meanings(path: str, main: str) -> list[str]:
+    """What a name may mean, the likeliest first."""
+    names = [path.removeprefix("./")] if path else [main]
+    if path[:2] in ("a/", "b/"):
+        names.append(path[2:])
+    if "path/to/" in path:
+        names.append(path.partition("path/to/")[2])
+    if path and PurePosixPath(path).name == PurePosixPath(main).name:
+        names.append(main)
+    return list(dict.fromkeys(name for name in names if name))
