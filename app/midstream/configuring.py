@@ -54,8 +54,8 @@ class Spec:
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
-        return f"MIDSTREAM_{self.name.upper()}"
+        """The environment variable that sets it, ``""`` where none can."""
+        return "" if self.name == "key_binds" else f"MIDSTREAM_{self.name.upper()}"
 
 
 _LOOKS, _KEYS, _MODEL, _ENDPOINT, _CARE = "Looks", "Keys", "Built-in model", "Endpoint", "Care"

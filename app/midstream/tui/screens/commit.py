@@ -11,13 +11,12 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
-from textual.widgets import Static
+from textual.containers import Container
 
 from midstream.errors import UserError
 from midstream.pairing.committing import Changes, FileChange
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import PageScreen
+from midstream.tui.screens.page import Detail, PageScreen
 from midstream.tui.visible import visible
 from midstream.tui.widgets.message_field import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -50,8 +49,7 @@ class CommitScreen(PageScreen):
             rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
             rows.id = "list"
             yield rows
-            with VerticalScroll(classes="detail", can_focus=False):
-                yield Static("", id="change", markup=False)
+            yield Detail("change")
         yield MessageField(
             self.palette, self.program.commit_message, "What changed, in one line; then why."
         )
@@ -167,11 +165,11 @@ class CommitScreen(PageScreen):
                 they = "waits" if file.undecided == 1 else "wait"
                 text.append(f"{many} still {they} for a decision\n", palette.style("warning"))
             self._tell_diff(text, file.diff)
-        self.query_one("#change", Static).update(text)
+        self.detail.show(text)
 
     def _tell_diff(self, text: Text, lines: tuple[str, ...]) -> None:
         palette = self.palette
-        width = max(20, self.query_one("#change").size.width)
+        width = self.detail.columns
         for line in lines[:MOST_SHOWN]:
             shown = visible(line, ascii_only=self.glyphs.ellipsis.isascii())
             if line.startswith("@@"):
@@ -222,7 +220,7 @@ class CommitScreen(PageScreen):
         event.stop()
         self.refused = None
         self._show_change()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.detail.rewind()
         self.show_keys()
 
     @on(RowList.Chosen)
@@ -331,7 +329,7 @@ class CommitScreen(PageScreen):
             self.refused = str(error), output
         self.say("error", str(error))
         self._show_change()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.detail.rewind()
 
     @property
     def trailer(self) -> bool:

@@ -11,8 +11,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
-from textual.widgets import Static
+from textual.containers import Container
 
 from midstream.pairing.choosing import (
     ModelChoice,
@@ -24,7 +23,7 @@ from midstream.pairing.choosing import (
 )
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import PageScreen, fitted
+from midstream.tui.screens.page import Detail, PageScreen, fitted
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -52,8 +51,7 @@ class ModelsScreen(PageScreen):
             rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
             rows.id = "list"
             yield rows
-            with VerticalScroll(classes="detail", can_focus=False):
-                yield Static("", id="about", markup=False)
+            yield Detail("about")
 
     def on_mount(self) -> None:
         """Look for models."""
@@ -106,7 +104,10 @@ class ModelsScreen(PageScreen):
         rows: list[ListRow] = []
         for here, heading in ((True, "On this machine"), (False, "Endpoints")):
             group = [choice for choice in self.choices if choice.here is here]
-            if group or not here:
+            if rows:
+                rows.append(ListRow(None, ()))
+                rows.append(ListRow(None, ((f" {heading}", "muted"),)))
+            else:
                 rows.append(self._heading(heading, wide))
             rows += [self._row(choice, wide) for choice in group]
         if self.read and not any(not choice.here for choice in self.choices):
@@ -145,26 +146,24 @@ class ModelsScreen(PageScreen):
         choice, palette = self.choice, self.palette
         text = Text(no_wrap=False, overflow="fold")
         if choice is not None:
-            muted, plain = palette.style("muted"), palette.style("foreground")
+            plain = palette.style("foreground")
             text.append(f"{visible(choice.name)}\n", palette.style("accent", bold=True))
             if choice.title:
                 text.append(f"{visible(choice.title)}\n", plain)
             text.append("\n")
-            for name, value in self._facts(choice):
-                text.append(f"{name:<10} ", muted)
-                warn = name == "key" and choice.key == "missing"
-                text.append(f"{visible(value)}\n", palette.style("warning") if warn else plain)
+            self.tell_facts(text, self._facts(choice), 10)
             session = self.session
             waiting: list[str] = []
             if session is not None:
                 waiting = sorted({hunk.path for hunk in session.hunks})
             if words := advice(self.program.review.path, waiting, choice):
                 text.append(f"\n{visible(words)}\n", palette.style("accent"))
-        self.query_one("#about", Static).update(text)
+        self.detail.show(text)
 
-    def _facts(self, choice: ModelChoice) -> list[tuple[str, str]]:
-        facts = [
-            ("server", "built-in" if choice.here else f"{choice.endpoint}, {choice.kind}"),
+    def _facts(self, choice: ModelChoice) -> list[tuple[str, str] | tuple[str, str, str]]:
+        kind = "" if choice.kind == choice.endpoint else f", {choice.kind}"
+        facts: list[tuple[str, str] | tuple[str, str, str]] = [
+            ("server", "built-in" if choice.here else f"{choice.endpoint}{kind}"),
             ("folder" if choice.here else "address", choice.address),
         ]
         if choice.size:
@@ -176,7 +175,7 @@ class ModelsScreen(PageScreen):
             ("price", _price_words(choice)),
             ("edits as", choice.edit_format or "the server says"),
             ("effort", ", ".join(choice.efforts) or "unknown"),
-            ("key", _key_words(choice)),
+            ("key", _key_words(choice), "warning" if choice.key == "missing" else "foreground"),
         ]
         return facts
 
@@ -190,7 +189,7 @@ class ModelsScreen(PageScreen):
     def _highlighted(self, event: RowList.Highlighted) -> None:
         event.stop()
         self._show_about()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.detail.rewind()
         self.show_keys()
 
     @on(RowList.Chosen)

@@ -8,9 +8,10 @@ pages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import textwrap
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -153,6 +154,38 @@ class EntryBar(Horizontal):
         self.post_message(self.Given(event.value))
 
 
+class Detail(VerticalScroll):
+    """What is told about the row under the cursor, beside or below the list."""
+
+    class Resized(Message):
+        """There is another amount of room."""
+
+    def __init__(self, content_id: str) -> None:
+        super().__init__(classes="detail", can_focus=False)
+        self.content = Static("", id=content_id, markup=False)
+
+    def compose(self) -> ComposeResult:
+        """The text."""
+        yield self.content
+
+    def on_resize(self) -> None:
+        """Lines are broken at the width there is."""
+        self.post_message(self.Resized())
+
+    @property
+    def columns(self) -> int:
+        """Cells that a line may take."""
+        return max(20, self.scrollable_content_region.width)
+
+    def show(self, text: Text) -> None:
+        """Show this text."""
+        self.content.update(text)
+
+    def rewind(self) -> None:
+        """Show its beginning."""
+        self.scroll_home(animate=False)
+
+
 class PageScreen(EagerScreen):
     """A page; subclasses compose the body and have one method per action of their table."""
 
@@ -182,6 +215,11 @@ class PageScreen(EagerScreen):
     def list(self) -> RowList:
         """The list that the keys move in."""
         return self.query_one("#list", RowList)
+
+    @property
+    def detail(self) -> Detail:
+        """What is told about the row under the cursor."""
+        return self.query_one(Detail)
 
     @property
     def title_row(self) -> TitleRow:
@@ -358,6 +396,27 @@ class PageScreen(EagerScreen):
         """Keys depend on the focus."""
         self.show_keys()
 
+    @on(Detail.Resized)
+    def _resized(self) -> None:
+        self.show_all()
+
+    def tell_facts(
+        self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
+    ) -> None:
+        """Write names and values in two columns.
+
+        Args:
+            text: Where to.
+            facts: Name, value, and the value's palette role if it is not plain.
+            names: Cells of the first column.
+        """
+        room = max(12, self.detail.columns - names - 1)
+        for name, value, *role in facts:
+            text.append(f"{name:<{names}} ", self.palette.style("muted"))
+            lines = textwrap.wrap(visible(value), room) or [""]
+            style = self.palette.style(role[0] if role else "foreground")
+            text.append(("\n" + " " * (names + 1)).join(lines) + "\n", style)
+
     @on(KeyBar.Pressed)
     async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
         event.stop()
@@ -413,8 +472,7 @@ class PageScreen(EagerScreen):
 
     def action_scroll(self, rows: int) -> None:
         """Scroll what is told beside or below the list."""
-        for detail in self.query(VerticalScroll):
-            detail.scroll_relative(y=rows, animate=False)
+        self.detail.scroll_relative(y=rows, animate=False)
 
     def action_repaint(self) -> None:
         """Paint the whole screen again."""
@@ -431,10 +489,3 @@ def fitted(text: str, width: int, glyphs: Glyphs) -> str:
     while text and cell_len(text) > width - 1:
         text = text[:-1]
     return text + glyphs.ellipsis + " " * (width - 1 - cell_len(text))
-
-
-def wrapped(text: str, style: Any, *, indent: int = 0) -> Text:
-    """A paragraph that the widget wraps at its own width."""
-    line = Text(" " * indent, no_wrap=False, overflow="fold")
-    line.append(visible(text), style)
-    return line

@@ -13,8 +13,7 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
-from textual.widgets import Static
+from textual.containers import Container
 
 from midstream.pairing.sessions import (
     SessionInfo,
@@ -25,7 +24,7 @@ from midstream.pairing.sessions import (
 )
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import PageScreen
+from midstream.tui.screens.page import Detail, PageScreen
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -55,8 +54,7 @@ class SessionsScreen(PageScreen):
             rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
             rows.id = "list"
             yield rows
-            with VerticalScroll(classes="detail", can_focus=False):
-                yield Static("", id="about", markup=False)
+            yield Detail("about")
 
     def on_mount(self) -> None:
         """Read the journals."""
@@ -142,7 +140,7 @@ class SessionsScreen(PageScreen):
                     "With journal = false in the settings none is written.",
                     muted,
                 )
-            self.query_one("#about", Static).update(text)
+            self.detail.show(text)
             return
         summary = self.summaries.get(info.path.name)
         strong = palette.style("accent", bold=True)
@@ -156,7 +154,7 @@ class SessionsScreen(PageScreen):
             text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
         else:
             self._tell(text, summary)
-        self.query_one("#about", Static).update(text)
+        self.detail.show(text)
 
     def _tell(self, text: Text, summary: SessionSummary) -> None:
         palette = self.palette
@@ -187,7 +185,7 @@ class SessionsScreen(PageScreen):
     def _highlighted(self, event: RowList.Highlighted) -> None:
         event.stop()
         self._show_about()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.detail.rewind()
         self.show_keys()
 
     @on(RowList.Chosen)

@@ -14,8 +14,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
-from textual.widgets import Static
+from textual.containers import Container
 
 from midstream.configuring import SPECS, Spec, Traced, as_toml, spelled, trace
 from midstream.errors import UserError
@@ -23,7 +22,7 @@ from midstream.responses.profiles import KINDS, Profile
 from midstream.settings import Source, config_path
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import EntryBar, fitted
+from midstream.tui.screens.page import Detail, EntryBar, fitted
 from midstream.tui.screens.settings_edit import NEW_ENDPOINT, SettingsEdit
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -60,8 +59,7 @@ class SettingsScreen(SettingsEdit):
             rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
             rows.id = "list"
             yield rows
-            with VerticalScroll(classes="detail", can_focus=False):
-                yield Static("", id="about", markup=False)
+            yield Detail("about")
 
     def on_mount(self) -> None:
         """Read the files."""
@@ -177,7 +175,7 @@ class SettingsScreen(SettingsEdit):
                 "stay in the environment or in the system's keyring.",
                 self.palette.style("foreground"),
             )
-        self.query_one("#about", Static).update(text)
+        self.detail.show(text)
 
     def _tell_setting(self, text: Text, item: Traced) -> None:
         palette, spec = self.palette, item.spec
@@ -201,7 +199,6 @@ class SettingsScreen(SettingsEdit):
             text.append("\nOne of ", muted)
             text.append(", ".join(spec.choices), plain)
             text.append("\n")
-        text.append("\nIn the file  ", muted)
         if spec.name == "key_binds":
             example = '[keys.bind] "hunk.accept" = "a,y"'
         elif spec.name == "guard_levels":
@@ -209,16 +206,13 @@ class SettingsScreen(SettingsEdit):
         else:
             value = item.value if item.value not in (None, "") else _example(spec)
             example = as_toml(spec, value)
-        text.append(f"{visible(example)}\n", plain)
-        text.append("Environment  ", muted)
-        text.append(f"{spec.variable}\n", plain)
-        when = "at once" if spec.at_once else "from the next start"
-        text.append("A change holds ", muted)
-        text.append(when, plain)
+        text.append("\n")
+        holds = "at once" if spec.at_once else "from the next start"
+        facts = (("in the file", example), ("environment", spec.variable), ("holds", holds))
+        self.tell_facts(text, (fact for fact in facts if fact[1]), 12)
 
     def _tell_endpoint(self, text: Text, profile: Profile) -> None:
         palette = self.palette
-        muted, plain = palette.style("muted"), palette.style("foreground")
         text.append(f"endpoints.{visible(profile.name)}\n\n", palette.style("accent", bold=True))
         price = profile.price
         values = (
@@ -231,9 +225,7 @@ class SettingsScreen(SettingsEdit):
             f"${price.input:g} in, ${price.output:g} out per million" if price else "unknown",
             ", ".join(profile.efforts) or "unknown",
         )
-        for name, value in zip(_FIELDS, values, strict=True):
-            text.append(f"{name:<12} ", muted)
-            text.append(f"{visible(value)}\n", plain)
+        self.tell_facts(text, zip(_FIELDS, values, strict=True), 12)
 
     def hidden_hints(self) -> frozenset[str]:
         """Only what is in the person's file can be taken out of it."""
@@ -260,7 +252,7 @@ class SettingsScreen(SettingsEdit):
     def _highlighted(self, event: RowList.Highlighted) -> None:
         event.stop()
         self._show_about()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.detail.rewind()
         self.show_keys()
 
     @on(RowList.Chosen)
