@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.wafer import validation
+from midstream.wafer.baselines import compare
 from midstream.wafer.cells import parse_grid
 from midstream.wafer.cost import Rectangle
-from midstream.wafer.errors import ModelUnavailableError, WaferUsageError
+from midstream.wafer.errors import DoesNotFitError, ModelUnavailableError, WaferUsageError
+from midstream.wafer.models import resolve
+from midstream.wafer.options import Options
 from midstream.wafer.predict import predict, speculation_kind
 from midstream.wafer.presets import preset, preset_names
+from midstream.wafer.report import simulate
 from midstream.wafer.rows import COLUMNS, read_rows
 
 HEADER = ",".join(COLUMNS)
@@ -197,6 +201,28 @@ def test_gemv_rows() -> None:
         text = f"{HEADER}\na100x{count},sglang,gemv-16384,gemv,,,,,,,,0.3,ms,x"
         assert 0.04 < point(text) < 0.6
     assert point(f"{HEADER}\nwse2,waferllm,gemm-4096,,480,,,,,,,1,ms,x") > 0
+
+
+def test_a_product_is_a_model_like_any_other() -> None:
+    workload = resolve("gemv-16k")
+    report = simulate(workload, Options(hardware="wse2", kernels="waferllm-wse2"))
+    assert report.rate.unit == "products/s"
+    rect = report.plan.layer_items[0].rect
+    row = f"wse2,waferllm,gemv-16384,gemv,{rect.width}x{rect.height},,,,,,,1,cycles,x"
+    assert report.step.cycles == pytest.approx(point(f"{HEADER}\n{row}"))
+    assert report.step.off_wafer_us == 0, "nothing serves it"
+    for side in (rect.width // 2, 2 * rect.width):
+        other = row.replace(f"{rect.width}x{rect.height}", f"{side}")
+        assert point(f"{HEADER}\n{other}") > report.step.cycles, "the grid chosen is a good one"
+    wafer, gpu = compare(workload, Options(), ["wse3", "a100"])
+    assert gpu.rate.unit == "products/s"
+    text = f"{HEADER}\na100,sglang,gemv-16384,gemv,,,,,,,,1,s,x"
+    assert 1 / gpu.rate.mid == pytest.approx(point(text))
+    assert wafer.rate.low > 20 * gpu.rate.high
+    with pytest.raises(DoesNotFitError):
+        simulate(resolve("gemv-200000"), Options())
+    with pytest.raises(WaferUsageError):
+        resolve("gemm-4096")
 
 
 def test_a_range_or_a_bound_is_covered_by_any_of_it(tmp_path: Path) -> None:

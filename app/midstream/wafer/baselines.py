@@ -11,7 +11,7 @@ from midstream.wafer.machines import Gpu, hardware
 from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.quantity import Band
-from midstream.wafer.report import simulate
+from midstream.wafer.report import simulate, unit_of
 
 DEFAULT_MACHINES = ("wse3", "b200x8", "h200x8", "h100x8", "a100x8")
 
@@ -84,6 +84,8 @@ def _contender(workload: Workload, options: Options, name: str) -> Contender:
 
 
 def _gpu(workload: Workload, options: Options, machine: Gpu, name: str) -> Contender:
+    if workload.product:
+        return _gpu_product(workload, machine, name)
     shape = workload.shape
     bits = options.weight_bits or shape.native_bits
     token = gpus.decode(
@@ -104,4 +106,19 @@ def _gpu(workload: Workload, options: Options, machine: Gpu, name: str) -> Conte
         gpus.energy_joules(machine, token.seconds) / options.batch,
         machine.count_gpus * machine.number("tdp_w"),
         tuple(notes),
+    )
+
+
+def _gpu_product(workload: Workload, machine: Gpu, name: str) -> Contender:
+    product = workload.kinds[0][0]
+    seconds = gpus.gemv_us(product.k, product.n, machine) * 1e-6
+    rate = Band.around(1.0 / seconds, gpus.BAND_OTHER_GPU, unit_of(workload), "assumed")
+    return Contender(
+        name,
+        f"{machine.count_gpus} x {machine.label}",
+        rate,
+        rate.inverted(1.0, "s"),
+        gpus.energy_joules(machine, seconds),
+        machine.count_gpus * machine.number("tdp_w"),
+        (),
     )

@@ -157,7 +157,7 @@ def _plan_step(
             else:
                 cost = decode_cost(op, rect, m, seen, batch)
             rows.append(OperatorCost(kind, op, cost, count, rect))
-        if plan.mode == "layer-rect":
+        if plan.mode == "layer-rect" and not plan.workload.product:
             tokens = prompt or batch
             wavelets = ceil_div(
                 tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet
@@ -166,7 +166,12 @@ def _plan_step(
     links = plan.wafers if plan.wafers > 1 else 0  # the new token returns to the first wafer
     link_bytes = (prompt or batch) * plan.shape.hidden * 2
     off_wafer = links * (m.link_us + link_bytes / m.io_bytes_per_us)
-    return _step(rows, m, plan.hw, handoff, off_wafer + m.costs.fixed_us)
+    return _step(rows, m, plan.hw, handoff, off_wafer + fixed_us(plan, parameters))
+
+
+def fixed_us(plan: Plan, parameters: Parameters | None = None) -> float:
+    """Microseconds per step that no placement explains; a lone product has no step to serve."""
+    return 0.0 if plan.workload.product else costs(plan.kernels, plan.hw, parameters).fixed_us
 
 
 def _step(
@@ -217,6 +222,8 @@ def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = Non
     return last.seconds + (chunks - 1) * slot
 
 
-def band_of(seconds: float, tokens: float, kernels: KernelGeneration, marks: list[Mark]) -> Band:
+def band_of(
+    seconds: float, tokens: float, kernels: KernelGeneration, marks: list[Mark], unit: str = "tok/s"
+) -> Band:
     """``tokens / seconds`` with the generation's band, marked by its weakest ingredient."""
-    return Band.around(tokens / seconds, kernels.band, "tok/s", weakest([kernels.mark, *marks]))
+    return Band.around(tokens / seconds, kernels.band, unit, weakest([kernels.mark, *marks]))

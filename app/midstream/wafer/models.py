@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from midstream.wafer.errors import ModelUnavailableError
-from midstream.wafer.operators import Workload, workload_of
-from midstream.wafer.presets import preset, preset_names
+from midstream.wafer.operators import Workload, product_of, workload_of
+from midstream.wafer.presets import matrix_of, preset, preset_names
 
 
 @cache
@@ -15,8 +15,9 @@ def resolve(name: str) -> Workload:
     """The operators of the model behind a name or path.
 
     Args:
-        name: A preset (any usual spelling), the path of an ``.onnx`` file, or of a folder with an
-            ONNX graph, ``genai_config.json`` or ``config.json``.
+        name: A preset (any usual spelling), ``gemv-N`` or ``gemv-MxN`` for one product, the path of
+            an ``.onnx`` file, or of a folder with an ONNX graph, ``genai_config.json`` or
+            ``config.json``.
 
     Raises:
         ModelUnavailableError: The path holds no readable model, or looks like a path and does not
@@ -35,4 +36,7 @@ def resolve(name: str) -> Workload:
         return workload_from_onnx(path.resolve())
     if name.endswith(".onnx") or name.startswith((".", "/", "~")):
         raise ModelUnavailableError(f"There is no model at '{name}'; check the path.")
+    matrix = matrix_of(name)
+    if matrix is not None and min(matrix) > 0 and name.strip().lower().startswith("gemv"):
+        return product_of(*matrix)
     return workload_of(preset(name))

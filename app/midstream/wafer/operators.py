@@ -104,6 +104,7 @@ class Workload:
         layer_kinds: For every layer, the index of its kind.
         head: Operators after the last layer.
         nodes: For graphs, the node names behind ``(layer or None, operator name)``.
+        product: Whether it is no decoder but one matrix-vector product.
     """
 
     shape: ModelShape
@@ -113,6 +114,7 @@ class Workload:
     nodes: dict[tuple[int | None, str], tuple[str, ...]] = field(
         default_factory=dict[tuple[int | None, str], tuple[str, ...]]
     )
+    product: bool = False
 
     def operators(self, kind: int | None) -> tuple[Operator, ...]:
         """Operators of a layer kind, or of the head for None."""
@@ -129,6 +131,17 @@ def workload_of(shape: ModelShape) -> Workload:
         tuple(kinds.index(shape.layer_kind(index)) for index in range(shape.layers)),
         tuple(head_operators(shape)),
     )
+
+
+@cache
+def product_of(rows: int, columns: int) -> Workload:
+    """One product of a vector with a ``rows x columns`` matrix, as a decoder of one operator."""
+    square = f"gemv-{rows}" if rows == columns else f"gemv-{rows}x{columns}"
+    shape = ModelShape(
+        square, layers=1, hidden=rows, heads=1, kv_heads=1, head_dim=1, ffn=0, vocab=0
+    )
+    product = Operator("gemv", "linear", rows, columns, op_types=("MatMul",))
+    return Workload(shape, ((product,),), (0,), (), product=True)
 
 
 @lru_cache(maxsize=64)

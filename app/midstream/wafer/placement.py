@@ -332,7 +332,8 @@ def _compact(
     areas: list[float] = []
     for part in members:
         needed = part.weights * weight_bits / 8 / (room * WEIGHT_FILL)
-        areas.append(max(needed * PADDING_MARGIN, (_work(part) / COLLECTIVES_PER_LAYER) ** (2 / 3)))
+        collectives = COLLECTIVES_PER_LAYER if len(part.operators) > 1 else 1  # a lone product
+        areas.append(max(needed * PADDING_MARGIN, (_work(part) / collectives) ** (2 / 3)))
     wanted = (
         sum(areas) if mode == "layer-rect" else max(max(areas), _stored(members, weight_bits, room))
     )

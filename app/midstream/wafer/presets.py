@@ -41,6 +41,21 @@ _VARIANTS = re.compile(
 )
 
 
+_PRODUCT = re.compile(r"^(gemv|gemm)[-_ ]?(\d+)(k?)(?:[x×*](\d+)(k?))?$")
+
+
+def matrix_of(name: str) -> tuple[int, int] | None:
+    """Rows and columns of a product such as ``gemv-16384``, ``GEMV 16k`` or ``gemm-4096x1024``;
+    None for other names.
+    """
+    match = _PRODUCT.match(name.strip().lower().replace(" ", "-"))
+    if match is None:
+        return None
+    rows = int(match[2]) * (1024 if match[3] else 1)
+    columns = int(match[4]) * (1024 if match[5] else 1) if match[4] else rows
+    return rows, columns
+
+
 @cache
 def _table() -> dict[str, dict[str, Any]]:
     text = resources.files("midstream.wafer").joinpath("data/models.toml").read_text("utf-8")

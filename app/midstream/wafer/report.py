@@ -15,6 +15,7 @@ from midstream.wafer.estimate import (
     Step,
     band_of,
     decode_step,
+    fixed_us,
     machine,
     prefill_seconds,
 )
@@ -185,7 +186,7 @@ def simulate(workload: Workload, options: Options) -> Report:
         WaferUsageError: An option makes no sense.
     """
     kernels = options.generation
-    prompt = options.prompt or options.context
+    prompt = options.prompt or (1 if workload.product else options.context)
     plan = place(
         workload,
         options.wafer,
@@ -209,7 +210,7 @@ def simulate(workload: Workload, options: Options) -> Report:
     # A batch fills idle stages first; once they are full, the slowest stage sets the pace.
     passes = 1 if speculation is None else speculation.draft + 1
     busy_until = max(seconds, options.batch * passes * slowest)
-    rate = band_of(busy_until, tokens, kernels, marks)
+    rate = band_of(busy_until, tokens, kernels, marks, unit_of(workload))
     power = plan.hw.number("power_kw") * 1e3 * plan.wafers
     work = sum(stage.seconds for stage in stages) * passes * options.batch
     occupancy = min(1.0, work / (busy_until * len(stages)))
@@ -238,13 +239,22 @@ def simulate(workload: Workload, options: Options) -> Report:
     )
 
 
+def unit_of(workload: Workload) -> str:
+    """Unit of a rate: what one step of the workload yields."""
+    return "products/s" if workload.product else "tok/s"
+
+
 def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], list[Mark]]:
     notes: list[str] = []
     marks: list[Mark] = []
     if plan.shape.trust == "assumed":
         notes.append("shape assumed")
         marks.append("assumed")
-    if plan.kernels.benchmark_shape:
+    if plan.workload.product:
+        rect = plan.layer_items[0].rect
+        notes.append(f"one product on {rect.width} x {rect.height} PEs, the grid chosen here")
+        marks.append("assumed")
+    elif plan.kernels.benchmark_shape:
         notes.append("WaferLLM kernels on a placed model (no published row)")
         marks.append("assumed")
     covered = not (plan.shape.is_moe or plan.shape.latent)
@@ -261,7 +271,7 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
             f"{draft / 1e9:.1f} GB {room} beside the target)"
         )
         marks.append("assumed")
-    else:
+    elif not plan.workload.product:
         notes.append("no speculation")
     if options.wafers is None:
         notes.append(
@@ -278,7 +288,7 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
 def _breakdown(plan: Plan, step: Step) -> dict[str, float]:
     clock = plan.hw.clock_hz * 1e-6
     parts = {cause: cycles / clock for cause, cycles in step.breakdown.items()}
-    fixed = machine(plan.hw, plan.kernels).costs.fixed_us
+    fixed = fixed_us(plan)
     host = sum(row.cost.host_us * row.layers for row in step.operators)
     parts["links"] = step.off_wafer_us - fixed - host
     parts["host"] = host

@@ -59,6 +59,7 @@ from midstream.wafer.cells import (
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import RowError, WaferUsageError
 from midstream.wafer.machines import Gpu, hardware
+from midstream.wafer.presets import matrix_of
 
 COLUMNS = (
     "hardware",
@@ -145,7 +146,6 @@ _PHASES = {
 }
 _TIMES = {"ttft", "timetofirsttoken", "firsttoken", "tpot", "itl", "timeperoutputtoken"}
 """Phases that are times by their name: without a unit they cannot be tokens per second."""
-_MICROBENCH = re.compile(r"^(gemv|gemm)[-_ ]?(\d+)(k?)(?:[x×*](\d+)(k?))?$")
 _WAFERS = re.compile(r"^(?:(\d+)[x×*]?)?(cerebras)?(wse|cs)([23])(?:[x×*](\d+))?$")
 
 
@@ -288,7 +288,7 @@ def _row(line: int, record: dict[str, str]) -> Row:
     if not model:
         raise RowError("model", "The row names no model; fill the column.")
     machine, counted = _machine(record.get("hardware", ""))
-    matrix = _matrix(model)
+    matrix = matrix_of(model)
     phase = _phase(record, matrix, model)
     unit = record.get("unit", "").strip().lower().replace("μ", "µ")
     if not unit and _plain_phase(record) in _TIMES:
@@ -346,15 +346,6 @@ def _kernels(record: dict[str, str], hardware: str) -> str:
         return text
     benchmark = record.get("grid") or record.get("prefill_grid") or record.get("decode_grid")
     return "waferllm-wse2" if benchmark or hardware == "wse2" else "cerebras-2025"
-
-
-def _matrix(model: str) -> tuple[int, int] | None:
-    match = _MICROBENCH.match(model.strip().lower().replace(" ", "-"))
-    if match is None:
-        return None
-    rows = int(match[2]) * (1024 if match[3] else 1)
-    columns = int(match[4]) * (1024 if match[5] else 1) if match[4] else rows
-    return rows, columns
 
 
 def _plain_phase(record: dict[str, str]) -> str:

@@ -31,21 +31,26 @@ def report_text(report: Report) -> str:
     total = sum(report.breakdown_us.values())
     step_us = f"{compact(step.off_wafer_us)} us off the wafer = {compact(step.seconds * 1e6)} us"
     full = f"{compact(report.joules_per_token_full)} J/token with all filled"
+    cache = (
+        f"              cache for {plan.kv.shift:,} tokens ({plan.kv.concat:,} without the shift)"
+    )
+    product = plan.workload.product
+    each = "product" if product else "token"
     lines = [
         f"{plan.shape.name} on {plan.wafers} x {plan.hw.label}, {plan.kernels.name} kernels, "
         f"{plan.mode}, context {options.context:,}, batch {options.batch}",
         "all figures simulated; the band is what is not known, the mark what it rests on",
         "",
-        f"decode        simulated {report.rate.text()}",
+        f"{'product' if product else 'decode':<14}simulated {report.rate.text()}",
         *(f"              {note}" for note in report.notes),
-        f"first token   simulated {report.first_token.text()}",
+        *([] if product else [f"first token   simulated {report.first_token.text()}"]),
         f"step          {compact(step.cycles)} cycles at {plan.hw.number('clock_ghz'):g} GHz + "
         f"{step_us} simulated",
         f"energy        {compact(report.joules_per_token)} J/token simulated at nameplate power, "
-        f"{report.occupancy:.2%} of stages busy; {full}",
+        f"{report.occupancy:.2%} of stages busy; {full}".replace("token", each),
         f"placement     {plan.fill:.0%} of the fullest PE, {plan.padding:.1%} padding, "
         f"{plan.colours} of {plan.hw.count('colours')} colours,",
-        f"              cache for {plan.kv.shift:,} tokens ({plan.kv.concat:,} without the shift)",
+        *([] if product else [cache]),
         f"SRAM          {report.sram_share:.2%} of the advertised bandwidth in use: one stream is "
         "bound by latency",
         "",
@@ -73,9 +78,13 @@ def comparison_text(model: str, contenders: Sequence[Contender]) -> str:
     lines = [f"{model}: one stream, all figures simulated", ""]
     for c in contenders:
         bar = "█" * max(1, round(28 * c.rate.mid / top))
-        lines.append(f"{c.label:<34}{c.rate.text():<44}{bar}")
-        energy = f"{compact(c.joules_per_token)} J/token at nameplate"
-        detail = f"first token {c.first_token.text()}, {energy}"
+        lines.append(f"{c.label:<33} {c.rate.text():<43} {bar}")
+        each = "token" if c.rate.unit == "tok/s" else "product"
+        energy = f"{compact(c.joules_per_token)} J/{each} at nameplate"
+        first = f"first token {c.first_token.text()}"
+        if c.rate.unit != "tok/s":
+            first = f"one takes {c.first_token.scaled(1e6, 'us').text()}"
+        detail = f"{first}, {energy}"
         lines.append(f"{'':<4}{detail}" + (f"; {', '.join(c.notes)}" if c.notes else ""))
     return "\n".join(lines)
 
