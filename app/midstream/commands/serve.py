@@ -268,9 +268,10 @@ async def _on_ray(source: ModelSource, token: str | None, options: argparse.Name
         address=options.ray_address,
     )
     ended = asyncio.Event()
-    # Ray's children must be ended in order, also when a service manager ends this process.
-    with contextlib.suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with cluster(setup) as port:
-        _say(options, "The model", port)
+        # Ray's children must be ended in order, also when a service manager ends this process.
+        # Not before Ray is up: it takes the signal over.
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+        _say(options, source.name, port)
         await ended.wait()

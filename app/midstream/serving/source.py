@@ -28,6 +28,17 @@ class ModelSource:
     threads: int | None = None
     pace: float | None = None
 
+    @property
+    def name(self) -> str:
+        """What requests will call the model, as far as that is known before it is loaded."""
+        if self.replay is not None:
+            return "replay"
+        if self.folder is not None:
+            return self.folder.name
+        from midstream.resources import default_model
+
+        return default_model().name
+
     def load(self) -> TextModel:
         """Load it.
 
