@@ -85,6 +85,7 @@ ACTIONS: Final = (
     Action("composer.send", "enter", "send", "send", "Send; while the model writes: redirect it, what is settled stays", _S, _C),
     Action("composer.queue", "alt+enter", "queue", "queue", "Send after the current answer has ended", _S, _C),
     Action("composer.newline", "ctrl+j", "newline", "new line", "Break the line", _S, _C),
+    Action("composer.expand", "ctrl+t", "expand", "open paste", "Write out the pasted block that a chip stands for", _S, _C),
     Action("composer.recall", "up", "recall", "recall", "In the first line: earlier instructions", _S, _C),
     Action("composer.leave", "escape", "leave", "back", "Back to the code; the text stays", _S, _C),
     Action("row.down", "j,down", "down", "down", "Next row", _M),

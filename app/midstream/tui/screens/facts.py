@@ -165,6 +165,8 @@ class Facts(PageActions):
             recallable=bool(self.composer.history),
             rail=self.rail.display,
             cut=self.pane.cut,
+            choosing=self.composer.choosing,
+            pasted=self.composer.text != self.composer.field.text,
         )
         self.query_one(KeyBar).show(hints(moment, self.program.keys))
 

@@ -30,6 +30,8 @@ class Moment:
         recallable: There are earlier instructions.
         rail: The file rail is shown.
         cut: The row under the cursor does not fit.
+        choosing: A list of mentions is open.
+        pasted: A chip stands for a pasted block.
     """
 
     composing: bool = False
@@ -47,6 +49,8 @@ class Moment:
     recallable: bool = False
     rail: bool = False
     cut: bool = False
+    choosing: bool = False
+    pasted: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -123,6 +127,11 @@ def _wanted(moment: Moment) -> Iterator[str]:
 
 
 def _composing(moment: Moment) -> Iterator[str]:
+    if moment.choosing:
+        yield "pane.next:take"
+        yield "composer.recall:choose"
+        yield "composer.leave:close the list"
+        return
     if moment.running:
         yield "composer.send:redirect now"
         yield "composer.queue"
@@ -133,6 +142,8 @@ def _composing(moment: Moment) -> Iterator[str]:
         yield "composer.recall"
     if moment.rail and not moment.file and not moment.typed:
         yield "pane.next:files"
+    if moment.pasted:
+        yield "composer.expand"
     yield "composer.newline"
     yield "composer.leave:back to code" if moment.file else "composer.leave"
     yield "palette.anywhere"

@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
+from midstream.errors import UserError
 from midstream.pairing.events import (
     FileChangedOnDisk,
     FileOpened,
@@ -33,6 +34,7 @@ from midstream.pairing.events import (
 )
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
+from midstream.tui.mentions import MentionSource
 from midstream.tui.screens.facts import Facts
 from midstream.tui.screens.guarding import ReleaseBar
 from midstream.tui.screens.reason import ReasonBar
@@ -122,6 +124,9 @@ class ReviewScreen(Facts):
         self._unsubscribe = session.subscribe(self._hear)
         self.run_worker(self._list_files(), group="files")
         self.start_looking()
+        self.composer.mentions = MentionSource(
+            lambda: self.files, self._recent, lambda path: _lines_of(session, path)
+        )
         if (drafts := session.drafts) is not None:
             # The list is the session's, which writes it at the end.
             drafts.sent += self.composer.history
@@ -136,6 +141,10 @@ class ReviewScreen(Facts):
             self._take_up(session)
         self.refresh_facts()
 
+    def _recent(self) -> list[str]:
+        """Files that were looked at, the open one first."""
+        return list(dict.fromkeys(filter(None, (self.path, *reversed(self.places)))))
+
     def detach(self) -> None:
         """Let go of the session, before another one is attached."""
         self._unsubscribe()
@@ -145,6 +154,7 @@ class ReviewScreen(Facts):
         self.path, self.finder = "", None
         self.views, self.syntaxes, self.places = {}, {}, {}
         self.composer.history = []
+        self.composer.mentions = None
         self.hush()
         self.pane.clear()
         self.query_one("#code").display = False
@@ -389,6 +399,10 @@ class ReviewScreen(Facts):
         self.aim_soon()
         self.show_keys()
 
+    @on(Composer.Listed)
+    def _listed(self) -> None:
+        self.show_keys()
+
     @on(DiffPane.Moved)
     def _moved(self) -> None:
         self.aim_soon()
@@ -452,6 +466,14 @@ class ReviewScreen(Facts):
             self.resume_lexing()
             self.aim()
         return opened
+
+
+def _lines_of(session: PairingSession, path: str) -> list[str]:
+    """The lines of a file on disk; none where it cannot be read."""
+    try:
+        return session.workspace.read(path).decode("utf-8", "replace").splitlines()
+    except UserError:
+        return []
 
 
 W = TypeVar("W", bound=Widget)

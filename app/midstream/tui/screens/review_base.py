@@ -185,6 +185,7 @@ class ReviewBase(EagerScreen):
             return False
         path = proposal.path
         if self.path and self.path != path:
+            self.places.pop(self.path, None)  # The one left last stands last.
             self.places[self.path] = (self.pane.cursor, self.pane.top)
         view = self.views.get(path)
         if view is None or view.proposal is not proposal:

@@ -45,7 +45,9 @@ class SteerActions(DecideActions):
             self.action_compose()
 
     def action_leave(self) -> None:
-        """Back to the code; the text stays."""
+        """Close the list of mentions, or go back to the code; the text stays."""
+        if self.composer.close_list():
+            return
         if self.notice.is_shown:
             self.hush()
         self.set_focus(self.pane)
@@ -54,14 +56,23 @@ class SteerActions(DecideActions):
         """Break the line."""
         self.composer.field.insert("\n")
 
+    def action_expand(self) -> None:
+        """Write out the pasted block that a chip stands for."""
+        if not self.composer.field.expand_chip():
+            self.say("info", "There is no pasted block to write out.")
+
     def action_recall(self) -> None:
-        """Earlier instruction, or the line above inside a longer text."""
+        """Earlier instruction, or the line above inside a longer text or a list."""
+        if self.composer.move(-1):
+            return
         field = self.composer.field
         if not field.cursor_at_first_line or not self.composer.recall(1):
             field.action_cursor_up()
 
     def action_send(self) -> None:
         """Send the text: a new instruction, or a redirect while the model writes."""
+        if self.composer.complete():
+            return
         text = self.composer.text.strip()
         if not text:
             if self.running:

@@ -254,8 +254,9 @@ class ViewActions(GuardActions):
         self.refresh_facts()
 
     def action_next_pane(self) -> None:
-        """Next pane."""
-        self._cycle(1)
+        """Next pane; in a list of mentions, take one."""
+        if not self.composer.complete():
+            self._cycle(1)
 
     def action_previous_pane(self) -> None:
         """Pane before."""

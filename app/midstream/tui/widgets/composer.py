@@ -1,13 +1,18 @@
-"""The composer: where an instruction is written, under a line that says what it will be about."""
+"""The composer: where an instruction is written, under a line that says what it will be about.
+
+``@`` offers files and definitions; a long pasted block is shown as a chip and sent whole.  It sends
+nothing itself: keys are the screen's, which asks here first whether a list is open.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -16,11 +21,18 @@ from textual.widgets import Static, TextArea
 
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import Place, bindings
+from midstream.tui.mentions import MentionSource, Typed, typed_at
+from midstream.tui.pastes import Pastes
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.completions import Completions
+from midstream.tui.widgets.row_list import RowList
 
 TALLEST = 8
 """Rows the text may take."""
+HINT = "what should change?  @ names a file or a function"
+PROMPT = 3
+"""Cells before the text."""
 
 
 class ComposerTitle(Widget):
@@ -85,25 +97,125 @@ class ComposerText(TextArea):
 
     @dataclass
     class Typed(Message):
-        """The text changed."""
+        """The text changed; chips are written out."""
 
         text: str
+
+    class Moved(Message):
+        """The text or the cursor changed."""
+
+    class Later(Message):
+        """Down was pressed in the last line."""
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False, placeholder=HINT)
+        self.cursor_blink = False
+        self.pastes = Pastes()
+        self.palette = palette
+        self._spaced = False
+        """Whether the last character is a space that a completion put there."""
 
     async def _on_key(self, event: events.Key) -> None:
         """Leave bound keys to their actions; the text area would insert Enter itself."""
         bound = self._bindings.key_to_bindings.get(event.key)
-        if not bound or event.is_printable:
+        if bound and not event.is_printable:
+            event.prevent_default()
+            if bound[0].id == "composer.newline":
+                # At once: in a burst of keys the break must not come after what follows it.
+                event.stop()
+                self.insert("\n")
             return
-        event.prevent_default()
-        if bound[0].id == "composer.newline":
-            # At once: in a burst of keys the break must not come after the text that follows it.
+        if event.is_printable:
+            self._leave_chip()
+            if self._spaced and event.character and event.character in ":.,;)":
+                self.action_delete_left()
+        self._spaced = False
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """A long block becomes a chip."""
+        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        short = self.pastes.shorten(text)
+        if short != text:
             event.stop()
-            self.insert("\n")
+            event.prevent_default()
+            self._leave_chip()
+            self.replace(short, *self.selection)
+
+    def complete(self, typed: Typed, text: str) -> None:
+        """Put a mention in place of what was typed of it."""
+        row, column = self.cursor_location
+        follows = self.document[row][column : column + 1]
+        self._spaced = not follows.strip()
+        self.replace(text + ("" if follows else " "), (row, typed.start), (row, column))
+        if follows:
+            self._spaced = False
+
+    def expand_chip(self) -> bool:
+        """Write out the chip at the cursor, or else all; says whether there was one."""
+        row, column = self.cursor_location
+        span = self.pastes.chip_at(self.document[row], column)
+        block = None if span is None else self.pastes.block(self.document[row][slice(*span)])
+        if span is not None and block is not None:
+            self.replace(block, (row, span[0]), (row, span[1]))
+            return True
+        whole = self.pastes.expand(self.text)
+        if whole == self.text:
+            return False
+        self.text = whole
+        self.move_cursor(self.document.end)
+        return True
+
+    def _leave_chip(self) -> None:
+        """What is typed inside a chip goes behind it: a chip is one thing."""
+        row, column = self.cursor_location
+        span = self.pastes.chip_at(self.document[row], column)
+        if span is not None and column < span[1] and self.selection.is_empty:
+            self.move_cursor((row, span[1]))
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or a chip as a whole."""
+        if not self._delete_chip(left=True):
+            super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """Delete a character, or a chip as a whole."""
+        if not self._delete_chip(left=False):
+            super().action_delete_right()
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Next line; below the last one are a list and later instructions."""
+        if self.cursor_at_last_line and not select:
+            self.post_message(self.Later())
+        else:
+            super().action_cursor_down(select)
+
+    def _delete_chip(self, left: bool) -> bool:
+        if not self.selection.is_empty:
+            return False
+        row, column = self.cursor_location
+        span = self.pastes.chip_at(self.document[row], column if left else column + 1)
+        if span is None:
+            return False
+        self.delete((row, span[0]), (row, span[1]))
+        return True
+
+    def get_line(self, line_index: int) -> Text:
+        """A line with its chips marked."""
+        line = super().get_line(line_index)
+        for start, stop in self.pastes.chips(line.plain):
+            line.stylize(self.palette.style("accent", "raised"), start, stop)
+        return line
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Say that the text changed."""
         event.stop()
-        self.post_message(self.Typed(self.text))
+        self.post_message(self.Typed(self.pastes.expand(self.text)))
+        self.post_message(self.Moved())
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        """Say that the cursor moved."""
+        event.stop()
+        self.post_message(self.Moved())
 
 
 class Composer(Vertical):
@@ -116,18 +228,26 @@ class Composer(Vertical):
     Composer:focus-within .prompt { color: $ms-accent; }
     """
 
+    class Listed(Message):
+        """The list of candidates was opened or closed."""
+
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
         self.title = ComposerTitle(palette, glyphs)
-        self.field = ComposerText(compact=True, highlight_cursor_line=False)
-        self.field.cursor_blink = False
+        self.list = Completions(palette, glyphs)
+        self.field = ComposerText(palette)
         self._prompt = Static(glyphs.prompt, classes="prompt", markup=False)
         self.history: list[str] = []
+        self.mentions: MentionSource | None = None
+        """What ``@`` can name."""
         self._recalled = 0
         self._draft = ""
+        self._closed_at: tuple[int, int] | None = None
+        """Where the mention begins whose list was closed."""
 
     def compose(self) -> ComposeResult:
         """The widgets."""
+        yield self.list
         yield self.title
         with Horizontal():
             yield self._prompt
@@ -136,12 +256,14 @@ class Composer(Vertical):
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
         """Draw with other colours or characters."""
         self.title.set_palette(palette, glyphs)
+        self.list.set_palette(palette, glyphs)
+        self.field.palette = palette
         self._prompt.update(glyphs.prompt)
 
     @property
     def text(self) -> str:
-        """What is written."""
-        return self.field.text
+        """What is written, chips as what they stand for."""
+        return self.field.pastes.expand(self.field.text)
 
     def put(self, text: str) -> None:
         """Replace the text and put the cursor at its end."""
@@ -150,7 +272,7 @@ class Composer(Vertical):
 
     def take(self) -> str:
         """Empty the field and remember what was in it."""
-        text = self.field.text.strip()
+        text = self.text.strip()
         if text and (not self.history or self.history[-1] != text):
             self.history.append(text)
         self._recalled = 0
@@ -159,7 +281,7 @@ class Composer(Vertical):
 
     def give_back(self, text: str) -> None:
         """Put back a text that could not be sent, in front of what was typed since."""
-        rest = self.field.text.strip()
+        rest = self.text.strip()
         self.put(f"{text}\n{rest}" if rest and rest != text else text)
 
     def recall(self, step: int) -> bool:
@@ -172,3 +294,91 @@ class Composer(Vertical):
         self._recalled = wanted
         self.put(self._draft if wanted == 0 else self.history[-wanted])
         return True
+
+    @on(ComposerText.Later)
+    def _later(self) -> None:
+        if not self.move(1) and not (self._recalled and self.recall(-1)):
+            self.field.action_cursor_line_end()
+
+    # mentions
+
+    @on(ComposerText.Moved)
+    def _offer(self) -> None:
+        typed = self._typed()
+        if typed is None or self.mentions is None:
+            self._closed_at = None
+            self._hide()
+            return
+        here = (self.field.cursor_location[0], typed.start)
+        if here == self._closed_at:
+            return
+        self._closed_at = None
+        self._show(typed)
+        self.run_worker(partial(self._prepare, typed.query), group="mentions", exclusive=True)
+
+    async def _prepare(self, query: str) -> None:
+        more = self.mentions is not None and await self.mentions.prepare(query)
+        typed = self._typed()
+        if more and typed is not None and self._closed_at is None:
+            self._show(typed)
+
+    def _typed(self) -> Typed | None:
+        row, column = self.field.cursor_location
+        if not self.field.has_focus or not self.field.selection.is_empty:
+            return None
+        return typed_at(self.field.document[row], column)
+
+    def _show(self, typed: Typed) -> None:
+        if self.mentions is None:
+            return
+        row = self.field.cursor_location[0]
+        column = PROMPT + cell_len(self.field.document[row][: typed.start])
+        found = self.mentions.candidates(typed.query)
+        if any(candidate.text == f"@{typed.query}" for candidate in found[:1]):
+            found = []  # There is nothing left to complete.
+        was = self.list.is_shown
+        self.list.offer(found, column, self.size.width)
+        if was != self.list.is_shown:
+            self.post_message(self.Listed())
+
+    def _hide(self) -> None:
+        if self.list.is_shown:
+            self.list.offer((), 0, 0)
+            self.post_message(self.Listed())
+        if self.mentions is not None:
+            self.mentions.forget()
+
+    @property
+    def choosing(self) -> bool:
+        """Whether a list of candidates is open."""
+        return self.list.is_shown
+
+    def complete(self) -> bool:
+        """Take the candidate under the list's cursor; says whether a list was open."""
+        chosen, typed = self.list.chosen, self._typed()
+        if not self.choosing or chosen is None or typed is None:
+            return False
+        self._hide()
+        self.field.complete(typed, chosen.text)
+        return True
+
+    def close_list(self) -> bool:
+        """Close the list for this mention; says whether one was open."""
+        typed = self._typed()
+        if not self.choosing:
+            return False
+        if typed is not None:
+            self._closed_at = (self.field.cursor_location[0], typed.start)
+        self._hide()
+        return True
+
+    def move(self, step: int) -> bool:
+        """Move the list's cursor; says whether a list is open."""
+        if self.choosing:
+            self.list.move(step)
+        return self.choosing
+
+    @on(RowList.Chosen)
+    def _clicked(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self.complete()

@@ -1,0 +1,222 @@
+"""What an ``@`` in an instruction can become: files of the folder, and what Python files define.
+
+Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
+is not read yet is left out.  Shows nothing, and does not know what a mention means to the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from midstream.tui.screens.picker import fuzzy_score
+
+MOST: Final = 50
+"""Candidates at most."""
+MOST_READ: Final = 2_000
+"""Python files that are read for their definitions."""
+LONGEST_OUTLINED: Final = 10_000
+"""Lines; longer files take too long to outline."""
+OLD_S: Final = 30.0
+"""Age from which on the definitions of the folder are read again."""
+FROM_LETTERS: Final = 2
+"""Letters from which on definitions of other files are offered."""
+
+_TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]*)$")
+_HEADER: Final = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
+_BARE: Final = re.compile(r"[\w.~/\\-]*[\w/]\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A mention that is being typed.
+
+    Attributes:
+        start: Column of its ``@``.
+        query: What stands behind it.
+    """
+
+    start: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something a mention can become.
+
+    Attributes:
+        path: The file.
+        symbol: Dotted name of a definition in it, ``""`` for the file.
+        about: What it is, in a word or two.
+    """
+
+    path: str
+    symbol: str = ""
+    about: str = ""
+
+    @property
+    def text(self) -> str:
+        """How it stands in the instruction."""
+        path = self.path if _BARE.match(self.path) else f'"{self.path}"'
+        return f"@{path}:{self.symbol}" if self.symbol else f"@{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A definition: dotted name, kind, 0-based line."""
+
+    name: str
+    kind: str
+    line: int
+
+
+def typed_at(line: str, column: int) -> Typed | None:
+    """The mention that ends at a column of a line, if one is being typed there."""
+    match = _TYPED.search(line[:column])
+    if match is None or (column < len(line) and (line[column].isalnum() or line[column] == "_")):
+        return None
+    return Typed(match.start("query") - 1, match["query"].lstrip('"'))
+
+
+class MentionSource:
+    """Knows what can be mentioned.
+
+    Args:
+        files: The files of the folder.
+        recent: Files that were looked at, the last one first.
+        read: The lines of a file (blocking); nothing where it cannot be read.
+    """
+
+    def __init__(
+        self,
+        files: Callable[[], Sequence[str]],
+        recent: Callable[[], Sequence[str]],
+        read: Callable[[str], Sequence[str]],
+    ) -> None:
+        self._files = files
+        self._recent = recent
+        self._read = read
+        self._symbols: dict[str, tuple[Symbol, ...]] = {}
+        self._project: dict[str, tuple[Symbol, ...]] = {}
+        self._project_read = -OLD_S
+
+    def forget(self) -> None:
+        """Nothing is typed any more: files that change until the next time are read again."""
+        self._symbols.clear()
+
+    def candidates(self, query: str) -> list[Candidate]:
+        """What fits, the best first."""
+        path, colon, name = query.rpartition(":")
+        if colon:
+            return self._in_file(path, name)
+        recent = list(self._recent())
+        wanted = query.lower()
+        if not wanted:
+            return self._first(recent)
+        scored: list[tuple[float, Candidate]] = []
+        for found in self._files():
+            if (score := _score(wanted, found)) is not None:
+                near = 25 - recent.index(found) if found in recent[:20] else 0
+                scored.append((score + near, Candidate(found, about="recent" if near else "")))
+        open_path = recent[0] if recent else ""
+        for found, symbols in self._known(wanted, open_path):
+            for symbol in symbols:
+                if (score := _score(wanted, symbol.name)) is not None:
+                    score += 10 if found == open_path else -10
+                    scored.append((score, _of(found, symbol, here=found == open_path)))
+        scored.sort(key=lambda pair: -pair[0])
+        return [candidate for _, candidate in scored[:MOST]]
+
+    def _first(self, recent: list[str]) -> list[Candidate]:
+        """Before a letter is typed: what was looked at, what the open file defines, other files."""
+        found = [Candidate(path, about="recent") for path in recent[:3]]
+        if recent:
+            symbols = self._symbols.get(recent[0], ())
+            found += [_of(recent[0], symbol, here=True) for symbol in symbols if _outer(symbol)]
+        shown = set(recent[:3])
+        found += [Candidate(path) for path in self._files()[:MOST] if path not in shown]
+        return found[:MOST]
+
+    def _in_file(self, path: str, name: str) -> list[Candidate]:
+        symbols = self._symbols.get(path.strip('"'), ())
+        scored = [
+            (score, symbol)
+            for symbol in symbols
+            if (score := _score(name.lower(), symbol.name) if name else -symbol.line) is not None
+        ]
+        scored.sort(key=lambda pair: -pair[0])
+        return [_of(path.strip('"'), symbol, here=True) for _, symbol in scored[:MOST]]
+
+    def _known(self, wanted: str, open_path: str) -> list[tuple[str, tuple[Symbol, ...]]]:
+        known = [(open_path, self._symbols.get(open_path, ()))] if open_path else []
+        if len(wanted) >= FROM_LETTERS:
+            known += [item for item in self._project.items() if item[0] != open_path]
+        return known
+
+    async def prepare(self, query: str) -> bool:
+        """Read what the query asks for; says whether there is more to offer now."""
+        path, colon, _ = query.rpartition(":")
+        recent = self._recent()
+        target = path.strip('"') if colon else recent[0] if recent else ""
+        more = False
+        if target.endswith(".py") and target not in self._symbols:
+            self._symbols[target] = await asyncio.to_thread(self._outline, target)
+            more = True
+        stale = monotonic() - self._project_read > OLD_S
+        if not colon and len(query) >= FROM_LETTERS and stale:
+            self._project_read = monotonic()
+            self._project = await asyncio.to_thread(self._read_project, list(self._files()))
+            more = True
+        return more
+
+    def _outline(self, path: str) -> tuple[Symbol, ...]:
+        from midstream.pairing.outline import outline
+
+        lines = self._read(path)
+        if len(lines) > LONGEST_OUTLINED:
+            return ()
+        return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines).definitions)
+
+    def _read_project(self, files: Sequence[str]) -> dict[str, tuple[Symbol, ...]]:
+        paths = [path for path in files if path.endswith(".py")][:MOST_READ]
+        return {path: headers(self._read(path)) for path in paths}
+
+
+def headers(lines: Sequence[str]) -> tuple[Symbol, ...]:
+    """Functions and classes by their headers and indentation: quick, and wrong inside strings."""
+    open_names: list[tuple[int, str]] = []
+    found: list[Symbol] = []
+    for number, line in enumerate(lines):
+        match = _HEADER.match(line)
+        if match is None:
+            continue
+        indent = len(match[1].expandtabs())
+        while open_names and open_names[-1][0] >= indent:
+            open_names.pop()
+        name = ".".join([*(outer for _, outer in open_names), match[3]])
+        open_names.append((indent, match[3]))
+        found.append(Symbol(name, "class" if match[2] == "class" else "function", number))
+    return tuple(found)
+
+
+def _of(path: str, symbol: Symbol, *, here: bool) -> Candidate:
+    where = f"line {symbol.line + 1}" if here else path
+    return Candidate(path, symbol.name, f"{symbol.kind}, {where}")
+
+
+def _outer(symbol: Symbol) -> bool:
+    return symbol.kind != "assignment" and "." not in symbol.name
+
+
+def _score(wanted: str, text: str) -> float | None:
+    """How well letters fit; scattered ones must all be in the last part of the name."""
+    if wanted in text.lower():
+        return fuzzy_score(wanted, text)
+    if "/" in wanted:
+        return fuzzy_score(wanted, text)
+    in_name = fuzzy_score(wanted, text.rpartition("/")[2])
+    return None if in_name is None else fuzzy_score(wanted, text)
