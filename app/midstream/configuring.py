@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from midstream.responses.profiles import SESSION_EFFORTS
 from midstream.settings import KEY_PRESETS, LAYOUTS, Settings, Source, setting_layers
 
 
@@ -58,7 +59,8 @@ class Spec:
         return "" if self.name == "key_binds" else f"MIDSTREAM_{self.name.upper()}"
 
 
-_LOOKS, _KEYS, _MODEL, _ENDPOINT, _CARE = "Looks", "Keys", "Built-in model", "Endpoint", "Care"
+_LOOKS, _KEYS, _MODEL, _ENDPOINT = "Looks", "Keys", "Built-in model", "Endpoint"
+_ANSWERS, _CARE = "Answers", "Care"
 
 SPECS: Final = (
     Spec(
@@ -120,6 +122,17 @@ SPECS: Final = (
         "endpoint_token_env", "endpoint.token_env", Kind.TEXT, _ENDPOINT,
         "The environment variable that holds the key of endpoint.url; keys are never in a file.",
         none="none",
+    ),
+    Spec(
+        "effort", "effort", Kind.CHOICE, _ANSWERS,
+        "What is done for a good answer: one pass (low), checks and a repair (medium), several "
+        "candidates ranked (high, xhigh). A hosted model is told the effort instead.",
+        SESSION_EFFORTS, at_once=True,
+    ),
+    Spec(
+        "check_command", "check_command", Kind.TEXT, _ANSWERS,
+        "The project's own quick test; it ranks candidates at high effort, in a throw-away copy "
+        "of the folder.", none="none",
     ),
     Spec(
         "guard", "guard", Kind.BOOLEAN, _CARE,

@@ -18,11 +18,9 @@ from midstream.config_file import remove_value, set_value
 from midstream.errors import UnavailableError
 from midstream.pairing.guarding import looks_sensitive
 from midstream.resources import default_model
-from midstream.responses.profiles import BUILT_IN, Price, Profile
+from midstream.responses.profiles import BUILT_IN, SESSION_EFFORTS, Price, Profile
 from midstream.settings import Settings, config_path, find_model, model_places
 
-OWN_EFFORTS: Final = ("auto", "low", "medium", "high", "xhigh")
-"""Efforts that a session itself knows how to spend on a model of its own."""
 MANY_FILES: Final = 4
 """From so many files with open hunks on, work counts as spread over many files."""
 
@@ -105,7 +103,7 @@ def _of_folder(folder: Path) -> ModelChoice | None:
         model.get("context_length") if isinstance(model.get("context_length"), int) else None,
         Price(0.0, 0.0, 0.0),
         str(facts.get("edit_format") or "region"),
-        OWN_EFFORTS,
+        SESSION_EFFORTS,
         tuple(map(str, languages)) if isinstance(languages, list) else (),
         size=sum(weights) or None,
     )
@@ -137,7 +135,7 @@ def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
         profile.context,
         profile.price,
         profile.edit_format,
-        tuple(effort for effort in efforts if effort in OWN_EFFORTS),
+        tuple(effort for effort in efforts if effort in SESSION_EFFORTS),
         key=key,
         key_name=profile.key_env or profile.keyring or "",
     )

@@ -217,6 +217,8 @@ class MidstreamApp(App[None]):
         if self.session is not None:
             self.session.guard.on = now.guard
             self.session.attention.on = now.attention
+            if now.effort != former.effort:
+                self.session.effort = now.effort
         self.review.refresh_facts()
 
     @property

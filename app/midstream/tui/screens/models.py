@@ -202,7 +202,7 @@ class ModelsScreen(PageScreen):
     @property
     def effort(self) -> str:
         """The effort of the session."""
-        return str(getattr(self.session, "effort", "auto"))
+        return "auto" if self.session is None else self.session.effort
 
     def action_effort(self) -> None:
         """The next effort that the model in use knows."""
@@ -211,7 +211,7 @@ class ModelsScreen(PageScreen):
             return
         levels = current.efforts or ("auto",)
         here = levels.index(self.effort) if self.effort in levels else -1
-        setattr(session, "effort", levels[(here + 1) % len(levels)])  # noqa: B010
+        session.effort = levels[(here + 1) % len(levels)]
         self.show_all()
         self.say("info", f"Effort {self.effort} from the next instruction on.")
 

@@ -1,0 +1,188 @@
+"""The models page: what there is to choose from, switching in the middle of a session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pages_support import accepted, answered, hints, page, rows, shown
+from tui_support import Stage, SteppedModel, on_stage, served
+
+from midstream.resources import default_model
+from midstream.settings import Settings, load_settings
+from midstream.tui.screens.models import ModelsScreen
+
+PLAIN = Settings(journal=False, attention=False)
+
+
+async def opened(stage: Stage) -> ModelsScreen:
+    screen = await page(stage, "M", ModelsScreen)
+    await stage.until(lambda: screen.read, "models")
+    await stage.pilot.pause(0.05)
+    return screen
+
+
+async def to(stage: Stage, screen: ModelsScreen, value: str) -> None:
+    await stage.press("g")
+    for _ in range(20):
+        if screen.list.value == value:
+            return
+        await stage.press("j")
+    raise AssertionError(f"no row {value}")
+
+
+def write(state: Path, text: str) -> None:
+    (state / "config.toml").write_text(text)
+
+
+async def test_rows_have_price_context_and_key(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    write(
+        state,
+        '[endpoints.openai]\nkind = "openai"\nmodel = "deep-5"\nprice_in = 1.25\nprice_out = 10\n'
+        'context = 400000\n[endpoints.desk]\nurl = "http://127.0.0.1:1/v1"\n',
+    )
+    async with on_stage(project, settings=load_settings(project)) as stage:
+        screen = await opened(stage)
+        lines = [" ".join(row.split()) for row in rows(screen)]
+        assert any(line.endswith("brook-4m 2,048 free region") for line in lines)
+        assert "deep-5 openai 400k 1.25 / 10 v4a no key" in lines
+        assert "the server's own desk ? ?" in lines
+        await to(stage, screen, "endpoint:openai")
+        about = shown(screen, "about")
+        assert "$1.25 in, $10 out per million tokens" in about
+        assert "OPENAI_API_KEY is not set" in about
+        await stage.press("enter")
+        assert "OPENAI_API_KEY is not set, and openai needs its key" in screen.notice.text
+        assert stage.app.screen is screen
+
+
+async def test_switching_keeps_the_session_and_asks_the_other_model(
+    project: Path, state: Path
+) -> None:
+    other = SteppedModel()
+    async with served(other) as endpoint:
+        write(
+            state,
+            f'[endpoints.other]\nkind = "local"\nurl = "{endpoint.url}"\nmodel = "stepped"\n'
+            'key_env = "OTHER_KEY"\n',
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OTHER_KEY", "secret")
+            async with on_stage(project, settings=load_settings(project)) as stage:
+                await answered(stage)
+                await accepted(stage, 1)
+                session = stage.session
+                screen = await opened(stage)
+                await to(stage, screen, "endpoint:other")
+                await stage.press("enter")
+                await stage.until(lambda: stage.app.screen is stage.screen, "back")
+                assert "answers from the next instruction on" in stage.notice
+                assert "files, decisions and the conversation stay" in stage.notice
+                assert stage.session is session
+                assert len(session.turns) == 1
+                assert len(session.hunks.undecided()) == 1
+                former = len(stage.model.requests)
+                await stage.press("i")
+                stage.screen.composer.put("rename number to value in double")
+                await stage.press("enter")
+                await stage.until(lambda: other.requests, "request at the other one")
+                assert len(stage.model.requests) == former
+                other.give("def double(value):\n    return value * 2\n")
+                other.give(None)
+                await stage.until(lambda: len(session.hunks.undecided()) >= 2, "hunks")
+                screen = await opened(stage)
+                assert screen.used == "endpoint:other"
+                await stage.press("enter")
+                assert "is in use already" in screen.notice.text
+
+
+async def test_keep_writes_the_choice(project: Path, state: Path) -> None:
+    write(state, '# mine\n[endpoints.desk]\nurl = "http://127.0.0.1:1/v1"\nmodel = "qwen"\n')
+    async with on_stage(project, settings=load_settings(project)) as stage:
+        screen = await opened(stage)
+        await to(stage, screen, "endpoint:desk")
+        assert "s use, keep" in hints(screen)
+        await stage.press("s")
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        assert "is written to your settings" in stage.notice
+        assert load_settings().endpoint == "desk"
+        screen = await opened(stage)
+        await to(stage, screen, f"built-in:{default_model()}")
+        await stage.press("s")
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        assert load_settings().endpoint is None
+        assert (state / "config.toml").read_text().startswith("# mine\n[endpoints.desk]\n")
+
+
+async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:
+    write(
+        state,
+        '[endpoint]\nurl = "http://127.0.0.1:1/v1"\n'
+        '[endpoints.desk]\nurl = "http://127.0.0.1:2/v1"\n',
+    )
+    async with on_stage(project, settings=load_settings(project)) as stage:
+        screen = await opened(stage)
+        await to(stage, screen, "endpoint:desk")
+        await stage.press("s")
+        assert "takes that out" in screen.notice.text
+        await stage.press("2")
+        assert load_settings().endpoint_url == "http://127.0.0.1:1/v1"
+        await stage.press("s", "1")
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        assert load_settings().endpoint == "desk"
+
+
+async def test_advice_for_sensitive_files(project: Path) -> None:
+    (project / "auth.py").write_text("def login(user):\n    return user\n")
+    async with on_stage(project, settings=PLAIN) as stage:
+        await stage.open("auth.py")
+        screen = await opened(stage)
+        await to(stage, screen, f"built-in:{default_model()}")
+        words = " ".join(shown(screen, "about").split())
+        assert "auth.py looks security-sensitive: take a deeper model" in words
+
+
+async def test_folders_of_the_person_are_found_and_damaged_ones_do_no_harm(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    models = tmp_path / "data" / "midstream" / "models"
+    (models / "mine").mkdir(parents=True)
+    (models / "mine" / "model.onnx").write_bytes(b"x" * 2_000_000)
+    (models / "mine" / "genai_config.json").write_text(
+        json.dumps({"model": {"context_length": 8192}})
+    )
+    (models / "bad").mkdir()
+    (models / "bad" / "model.onnx").write_bytes(b"x")
+    (models / "bad" / "genai_config.json").write_text("{")
+    (models / "bad" / "midstream.toml").write_text("= =")
+    (models / "empty").mkdir()
+    async with on_stage(project, settings=PLAIN) as stage:
+        screen = await opened(stage)
+        names = [choice.name for choice in screen.choices]
+        assert set(names) >= {"mine", "bad", "brook-4m"}
+        assert "empty" not in names
+        await to(stage, screen, f"built-in:{models / 'mine'}")
+        about = shown(screen, "about")
+        assert "8,192 tokens" in about
+        assert "2 MB" in about
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_rows_fit(project: Path, size: tuple[int, int]) -> None:
+    settings = Settings(journal=False, attention=False, ascii=True)
+    async with on_stage(project, size=size, settings=settings) as stage:
+        screen = await opened(stage)
+        for row in rows(screen):
+            assert len(row) <= screen.list.size.width
+            assert row.isascii()
+        assert "none yet; the settings (,) make one" in "\n".join(rows(screen))
+        await stage.press("question_mark")
+        await stage.pilot.pause(0.1)
+        assert type(stage.app.screen).__name__ == "PageHelp"
+        await stage.press("escape", "escape")
+        assert stage.app.screen is stage.screen
