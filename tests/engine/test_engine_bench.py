@@ -20,14 +20,13 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     )
     report = measure(tmp_path, threads=1, repeat=1)
     assert report.same_text == "12 of 12"
-    assert report.edits_drafted is not None
-    assert report.edits_undrafted is not None
-    assert report.edits_drafted.tokens == report.edits_undrafted.tokens
-    assert report.edits_drafted.forwards <= report.edits_undrafted.forwards
-    assert report.edits_undrafted.tokens_per_forward == 1
+    drafted, undrafted = report.edits["own way"], report.edits["own way, undrafted"]
+    assert drafted.tokens == undrafted.tokens
+    assert drafted.forwards <= undrafted.forwards
+    assert undrafted.tokens_per_forward == 1
     # Whatever the weights: a rename is mostly copied, and a text of ordinary tokens comes in runs.
-    assert report.edits_forced is not None
-    assert report.edits_forced.tokens_per_forward > 3
+    assert report.edits["whole lines"].tokens_per_forward > 4
+    assert 0 < report.row_share < 1
     assert list(report.plain_tokens_per_second) == [256, 1024]
     assert report.prefill_tokens_per_second[256] > report.plain_tokens_per_second[256]
     assert 0 < report.python_share < 1
@@ -35,7 +34,7 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     assert set(report.stop_forwards) == {"reading", "writing"}
     for kind in report.stop_forwards:
         assert 0 < report.stop_ms[kind] <= report.stop_ms[f"{kind}, slowest"]
-    assert report.edit_ms["edit"] > 0
+    assert drafted.edit_ms > 0
     assert 0 < report.bandwidth_share[256] < 1
     assert report.loop_lag_ms["generating p50"] <= report.loop_lag_ms["generating p99"]
     text = "\n".join(as_lines(report))
