@@ -14,8 +14,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from midstream.responses.profiles import SESSION_EFFORTS
-from midstream.settings import KEY_PRESETS, LAYOUTS, Settings, Source, setting_layers
+from midstream.settings import (
+    KEY_PRESETS,
+    LAYOUTS,
+    SESSION_EFFORTS,
+    Settings,
+    Source,
+    setting_layers,
+)
 
 
 class Kind(StrEnum):

@@ -18,8 +18,8 @@ from midstream.config_file import remove_value, set_value
 from midstream.errors import UnavailableError
 from midstream.pairing.guarding import looks_sensitive
 from midstream.resources import default_model
-from midstream.responses.profiles import BUILT_IN, SESSION_EFFORTS, Price, Profile
-from midstream.settings import Settings, config_path, find_model, model_places
+from midstream.responses.profiles import BUILT_IN, Price, Profile
+from midstream.settings import SESSION_EFFORTS, Settings, config_path, find_model, model_places
 
 MANY_FILES: Final = 4
 """From so many files with open hunks on, work counts as spread over many files."""
