@@ -22,23 +22,52 @@ class Pair:
     good: str
 
 
-TABLES: Final = ("users", "orders", "invoices", "sessions", "articles", "payments", "devices", "tags")
+TABLES: Final = (
+    "users",
+    "orders",
+    "invoices",
+    "sessions",
+    "articles",
+    "payments",
+    "devices",
+    "tags",
+)
 COLUMNS: Final = ("name", "email", "owner_id", "status", "title", "slug", "region", "token_id")
-VALUES: Final = ("name", "user_id", "key", "value", "email", "term", "ident", "uid", "search", "owner")
-CURSORS: Final = ("cursor", "cur", "self.cursor", "self.db", "conn", "self.conn.cursor()", "db", "c")
+VALUES: Final = (
+    "name",
+    "user_id",
+    "key",
+    "value",
+    "email",
+    "term",
+    "ident",
+    "uid",
+    "search",
+    "owner",
+)
+CURSORS: Final = (
+    "cursor",
+    "cur",
+    "self.cursor",
+    "self.db",
+    "conn",
+    "self.conn.cursor()",
+    "db",
+    "c",
+)
 
 # bad, good; {c} cursor, {t} table, {a} and {b} columns, {x} and {y} values
 PYTHON: Final = {
     "percent": (
-        '{c}.execute("SELECT * FROM {t} WHERE {a} = \'%s\'" % {x})',
+        "{c}.execute(\"SELECT * FROM {t} WHERE {a} = '%s'\" % {x})",
         '{c}.execute("SELECT * FROM {t} WHERE {a} = %s", ({x},))',
     ),
     "percent tuple": (
-        '{c}.execute("UPDATE {t} SET {a} = \'%s\' WHERE {b} = \'%s\'" % ({x}, {y}))',
+        "{c}.execute(\"UPDATE {t} SET {a} = '%s' WHERE {b} = '%s'\" % ({x}, {y}))",
         '{c}.execute("UPDATE {t} SET {a} = %s WHERE {b} = %s", ({x}, {y}))',
     ),
     "percent dict": (
-        '{c}.execute("DELETE FROM {t} WHERE {a} = \'%(v)s\'" % dict(v={x}))',
+        "{c}.execute(\"DELETE FROM {t} WHERE {a} = '%(v)s'\" % dict(v={x}))",
         '{c}.execute("DELETE FROM {t} WHERE {a} = %(v)s", dict(v={x}))',
     ),
     "percent locals": (
@@ -46,7 +75,7 @@ PYTHON: Final = {
         '{c}.execute("SELECT {a} FROM {t} WHERE {b} = %({x})s", {{"{x}": {x}}})',
     ),
     "format": (
-        '{c}.execute("SELECT {a} FROM {t} WHERE {b} = \'{{}}\'".format({x}))',
+        "{c}.execute(\"SELECT {a} FROM {t} WHERE {b} = '{{}}'\".format({x}))",
         '{c}.execute("SELECT {a} FROM {t} WHERE {b} = ?", [{x}])',
     ),
     "format named": (
@@ -66,7 +95,7 @@ PYTHON: Final = {
         '{c}.execute("SELECT COUNT(*) FROM {t} WHERE {a} = %s LIMIT 1", [{x}])',
     ),
     "variable": (
-        'sql = "SELECT * FROM {t} WHERE {a} = \'%s\' AND {b} = %s" % ({x}, {y})\n{c}.execute(sql)',
+        "sql = \"SELECT * FROM {t} WHERE {a} = '%s' AND {b} = %s\" % ({x}, {y})\n{c}.execute(sql)",
         'sql = "SELECT * FROM {t} WHERE {a} = %s AND {b} = %s"\n{c}.execute(sql, ({x}, {y}))',
     ),
     "late percent": (
@@ -92,7 +121,7 @@ PYTHON: Final = {
         'parts = ["SELECT * FROM {t}", "WHERE {a} = ?"]\n{c}.execute(" ".join(parts), ({x},))',
     ),
     "join of conditions": (
-        'where = []\nfor k, v in {x}.items():\n    where.append("%s = \'%s\'" % (k, v))\n'
+        "where = []\nfor k, v in {x}.items():\n    where.append(\"%s = '%s'\" % (k, v))\n"
         '{c}.execute("SELECT * FROM {t} WHERE " + " AND ".join(where))',
         'where, args = [], []\nif {x}:\n    where.append("{a} = %s")\n    args.append({x})\n'
         '{c}.execute("SELECT * FROM {t} WHERE " + " AND ".join(where), args)',
@@ -106,7 +135,7 @@ PYTHON: Final = {
         '{c}.execute(\n    """\n    SELECT {a}, {b}\n    FROM {t}\n    WHERE {a} = %s\n    """, ({x},)\n)',
     ),
     "multi-line implicit": (
-        '{c}.execute(\n    "INSERT INTO {t} ({a}, {b}) "\n    "VALUES (\'%s\', \'%s\')"\n    % ({x}, {y})\n)',
+        "{c}.execute(\n    \"INSERT INTO {t} ({a}, {b}) \"\n    \"VALUES ('%s', '%s')\"\n    % ({x}, {y})\n)",
         '{c}.execute(\n    "INSERT INTO {t} ({a}, {b}) "\n    "VALUES (%s, %s)",\n    ({x}, {y}),\n)',
     ),
     "multi-line f": (
@@ -118,11 +147,11 @@ PYTHON: Final = {
         'sql = "SELECT {a} FROM {t} " \\\n    "WHERE {b} = ? ORDER BY {a}"\n{c}.execute(sql, ({x},))',
     ),
     "executemany": (
-        'for row in {x}:\n    {c}.executemany("INSERT INTO {t} VALUES (\'%s\')" % row, [])',
+        "for row in {x}:\n    {c}.executemany(\"INSERT INTO {t} VALUES ('%s')\" % row, [])",
         '{c}.executemany("INSERT INTO {t} VALUES (?)", [(row,) for row in {x}])',
     ),
     "executescript": (
-        "{c}.executescript(\"UPDATE {t} SET {a} = '\" + {x} + \"';\")",
+        '{c}.executescript("UPDATE {t} SET {a} = \'" + {x} + "\';")',
         '{c}.execute("UPDATE {t} SET {a} = ?", ({x},))',
     ),
     "order by": (
@@ -135,11 +164,11 @@ PYTHON: Final = {
         '{c}.execute("SELECT * FROM {t} LIMIT %d OFFSET %d" % (int({x}), int({y})))',
     ),
     "text": (
-        "session.execute(text(\"SELECT * FROM {t} WHERE {a} = '\" + {x} + \"'\"))",
+        'session.execute(text("SELECT * FROM {t} WHERE {a} = \'" + {x} + "\'"))',
         'session.execute(text("SELECT * FROM {t} WHERE {a} = :v"), {{"v": {x}}})',
     ),
     "raw": (
-        'return {T}.objects.raw("SELECT * FROM {t} WHERE {a} = \'%s\'" % {x})',
+        "return {T}.objects.raw(\"SELECT * FROM {t} WHERE {a} = '%s'\" % {x})",
         'return {T}.objects.raw("SELECT * FROM {t} WHERE {a} = %s", [{x}])',
     ),
     "extra": (
@@ -147,7 +176,7 @@ PYTHON: Final = {
         'return {T}.objects.extra(where=["{a} = %s"], params=[{x}])',
     ),
     "read_sql": (
-        'frame = pd.read_sql(f"select * from {t} where {a} = \'{{{x}}}\'", engine)',
+        "frame = pd.read_sql(f\"select * from {t} where {a} = '{{{x}}}'\", engine)",
         'frame = pd.read_sql("select * from {t} where {a} = %s", engine, params=[{x}])',
     ),
     "read_sql variable": (
@@ -159,14 +188,14 @@ PYTHON: Final = {
         'row = await pool.fetchrow("SELECT * FROM {t} WHERE {a} = $1", {x})',
     ),
     "wrapped": (
-        'stmt = "SELECT * FROM {t} WHERE {a} = \'{{0}}\'"\nstmt = stmt.format({x}.strip())\n'
+        "stmt = \"SELECT * FROM {t} WHERE {a} = '{{0}}'\"\nstmt = stmt.format({x}.strip())\n"
         "with engine.connect() as link:\n    link.execute(stmt)",
         'stmt = "SELECT * FROM {t} WHERE {a} = %s"\n'
         "with engine.connect() as link:\n    link.execute(stmt, ({x}.strip(),))",
     ),
     "ternary": (
         'order = "DESC" if {y} else "ASC"\n'
-        '{c}.execute("SELECT * FROM {t} WHERE {a} = \'%s\' ORDER BY {b} %s" % ({x}, order))',
+        "{c}.execute(\"SELECT * FROM {t} WHERE {a} = '%s' ORDER BY {b} %s\" % ({x}, order))",
         'order = "DESC" if {y} else "ASC"\n'
         '{c}.execute("SELECT * FROM {t} WHERE {a} = ? ORDER BY {b} %s" % order, ({x},))',
     ),
@@ -198,7 +227,7 @@ SCRIPT: Final = {
         "db.query('SELECT * FROM {t} WHERE {a} = ?', [{x}], done);",
     ),
     "plus": (
-        "connection.query(\"SELECT * FROM {t} WHERE {a} = '\" + {x} + \"'\", done);",
+        'connection.query("SELECT * FROM {t} WHERE {a} = \'" + {x} + "\'", done);',
         'connection.query("SELECT * FROM {t} WHERE {a} = ?", [{x}], done);',
     ),
     "multi-line template": (
@@ -224,7 +253,7 @@ GO: Final = {
         'rows, err := db.Query("SELECT {a} FROM {t} WHERE {b} = ?", {x})',
     ),
     "plus": (
-        "rows, err := db.Query(\"SELECT {a} FROM {t} WHERE {b} = '\" + {x} + \"'\")",
+        'rows, err := db.Query("SELECT {a} FROM {t} WHERE {b} = \'" + {x} + "\'")',
         'rows, err := db.Query("SELECT {a} FROM {t} WHERE {b} = $1", {x})',
     ),
     "raw string": (

@@ -21,7 +21,6 @@ from midstream.guard.injections import given
 from midstream.guard.pack import RULES as PACK_RULES
 from midstream.guard.queries import Hole
 from midstream.guard.secrets import RULES as SECRET_RULES
-from midstream.guard.secrets import looks_real
 
 IDIOMS: Final[Mapping[str, str]] = {
     "S608": "pass the values as query parameters instead of building the SQL string",
@@ -35,9 +34,6 @@ IDIOMS: Final[Mapping[str, str]] = {
     "S506": "use yaml.safe_load",
     "S301": "use json for data from outside",
     "S501": "keep certificate verification on (drop verify=False)",
-    "S105": "read the secret from the environment",
-    "S106": "read the secret from the environment",
-    "S107": "read the secret from the environment",
     "S324": "use hashlib.sha256",
     "S303": "use hashlib.sha256",
     "S306": "use tempfile.NamedTemporaryFile",
@@ -218,15 +214,6 @@ def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bo
     )
 
 
-def _real_password(node: ast.AST, _tree: ast.Module | None) -> bool:
-    values = [
-        child.value
-        for child in ast.walk(node)
-        if isinstance(child, ast.Constant) and isinstance(child.value, str)
-    ]
-    return any(looks_real(value) for value in values)
-
-
 _ALWAYS: Final = frozenset({"S501", "S506", "S610"})
 """Rules that need no second look: certificate checks off, `yaml.load` with an unsafe loader, pieces
 of SQL in Django's `extra` that are no literals."""
@@ -238,9 +225,6 @@ _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
     "S307": _evaluates,
     "S102": _evaluates,
     "S301": _deserializes,
-    "S105": _real_password,
-    "S106": _real_password,
-    "S107": _real_password,
 }
 """Rules that can halt, and when they do; every other reported rule warns."""
 

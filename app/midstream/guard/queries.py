@@ -75,7 +75,8 @@ _COLUMNS: Final = re.compile(
     r"\b(?:into|table|exists|index|on)\s+[\w.`\"\[\]]*\s*\([^()]*$", re.IGNORECASE
 )
 _ASSIGNS: Final = re.compile(r"\bset\b[^;]*=[^;]*,\s*$", re.IGNORECASE | re.DOTALL)
-_PRAGMA: Final = re.compile(r"\s*pragma\b", re.IGNORECASE)
+_NO_PARAMETERS: Final = re.compile(r"\s*(?:pragma|create|alter|drop)\b", re.IGNORECASE)
+"""Statements that take no query parameters; a quoted hole in them is a value all the same."""
 _LEFT: Final = 400
 
 
@@ -102,14 +103,16 @@ def text_of(pieces: Sequence[Piece]) -> str:
 def positions(pieces: Sequence[Piece]) -> list[tuple[Hole, Position]]:
     """Return every hole with its place."""
     found: list[tuple[Hole, Position]] = []
-    if _PRAGMA.match(text_of(pieces)):  # It takes no parameters at all.
-        return [(piece, Position.NAME) for piece in pieces if isinstance(piece, Hole)]
+    names_only = _NO_PARAMETERS.match(text_of(pieces)) is not None
     left = ""
     for piece in pieces:
         if isinstance(piece, str):
             left += piece
             continue
-        found.append((piece, _position(left[-_LEFT:])))
+        position = _position(left[-_LEFT:])
+        if names_only and left.count("'") % 2 == 0:
+            position = Position.NAME
+        found.append((piece, position))
         left += "hole"
     return found
 

@@ -27,7 +27,8 @@ _IGNORE: Final = re.compile(
     r"(?:#|//)\s*(?:noqa(?::\s*(?P<noqa>[A-Z0-9, ]+))?|nosec\b|midstream:\s*ignore\b)",
     re.IGNORECASE,
 )
-_CREDENTIAL_RULES: Final = frozenset({"S105", "S106", "S107"})
+_OWN: Final = frozenset({RULE, "S105", "S106", "S107"})
+"""Rules of the linter's that ours take the place of: queries and credentials."""
 _LONG_LINE: Final = 4_000
 """Characters of a line that are looked at for secrets: minified files must not stop the stream."""
 _QUERY_MESSAGE: Final = "A query is built from parts that are not constants"
@@ -80,7 +81,7 @@ class Scanner:
 
     def __init__(self, levels: Mapping[str, Level] | None = None) -> None:
         self._levels = levels or {}
-        self._ruff = RuffServer({RULE, *NEVER} - (self._levels.keys() - {RULE}))
+        self._ruff = RuffServer((_OWN | NEVER) - (self._levels.keys() - {RULE}))
         self.problem = ""
 
     @property
@@ -196,8 +197,6 @@ class Scanner:
             if level is None:
                 node = None if places is None else places.at(item)
                 level = level_of(item.code, node, around.tree)
-                if level is Level.WARN and item.code in _CREDENTIAL_RULES:
-                    continue
             if level is not Level.OFF:
                 yield Finding(
                     item.code,
