@@ -156,8 +156,9 @@ class Texts:
                 if name:
                     self.checked.add(name)
         elif holds and isinstance(test, ast.Call) and dotted(test.func) == "isinstance":
-            if len(test.args) == 2 and dotted(test.args[1]) in ("int", "float", "bool"):
-                self.checked.add(dotted(test.args[0]))
+            subject, kind = ([*map(dotted, test.args), "", ""])[:2]
+            if kind in ("int", "float", "bool"):
+                self.checked.add(subject)
 
     # -- expressions -----------------------------------------------------------------------------
 

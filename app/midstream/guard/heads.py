@@ -1,8 +1,8 @@
 """What a rule needs of the lines above a streamed region: names, not bodies.
 
-A linter's rule needs to know what is imported and which of Python's own names are taken; the reading
-of queries needs plain constants.  A `Head` holds both as a few lines of text, so that a verdict at
-the end of a long file costs no more than at its beginning.
+A linter's rule needs to know what is imported and which of Python's own names are taken; the
+reading of queries needs plain constants.  A `Head` holds both as a few lines of text, so that a
+verdict at the end of a long file costs no more than at its beginning.
 """
 
 from __future__ import annotations

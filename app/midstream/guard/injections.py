@@ -1,4 +1,4 @@
-"""String-built SQL in Python: queries with holes, where they are put together or where they are run.
+"""String-built SQL in Python: queries with holes, where they are put together or run.
 
 Walks each function once, in the order of its statements, with what `flow` knows of its names.  A
 query whose hole stands in the place of a value is reported where it is put together, everything
@@ -149,7 +149,7 @@ def injections(tree: ast.Module) -> list[Injection]:
 
 
 def given(tree: ast.Module) -> dict[int, Pieces]:
-    """Return what the calls of shells and evaluators in a module are given, by the call's ``id``."""
+    """Return what the calls of shells and evaluators are given, by the ``id`` of the call."""
     walk = _Walk()
     walk.body(tree.body, Texts())
     return walk.given

@@ -141,7 +141,7 @@ class PrefixLexer:
                 context += block.lines or _stand_ins(block)
             elif _width(block.indent) == width and clause:
                 inner = block.indent + ("\t" if "\t" in block.indent else " ")
-                context += _stand_ins(block) + [f"{inner}pass"]
+                context += [*_stand_ins(block), f"{inner}pass"]
         return context
 
     @property

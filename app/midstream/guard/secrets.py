@@ -42,7 +42,7 @@ _LITERALS: Final = re.compile(
 """Any of the providers' literals; hardly a line of code has one."""
 
 _PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|["'`]?\s*$)|[A-Za-z0-9+/]{16})"
+    r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|\W?\s*$)|[A-Za-z0-9+/]{16})"
 )
 _URL_PASSWORD: Final = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/@'\"{}<>%$]{0,64}:(?P<value>[^\s:/@'\"{}<>$%]{6,})@[A-Za-z0-9\[]"
