@@ -4,9 +4,9 @@ turned out right.
 
 from __future__ import annotations
 
-CREEP = 1.05
-"""How much higher a measurement may be than the lowest so far to count: other work on the machine
-makes runs late and never early, and what a run takes grows slowly with the context.
+STEP = 0.05
+"""A measurement moves what is known by this share of it at most, once there were many: so it comes
+to rest at the median, and runs that other work on the machine made late weigh no more than others.
 """
 
 FORGETTING = 0.6
@@ -28,16 +28,35 @@ class RowCost:
 
     def __init__(self, share: float = 0.15) -> None:
         """Start with a guess."""
-        self.share = share
-        self._narrow = 0.0
+        self._share = _Typical(share)
+        self._narrow = _Typical(0.0)
+
+    @property
+    def share(self) -> float:
+        """What is known by now."""
+        return self._share.value
 
     def note(self, rows: int, seconds: float) -> None:
         """Take note of a run that returned logits."""
         if rows <= FREE_ROWS:
-            self._narrow = min(seconds, CREEP * self._narrow or seconds)
-        elif self._narrow:
-            share = (seconds / self._narrow - 1) / (rows - FREE_ROWS)
-            self.share = min(max(share, LEAST_SHARE), CREEP * self.share)
+            self._narrow.note(seconds)
+        elif self._narrow.value:
+            share = (seconds / self._narrow.value - 1) / (rows - FREE_ROWS)
+            self._share.note(max(LEAST_SHARE, share))
+
+
+class _Typical:
+    """A running median of positive numbers, which follows them where they drift."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+        self._count = 0
+
+    def note(self, measured: float) -> None:
+        self._count += 1
+        step = 1 + max(STEP, 1 / self._count)
+        known = self.value or measured
+        self.value = min(max(measured, known / step), known * step)
 
 
 class Pace:
@@ -49,7 +68,7 @@ class Pace:
     """
 
     def __init__(self, cost: RowCost, most: int) -> None:
-        """Draft at most `most` tokens; start as if two of three had been right."""
+        """Draft at most `most` tokens; start as if three of four had been right."""
         self._cost = cost
         self._most = most
         self._right, self._wrong = 3.0, 1.0
