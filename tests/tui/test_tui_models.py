@@ -52,7 +52,7 @@ async def test_rows_have_price_context_and_key(
         assert "deep-5 openai 400k 1.25 / 10 v4a no key" in lines
         assert "the server's own desk ? ?" in lines
         await to(stage, screen, "endpoint:openai")
-        about = shown(screen, "about")
+        about = " ".join(shown(screen, "about").split())
         assert "$1.25 in, $10 out per million tokens" in about
         assert "OPENAI_API_KEY is not set" in about
         await stage.press("enter")
@@ -167,7 +167,7 @@ async def test_folders_of_the_person_are_found_and_damaged_ones_do_no_harm(
         assert set(names) >= {"mine", "bad", "brook-4m"}
         assert "empty" not in names
         await to(stage, screen, f"built-in:{models / 'mine'}")
-        about = shown(screen, "about")
+        about = " ".join(shown(screen, "about").split())
         assert "8,192 tokens" in about
         assert "2 MB" in about
 

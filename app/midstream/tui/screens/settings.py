@@ -64,7 +64,11 @@ class SettingsScreen(SettingsEdit):
     def on_mount(self) -> None:
         """Read the files."""
         super().on_mount()
+        self.call_after_refresh(self._first_read)
+
+    def _first_read(self) -> None:
         self.read()
+        self.show_all()
 
     def read(self) -> None:
         """Read every place again."""
@@ -88,7 +92,7 @@ class SettingsScreen(SettingsEdit):
 
     def show_all(self) -> None:
         """The list and the setting under the cursor."""
-        if not self.is_mounted:
+        if not self.is_mounted or not self.traced:
             return
         path = _tilde(config_path())
         own = sum(item.source is not Source.DEFAULT for item in self.traced.values())
@@ -309,6 +313,7 @@ def _example(spec: Spec) -> object:
     given: dict[str, object] = {
         "threads": 4,
         "pace": 40,
+        "pacing": "gpu",
         "theme": "paper",
         "model": "~/models/mine",
         "endpoint_url": "wss://api.openai.com/v1",

@@ -107,11 +107,11 @@ class RowList(ScrollView, can_focus=True):
 
     def move(self, step: int) -> None:
         """Move the cursor, over headings."""
-        y = self.cursor + step
         direction = 1 if step > 0 else -1
-        y = max(0, min(y, len(self.rows) - 1))
-        while 0 <= y < len(self.rows) and self.rows[y].value is None:
-            y += direction
+        start = max(0, min(self.cursor + step, len(self.rows) - 1))
+        y = self._beyond_headings(start, direction)
+        if not 0 <= y < len(self.rows):
+            y = self._beyond_headings(start, -direction)
         if 0 <= y < len(self.rows) and y != self.cursor:
             self.cursor = y
             self._reveal()
@@ -119,6 +119,11 @@ class RowList(ScrollView, can_focus=True):
             value = self.value
             if value is not None:
                 self.post_message(self.Highlighted(self, value))
+
+    def _beyond_headings(self, y: int, direction: int) -> int:
+        while 0 <= y < len(self.rows) and self.rows[y].value is None:
+            y += direction
+        return y
 
     def choose(self) -> None:
         """Choose the row under the cursor."""
