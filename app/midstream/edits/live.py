@@ -237,6 +237,10 @@ class LiveReply:
         if op is FileOp.REGION:
             self._proposal = self._region[0] if self._region is not None else None
         else:
+            if self._region is not None and self._open_region is not None:
+                # The model names its places instead of rewriting the region that it was given.
+                self._writer.withdraw(self._region[0], self._open_region)
+                self._open_region = None
             # A file that was only mentioned must exist, as one to update must.
             wanted = FileOp.UPDATE if mentioned else op
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)

@@ -75,6 +75,7 @@ class Answer:
         edit_format: str,
         region: Segment | None = None,
         kept_before: str = "",
+        bare: bool = False,
     ) -> None:
         self.turn = turn
         self.proposal = proposal
@@ -95,6 +96,7 @@ class Answer:
         self.corrects: Verdict | None = None
         self.stream_tokens = 0
         self.tools: tuple[Mapping[str, Any], ...] = ()
+        self._bare = bare
         self._text: list[str] = []
         self._seen_version = -1
         self._parser = parser
@@ -125,7 +127,8 @@ class Answer:
     def empty(self) -> bool:
         """Whether it has brought no text for any place."""
         if self.region is not None and self.region in self.proposal.segments:
-            return not self.region.new_text
+            # Without a word of code after a redirect, only an edit model means "nothing more".
+            return not self.region.new_text or not (self._bare or self.reply.segments)
         return not self.generations and not self.reply.failures
 
     @property

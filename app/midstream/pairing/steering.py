@@ -7,6 +7,7 @@ again.  Running them is ``answering``'s, wording requests ``asking``'s, decision
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.errors import UsageError, UserError
@@ -22,6 +23,7 @@ from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.naming import ReplyFiles
 from midstream.pairing.recorder import Recorder
+from midstream.pairing.requests import is_bare, is_chat
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
@@ -130,9 +132,7 @@ class Steering:
 
     async def instruct(self, question: Question) -> Turn:
         """Start a turn; see ``PairingSession.instruct``."""
-        question = Question(
-            question.text.strip(), question.path, question.cursor, question.selection
-        )
+        question = replace(question, text=question.text.strip())
         if not question.text:
             raise UsageError("The instruction is empty; say what should change.")
         if self.busy:
@@ -367,6 +367,7 @@ class Steering:
                 stop=target.stop,
                 symbol=target.symbol,
                 why=target.why,
+                background=question.background,
             )
             answer = self._answer(turn, proposal, request.conversation, request.edit_format)
             answer.tools = request.tools
@@ -386,6 +387,7 @@ class Steering:
             symbol=target.symbol,
             why=target.why if after is None else "corrects what the checks found",
             redirected_from=None if after is None else after.turn.id,
+            background=question.background,
         )
         answer = self._answer(turn, proposal, request.conversation, "region", segment)
         answer.known = frozenset(base.lines[start:stop])
@@ -397,8 +399,6 @@ class Steering:
     @property
     def _mends(self) -> bool:
         """Whether a region's indentation is mended: for models not trained on regions."""
-        from midstream.pairing.requests import is_chat
-
         return is_chat(self._link.facts)
 
     def _note(self, note: Callable[[], None]) -> None:
@@ -445,6 +445,7 @@ class Steering:
             edit_format=edit_format,
             region=region,
             kept_before=kept_before,
+            bare=is_bare(self._link.facts),
         )
 
     async def _resend(self, old: Answer, new: Answer) -> None:

@@ -47,6 +47,8 @@ _JSON_KEY = re.compile(
     r"|\"arguments\"\s*:\s*\"\s*\{"
     r"|\*\*\* (?:Begin Patch|(?:Add|Delete|Update) File:)"
 )
+_MOST_AHEAD = 4_096
+"""Characters of an unfinished line that are searched for the keys of an edit."""
 _REGION = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
 
 
@@ -123,7 +125,7 @@ class SniffingParser:
                 self._partial.clear()
                 rest = "\n".join(others[number:])
                 return self._become(found, rest + self._newlines.release())
-        return []
+        return self._look_ahead()
 
     def finish(self) -> list[Event]:
         """The reply has ended."""
@@ -134,6 +136,18 @@ class SniffingParser:
         if found is None and self._clues.json_lines and not self._fence:
             found = Format.STR_REPLACE
         return self._become(found or self._fallback_format, rest) + self.finish()
+
+    def _look_ahead(self) -> list[Event]:
+        """JSON is mostly one long line, which need not be complete to be known."""
+        if self._fence or self._partial[0].lstrip()[:1] not in ("{", "["):
+            return []
+        if len(self._partial) > 1:
+            self._partial = ["".join(self._partial)]
+        start = self._partial[0]
+        if len(start) > _MOST_AHEAD or not (_JSON.match(start) and _JSON_KEY.search(start)):
+            return []
+        self._partial = [""]
+        return self._become(Format.STR_REPLACE, start + self._newlines.release())
 
     def _become(self, found: Format, rest: str) -> list[Event]:
         self.format = found

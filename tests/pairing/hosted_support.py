@@ -1,0 +1,140 @@
+"""A hosted endpoint on loopback in OpenAI's dialect, whose answers come when a test lets them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+
+from midstream.responses.profiles import Profile
+from midstream.settings import Settings
+
+
+class Hosted:
+    """One endpoint with one model.
+
+    Attributes:
+        creates: Bodies of all requests, in order.
+        interrupts: Interrupts that came.
+        messages: Role and text of the whole conversation of the last request.
+    """
+
+    def __init__(self) -> None:
+        self.creates: list[dict[str, Any]] = []
+        self.interrupts = 0
+        self._pieces: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+        self._kept: list[tuple[str, str] | None] = []
+        self._stop = asyncio.Event()
+        self._serial = 0
+        self._known: dict[str, list[tuple[str, str]]] = {}
+        self.messages: list[tuple[str, str]] = []
+
+    def say(self, text: str) -> None:
+        """Let the answer go on with text of a message."""
+        self._pieces.put_nowait(("message", text))
+
+    def call(self, text: str) -> None:
+        """Let it go on with input of the custom tool."""
+        self._pieces.put_nowait(("custom_tool_call", text))
+
+    def end(self) -> None:
+        """Let it end."""
+        self._pieces.put_nowait(None)
+
+    def settings(self, url: str, edit_format: str | None = None, **more: Any) -> Settings:
+        """Settings that choose this endpoint."""
+        profile = Profile("hosted", "openai", url, "model-x", edit_format=edit_format)
+        return Settings(endpoints=(profile,), endpoint="hosted", guard=False, **more)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        async with serve(self._connection, "127.0.0.1", 0, compression=None) as server:
+            yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+    async def _next(self) -> tuple[str, str] | None:
+        return self._kept.pop(0) if self._kept else await self._pieces.get()
+
+    async def _connection(self, socket: ServerConnection) -> None:
+        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+        async def serve_one_by_one() -> None:
+            while True:
+                create = await waiting.get()
+                self.creates.append(create)
+                self._stop = asyncio.Event()
+                await self._answer(socket, create)
+
+        work = asyncio.create_task(serve_one_by_one())
+        try:
+            async for frame in socket:
+                event = json.loads(frame)
+                if event["type"] == "response.create":
+                    waiting.put_nowait(event)
+                elif event["type"] == "response.interrupt":
+                    self.interrupts += 1
+                    self._stop.set()
+        except ConnectionClosed:
+            pass
+        finally:
+            work.cancel()
+
+    async def _answer(self, socket: ServerConnection, create: dict[str, Any]) -> None:
+        self._serial += 1
+        response_id = f"resp_{self._serial}"
+        sent = [(i["role"], i["content"][0]["text"]) for i in create["input"]]
+        self.messages = [*self._known.get(create.get("previous_response_id", ""), []), *sent]
+        items: list[dict[str, Any]] = []
+
+        async def send(**event: Any) -> None:
+            await socket.send(json.dumps(event))
+
+        def response(status: str, reason: str | None = None) -> dict[str, Any]:
+            return {
+                "id": response_id,
+                "status": status,
+                "output": items if status == "completed" else [],
+                "incomplete_details": {"reason": reason} if reason else None,
+                "usage": {"input_tokens": 9, "output_tokens": 7},
+            }
+
+        await send(type="response.created", response=response("in_progress"))
+        while True:
+            getting = asyncio.create_task(self._next())
+            stopping = asyncio.create_task(self._stop.wait())
+            await asyncio.wait({getting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if self._stop.is_set():
+                if getting.done():
+                    self._kept.append(getting.result())
+                getting.cancel()
+                await send(type="response.interrupt.accepted", response_id=response_id)
+                await send(
+                    type="response.incomplete", response=response("incomplete", "interrupted")
+                )
+                return
+            piece = getting.result()
+            if piece is None:
+                break
+            kind, text = piece
+            if not items or items[-1]["type"] != kind:
+                items.append({"id": f"item_{self._serial}_{len(items)}", "type": kind})
+                if kind == "message":
+                    items[-1]["content"] = [{"type": "output_text", "text": ""}]
+                else:
+                    items[-1] |= {"name": "apply_patch", "input": ""}
+                await send(type="response.output_item.added", item=dict(items[-1]))
+            if kind == "message":
+                items[-1]["content"][0]["text"] += text
+                name = "response.output_text.delta"
+            else:
+                items[-1]["input"] += text
+                name = "response.custom_tool_call_input.delta"
+            await send(type=name, item_id=items[-1]["id"], delta=text)
+        text = "".join(i["content"][0]["text"] for i in items if i["type"] == "message")
+        self._known[response_id] = [*self.messages, ("assistant", text)]
+        await send(type="response.completed", response=response("completed"))

@@ -1,0 +1,350 @@
+"""Every edit format live in a session, from a scripted hosted endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hosted_support import Hosted
+from pairing_support import Witness, make_repo
+
+from midstream.edits.hunks import HunkState
+from midstream.pairing.events import TurnFinished, TurnStarted
+from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.settings import Settings
+
+LINES = [f"line_{n:02d} = {n}\n" for n in range(30)]
+BEFORE = "".join(LINES)
+
+FIRST = ("line_03 = 3\n", "first = 3\n")
+SECOND = ("line_20 = 20\n", "second = 20\n")
+
+
+def changed(*changes: tuple[str, str]) -> str:
+    text = BEFORE
+    for old, new in changes:
+        text = text.replace(old, new)
+    return text
+
+
+def pieces(edit_format: str) -> tuple[str, str, str]:
+    """An answer with two edits: up to where the first is certain, to the middle of the second,
+    and the rest."""
+    (old, new), (old2, new2) = FIRST, SECOND
+    if edit_format in ("v4a", "udiff"):
+        head = "*** Begin Patch\n*** Update File: run.py\n@@\n"
+        tail = "*** End Patch\n"
+        if edit_format == "udiff":
+            head, tail = "--- a/run.py\n+++ b/run.py\n@@ -3,3 +3,3 @@\n", ""
+        middle = "@@\n" if edit_format == "v4a" else "@@ -20,3 +20,3 @@\n"
+        return (
+            f"{head} {LINES[2]}-{old}+{new} {LINES[4]}",
+            f"{middle} {LINES[19]}-{old2}+{new2[:5]}",
+            f"{new2[5:]} {LINES[21]}{tail}",
+        )
+    if edit_format == "search-replace":
+        block = "run.py\n<<<<<<< SEARCH\n{}=======\n{}>>>>>>> REPLACE\n"
+        second = block.format(old2, new2)
+        cut = second.index(new2) + 5
+        return "I do it:\n\n" + block.format(old, new), second[:cut], second[cut:]
+    if edit_format == "str-replace":
+        edits = [
+            {"path": "run.py", "old_str": old.strip(), "new_str": new.strip()},
+            {"path": "run.py", "old_str": old2.strip(), "new_str": new2.strip()},
+        ]
+        text = json.dumps({"edits": edits})
+        first, cut = text.index("}") + 1, text.index("second") + 3
+        return text[:first], text[first:cut], text[cut:]
+    body = changed(FIRST, SECOND)
+    start, end = {
+        "whole": ("run.py\n```python\n", "```\n"),
+        "region": ("Here it is:\n<region>\n", "</region>\n"),
+    }[edit_format]
+    text = start + body + end
+    first, cut = text.index(LINES[12]), text.index(new2) + 5
+    return text[:first], text[first:cut], text[cut:]
+
+
+FORMATS = ["v4a", "udiff", "search-replace", "str-replace", "whole", "region"]
+
+
+@pytest.fixture
+async def hosted() -> Hosted:
+    return Hosted()
+
+
+@pytest.fixture
+async def url(hosted: Hosted) -> AsyncIterator[str]:
+    async with hosted.running() as url:
+        yield url
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", {"run.py": BEFORE, "other.py": "x = 1\n"})
+
+
+def opened(root: Path, settings: Settings, **more: object):
+    return PairingSession.open(root, settings=settings, watch=False, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("edit_format", FORMATS)
+async def test_hunks_are_decided_while_the_answer_streams(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    first, second, rest = pieces(edit_format)
+    session = await opened(root, hosted.settings(url, edit_format))
+    async with session:
+        witness = Witness(session)
+        hosted.say(first)
+        turn = await session.instruct("rename two", path="run.py", selection=(0, 30))
+        (hunk_id,) = await witness.decidable(1)
+        assert session.state is SessionState.STREAMING
+        assert await session.accept(hunk_id)
+        assert (root / "run.py").read_text() == changed(FIRST), "while the rest still streams"
+        hosted.say(second)
+        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
+        assert session.writing is not None
+        assert session.writing[0] == "run.py"
+        hosted.say(rest)
+        hosted.end()
+        await session.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert [h.state for h in session.hunks] == [HunkState.ACCEPTED, HunkState.SETTLED]
+        assert await session.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+        await session.undo()
+        await session.undo()
+        assert (root / "run.py").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("edit_format", FORMATS)
+async def test_stop_keeps_what_is_complete(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    first, second, _ = pieces(edit_format)
+    session = await opened(root, hosted.settings(url, edit_format))
+    async with session:
+        witness = Witness(session)
+        hosted.say(first + second)
+        turn = await session.instruct("rename two", path="run.py", selection=(0, 30))
+        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
+        await session.stop()
+        assert turn.status is TurnStatus.STOPPED
+        assert hosted.interrupts == 1
+        assert await session.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == changed(FIRST), "no unread line is touched"
+
+
+@pytest.mark.parametrize("edit_format", FORMATS)
+async def test_redirect_goes_on_from_what_was_kept(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    first, second, _ = pieces(edit_format)
+    session = await opened(root, hosted.settings(url, edit_format))
+    async with session:
+        witness = Witness(session)
+        hosted.say(first + second)
+        old = await session.instruct("rename two", path="run.py", selection=(0, 30))
+        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
+        (kept,) = await witness.decidable(1)
+        turn = await session.redirect("the last line instead")
+        assert (turn.redirected_from, old.status) == (old.id, TurnStatus.STOPPED)
+        if edit_format == "region":
+            text = changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
+            hosted.say("<region>\n" + text[text.index(LINES[20]) :] + "</region>\n")
+        else:
+            hosted.say(
+                "run.py\n<<<<<<< SEARCH\nline_29 = 29\n=======\nlast = 29\n>>>>>>> REPLACE\n"
+            )
+        hosted.end()
+        await session.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        roles = [role for role, _ in hosted.messages]
+        assert roles[-2:] == ["assistant", "user"]
+        assert "the last line instead" in hosted.messages[-1][1]
+        assert session.hunks.get(kept).state is HunkState.SETTLED, "it stays decidable"
+        assert await session.accept_rest("run.py") == 2
+        assert (root / "run.py").read_text() == changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
+
+
+async def test_a_patch_comes_as_input_of_a_custom_tool(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    first, second, rest = pieces("v4a")
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        witness = Witness(session)
+        hosted.say("I rename both.")  # a message item without a newline at its end
+        hosted.call(first)
+        turn = await session.instruct("rename two", path="run.py")
+        await witness.until(lambda: bool(hosted.creates))
+        (tool,) = hosted.creates[0]["tools"]
+        assert (tool["type"], tool["name"]) == ("custom", "apply_patch")
+        assert tool["format"]["syntax"] == "lark"
+        await witness.decidable(1)
+        hosted.call(second + rest)
+        hosted.end()
+        await session.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert await session.accept_rest("run.py") == 2
+        assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+        hosted.say("fine")
+        hosted.end()
+        await session.instruct("thanks", path="run.py")
+        await session.finished()
+        assert "previous_response_id" not in hosted.creates[-1], "a call without its output"
+
+
+async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Path) -> None:
+    (root / ".gitignore").write_text("secret.py\n")
+    (root / "secret.py").write_text("token = 1\n")
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        hosted.say(
+            "*** Begin Patch\n"
+            "*** Update File: run.py\n@@\n-line_03 = 3\n+first = 3\n"
+            "*** Add File: pkg/new.py\n+fresh = True\n"
+            "*** Delete File: other.py\n"
+            "*** Update File: secret.py\n@@\n-token = 1\n+token = 2\n"
+            "*** Update File: ../outside.py\n@@\n-a\n+b\n"
+            "*** End Patch\n"
+        )
+        hosted.end()
+        hosted.say("*** Begin Patch\n*** End Patch\n")
+        hosted.end()
+        await session.instruct("rework it", path="run.py")
+        await session.finished()
+        assert set(session.files) == {"run.py", "pkg/new.py", "other.py"}
+        assert not (root / "pkg").exists()
+        assert (root / "other.py").exists()
+        for path in list(session.files):
+            assert await session.accept_rest(path) == 1
+        assert (root / "pkg/new.py").read_text() == "fresh = True\n"
+        assert not (root / "other.py").exists()
+        assert (root / "secret.py").read_text() == "token = 1\n"
+        refused = [n.text for n in session.notices if "secret.py" in n.text]
+        assert refused
+        sent = [text for role, text in hosted.messages if role == "user"]
+        assert not any("token" in text for text in sent), "nothing of it is sent"
+        await session.undo()
+        await session.undo()
+        assert (root / "other.py").read_text() == "x = 1\n"
+        assert not (root / "pkg/new.py").exists()
+
+
+async def test_a_move_is_a_new_file_and_a_deletion(hosted: Hosted, url: str, root: Path) -> None:
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        hosted.say(
+            "*** Begin Patch\n*** Update File: other.py\n*** Move to: moved.py\n@@\n-x = 1\n"
+            "+x = 2\n*** End Patch\n"
+        )
+        hosted.end()
+        await session.instruct("move it", path="other.py")
+        await session.finished()
+        assert await session.accept_rest("moved.py") == 1
+        assert await session.accept_rest("other.py") == 1
+        assert (root / "moved.py").read_text() == "x = 2\n"
+        assert not (root / "other.py").exists()
+
+
+async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    good = "run.py\n<<<<<<< SEARCH\nline_03 = 3\n=======\nfirst = 3\n>>>>>>> REPLACE\n"
+    bad = "run.py\n<<<<<<< SEARCH\nline_20 = twenty\n=======\nsecond = 20\n>>>>>>> REPLACE\n"
+    session = await opened(root, hosted.settings(url, "search-replace"))
+    async with session:
+        witness = Witness(session)
+        for _ in range(2):
+            hosted.say(good + bad)
+            hosted.end()
+        turn = await session.instruct("rename two", path="run.py")
+        await session.finished()
+        assert len(hosted.creates) == 2, "once, not for ever"
+        assert hosted.messages[-2] == ("assistant", good + bad)
+        said = hosted.messages[-1][1]
+        assert "Hunk 1 applied; do not send it again." in said
+        assert "expected: line_20 = twenty" in said
+        assert "found:    line_20 = 20" in said
+        assert turn.failures
+        assert "are not in run.py" in turn.failures[0]
+        shown = [n.text for n in session.notices]
+        assert "asked once to correct" in shown[0]
+        assert shown[-1].startswith("An edit of this answer found no place")
+        assert session.turn is not None
+        assert session.turn.redirected_from == turn.id
+        assert witness.count(TurnStarted) == witness.count(TurnFinished) == 2
+        assert await session.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == changed(FIRST)
+
+
+async def test_a_session_with_blocks_is_resumed(
+    hosted: Hosted, url: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first, second, _ = pieces("v4a")
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        witness = Witness(session)
+        hosted.say(first)
+        await session.instruct("rename two", path="run.py")
+        (hunk_id,) = await witness.decidable(1)
+        assert await session.accept(hunk_id)
+        hosted.say(second + "ond = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
+        await witness.until(
+            lambda: any(
+                s.new_lines for p in session.files.values() for s in p.segments if not p.base.lines
+            )
+        )
+        await session.stop()
+        journal = session.journal_path
+        before = [(h.id, h.path, h.state, h.new) for h in session.hunks]
+    again = await opened(root, hosted.settings(url, "v4a"), resume=journal)
+    async with again:
+        assert [(h.id, h.path, h.state, h.new) for h in again.hunks] == before
+        for path in ("run.py", "new.py"):
+            assert await again.accept_rest(path) == 1, again.notices
+        assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+        assert (root / "new.py").read_text() == "fresh = 1\n"
+
+
+async def test_blocks_are_recognised_where_a_region_was_asked_for(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    session = await opened(root, hosted.settings(url, "region"))
+    async with session:
+        hosted.say("Sure, here is the patch:\n\n```diff\n--- a/run.py\n+++ b/run.py\n@@ @@\n")
+        hosted.say("-line_03 = 3\n+first = 3\n line_04 = 4\n```\n")
+        hosted.end()
+        turn = await session.instruct("rename it", path="run.py", selection=(0, 10))
+        await session.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert await session.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == changed(FIRST)
+
+
+async def test_an_answer_without_an_edit_is_quoted(hosted: Hosted, url: str, root: Path) -> None:
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        hosted.say("Which line do you mean?")
+        hosted.end()
+        turn = await session.instruct("rename it", path="run.py")
+        await session.finished()
+        assert turn.status is TurnStatus.FAILED
+        assert "Which line do you mean?" in turn.error
+
+
+async def test_effort_is_passed_on(hosted: Hosted, url: str, root: Path) -> None:
+    session = await opened(root, hosted.settings(url, "v4a", effort="high"))
+    async with session:
+        for effort in ("high", None, "low"):
+            session.effort = effort or "auto"
+            hosted.say("no")
+            hosted.end()
+            await session.instruct("do it", path="run.py")
+            await session.finished()
+            assert hosted.creates[-1].get("reasoning") == ({"effort": effort} if effort else None)
