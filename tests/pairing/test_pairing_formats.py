@@ -294,7 +294,7 @@ async def test_a_session_with_blocks_is_resumed(
         await session.instruct("rename two", path="run.py")
         (hunk_id,) = await witness.decidable(1)
         assert await session.accept(hunk_id)
-        hosted.say(second + "ond = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
+        hosted.say(second + "d = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
         await witness.until(
             lambda: any(
                 s.new_lines for p in session.files.values() for s in p.segments if not p.base.lines
