@@ -99,7 +99,10 @@ def test_a_folder_chooses_among_the_endpoints(tmp_path: Path) -> None:
         ('[endpoints.a]\nkind = "xai"\neffort = ["hihg"]', 'did you mean "high"'),
         ('[endpoints.a]\nkind = "xai"\ncontext = 1.5', "must be a whole number of tokens"),
         ('[endpoints.a]\nurl = "https://key@h/v1"', "must not hold a name or a key"),
-        ('[endpoints.a]\nkey = "sk-1"', "a key does not belong in a file; name its variable as key_env"),
+        (
+            '[endpoints.a]\nkey = "sk-1"',
+            "a key does not belong in a file",
+        ),
         ('[endpoints.built-in]\nkind = "xai"', "needs another name"),
         ("endpoints = 3", r"write \[endpoints\.NAME\]"),
     ],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,9 @@ class Client:
             if not self.connected:
                 self._chain = None
                 spare, self._spare = self._spare, None
+                if spare is not None and self._old(spare):
+                    self._part(spare)
+                    spare = None
                 self._link = spare if spare is not None and spare.alive else await self._dial()
 
     async def close(self) -> None:
@@ -234,9 +238,13 @@ class Client:
 
     def _outlived(self) -> bool:
         """Whether the connection should be renewed now, between two turns."""
-        limit = self._dialect.connection_seconds
         idle = self._lane.running is None and not self._lane.waiting
-        return limit is not None and idle and self._link is not None and self._link.age > limit
+        return idle and self._link is not None and self._old(self._link)
+
+    def _old(self, link: Link) -> bool:
+        """Whether a connection is near the age at which the server ends it."""
+        limit = self._dialect.connection_seconds
+        return limit is not None and link.age > limit
 
     def _leave(self) -> None:
         """Let go of the connection; whatever still comes over it is ignored."""
@@ -310,7 +318,8 @@ class Client:
         failed = Failed("connection_lost", "The connection to the model server was lost.")
         sent = max(turn.attempts for turn in self._unsent)
         for pause in _BACKOFF_SECONDS[sent - 1 :]:
-            await asyncio.sleep(pause)
+            # Spread out: a server that comes back is not met by everybody at once.
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))
             try:
                 await self.connect()
                 while self._unsent:
@@ -393,6 +402,8 @@ class Client:
             self._spawn(self._dial_spare())
 
     def _on_ended(self, turn: Turn, response: WireResponse | None) -> None:
+        if self._outlived() and self._spare is None and not self._http_only:
+            self._spawn(self._dial_spare())
         self._chain = None
         if response is None or response.status == "failed" or turn.messages is None:
             return

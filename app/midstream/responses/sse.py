@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import h11
 import msgspec
@@ -22,46 +20,43 @@ import msgspec
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
+    TEXT_DELTAS,
     ServerEvent,
     WireError,
+    WireItem,
     WireResponse,
     decode_event,
 )
+from midstream.responses.http import Poster, RefusedError
 from midstream.responses.link import Link
 
-_READ_BYTES = 65_536
-_ERROR_BODY_BYTES = 65_536
-_CONNECT_SECONDS = 10.0
+_OWN_ID = "resp_local"
+_OWN_ITEM = "item_local"
 
 
 class SseParser:
-    """Splits a byte stream into the data of server-sent events, whatever its chunks are."""
+    """Splits a byte stream into server-sent events, whatever its chunks are."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self._name = ""
         self._data: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of the events that this chunk completes."""
+    def feed(self, chunk: bytes) -> list[tuple[str, bytes]]:
+        """Return name and data of the events that this chunk completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        complete: list[bytes] = []
+        complete: list[tuple[str, bytes]] = []
         for raw in lines:
             line = raw.removesuffix(b"\r")
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
-            elif not line and self._data:
-                complete.append(b"\n".join(self._data))
-                self._data.clear()
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip().decode("utf-8", "replace")
+            elif not line:
+                if self._data:
+                    complete.append((self._name, b"\n".join(self._data)))
+                self._name, self._data = "", []
         return complete
-
-
-class _RefusedError(Exception):
-    """An HTTP answer that is an error."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        super().__init__(status)
-        self.status = status
-        self.body = body
 
 
 class SseLink:
@@ -81,6 +76,7 @@ class SseLink:
     ) -> None:
         self.alive = True
         self._endpoint = endpoint
+        self._poster = Poster(endpoint, "/responses")
         self._on_event = on_event
         self._on_lost = on_lost
         self._opened = time.monotonic()
@@ -107,6 +103,7 @@ class SseLink:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._poster.close()
 
     async def _work(self) -> None:
         while self._waiting:
@@ -121,7 +118,7 @@ class SseLink:
                     self._on_event(self, event)
                 if state != "ended":
                     raise ConnectionError("the answer ended early")
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 self._on_event(self, _error_event(refused))
             except (OSError, h11.ProtocolError, ValueError) as error:
                 reason = str(error) or type(error).__name__
@@ -145,80 +142,71 @@ class SseLink:
     def _prepared(self) -> None:
         """Warm-up has no meaning for such a server; say that it is done."""
         for kind, status in (("created", "in_progress"), ("completed", "completed")):
-            response = WireResponse(id="resp_local", status=status, output=[])
+            response = WireResponse(id=_OWN_ID, status=status, output=[])
             self._on_event(self, ServerEvent(type=f"response.{kind}", response=response))
 
     async def _events(self, frame: dict[str, Any]) -> AsyncGenerator[ServerEvent]:
         body = {name: value for name, value in frame.items() if name not in ("type", "generate")}
-        parser = SseParser()
-        async with contextlib.aclosing(
-            self._exchange(msgspec.json.encode({**body, "stream": True}))
-        ) as chunks:
+        parser, reading = SseParser(), _Reading()
+        chunks = self._poster.post(msgspec.json.encode({**body, "stream": True}))
+        async with contextlib.aclosing(chunks):
             async for chunk in chunks:
-                for data in parser.feed(chunk):
-                    if data != b"[DONE]":
-                        yield decode_event(data)
-
-    async def _exchange(self, body: bytes) -> AsyncGenerator[bytes]:
-        """POST a body and yield the answer's body as it comes.
-
-        Raises:
-            _RefusedError: The status is not 200.
-            OSError: The connection failed.
-            h11.ProtocolError: The answer is not HTTP.
-        """
-        url = urlsplit(self._endpoint.http_url)
-        secure = url.scheme == "https"
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(
-                url.hostname,
-                url.port or (443 if secure else 80),
-                ssl=ssl.create_default_context() if secure else None,
-            )
-        try:
-            http = h11.Connection(h11.CLIENT)
-            headers = [
-                ("Host", url.netloc.rpartition("@")[2]),
-                ("Content-Type", "application/json"),
-                ("Accept", "text/event-stream"),
-                ("Content-Length", str(len(body))),
-                ("Connection", "close"),
-            ]
-            if self._endpoint.token:
-                headers.append(("Authorization", f"Bearer {self._endpoint.token}"))
-            target = f"{url.path}/responses" + (f"?{url.query}" if url.query else "")
-            request = h11.Request(method="POST", target=target, headers=headers)
-            parts = (request, h11.Data(data=body), h11.EndOfMessage())
-            writer.write(b"".join(http.send(part) or b"" for part in parts))
-            await writer.drain()
-            async for chunk in _answer(http, reader):
-                yield chunk
-        finally:
-            writer.close()
+                for name, data in parser.feed(chunk):
+                    for event in reading.take(name, data):
+                        yield event
 
 
-async def _answer(http: h11.Connection, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
-    status, refusal = 200, b""
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Response):
-            status = event.status_code
-        elif isinstance(event, h11.Data):
-            if status == 200:
-                yield bytes(event.data)
-            else:
-                refusal = (refusal + bytes(event.data))[:_ERROR_BODY_BYTES]
-        elif isinstance(event, h11.EndOfMessage):
-            if status != 200:
-                raise _RefusedError(status, refusal)
-            return
-        elif isinstance(event, h11.ConnectionClosed):
-            raise ConnectionError("the connection was closed")
+class _Reading:
+    """The events of one answer, whatever the server leaves out.
+
+    Engines differ: some name the event only in the ``event`` field, some send text before any
+    ``response.created`` or without item ids, some end with ``[DONE]`` alone. There is one response
+    per request, so what is missing can be told.
+    """
+
+    def __init__(self) -> None:
+        self._id = ""
+        self._item = ""
+        self._ended = False
+
+    def take(self, name: str, data: bytes) -> list[ServerEvent]:
+        """Read one server-sent event; text arrives as events of one item."""
+        if data == b"[DONE]":
+            if self._ended or not self._id:
+                return []
+            self._ended = True
+            response = WireResponse(id=self._id, status="completed", output=[])
+            return [ServerEvent(type="response.completed", response=response)]
+        event = decode_event(data)
+        if not event.type and name:
+            event = msgspec.structs.replace(event, type=name)
+        events: list[ServerEvent] = []
+        response = event.response
+        if not self._id and event.type.startswith("response."):
+            self._id = (response.id if response is not None else "") or _OWN_ID
+            if event.type != "response.created":
+                response = WireResponse(id=self._id, status="in_progress")
+                events.append(ServerEvent(type="response.created", response=response))
+        if event.type in TERMINALS:
+            self._ended = True
+        if event.response is not None and event.response.id != self._id:
+            response = msgspec.structs.replace(event.response, id=self._id)
+            event = msgspec.structs.replace(event, response=response)
+        if event.item is not None and not event.item.id:
+            item = msgspec.structs.replace(event.item, id=_OWN_ITEM)
+            event = msgspec.structs.replace(event, item=item)
+        if event.type == "response.output_item.added" and event.item is not None:
+            self._item = event.item.id or ""
+        elif event.type in TEXT_DELTAS:
+            if not self._item:
+                self._item = event.item_id or _OWN_ITEM
+                item = WireItem(id=self._item)
+                events.append(ServerEvent(type="response.output_item.added", item=item))
+            event = msgspec.structs.replace(event, item_id=self._item)
+        return [*events, event]
 
 
-def _error_event(refused: _RefusedError) -> ServerEvent:
+def _error_event(refused: RefusedError) -> ServerEvent:
     """Make the event that a WebSocket would have brought."""
     error = WireError(message=f"The model server refused the request (HTTP {refused.status}).")
     with contextlib.suppress(ValueError):
