@@ -112,6 +112,11 @@ SPECS: Final = (
         "reading speed.", none="as fast as it can",
     ),
     Spec(
+        "pacing", "model.pacing", Kind.TEXT, _MODEL,
+        "Let the built-in server write as fast as wafer or gpu is simulated to, for a model of 70 "
+        "billion parameters or the one named behind a colon (gpu:llama3.1-8b); off does not.",
+    ),
+    Spec(
         "endpoint", "endpoint", Kind.CHOICE, _ENDPOINT,
         "Name of the endpoint to use instead of the built-in server.", none="the built-in server",
     ),

@@ -59,6 +59,8 @@ class Settings:
             the shipped model.
         threads: Threads for the built-in server; ``None`` lets it choose.
         provider: Execution provider of the built-in server, such as ``cpu`` or ``cuda``.
+        pacing: Let the built-in server write as fast as ``wafer`` or ``gpu`` is simulated to, for a
+            large model or for the one named behind a colon; ``off`` is as fast as it can.
         pace: Tokens per second that the built-in server writes at most, to read along; ``None``
             is as fast as it can.
         guard: Watch what the model writes and stop it on dangerous lines.
@@ -84,6 +86,7 @@ class Settings:
     threads: int | None = None
     provider: str = "cpu"
     pace: float | None = None
+    pacing: str = "off"
     guard: bool = True
     guard_levels: tuple[tuple[str, str], ...] = ()
     attention: bool = True
@@ -321,7 +324,13 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "model": "endpoint_model",
         "token_env": "endpoint_token_env",
     },
-    "model": {"folder": "model", "threads": "threads", "provider": "provider", "pace": "pace"},
+    "model": {
+        "folder": "model",
+        "threads": "threads",
+        "provider": "provider",
+        "pace": "pace",
+        "pacing": "pacing",
+    },
 }
 _TOP_LEVEL = (
     *("theme", "layout", "ascii", "journal", "guard", "attention"),
@@ -437,6 +446,7 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "threads": values.count,
     "provider": values.text,
     "pace": values.rate,
+    "pacing": values.pacing,
     "guard": values.boolean,
     "guard_levels": values.levels,
     "attention": values.boolean,

@@ -72,6 +72,18 @@ def rate(value: object, where: str) -> float:
     return float(value)
 
 
+def pacing(value: object, where: str) -> str:
+    """``off``, ``wafer``, ``gpu``, or one of the last two with a model: ``gpu:llama3.1-8b``."""
+    plain = text(value, where).strip()
+    mode, colon, model = plain.partition(":")
+    if mode not in ("off", "wafer", "gpu") or (colon and (mode == "off" or not model.strip())):
+        raise UsageError(
+            f"{where} must be off, wafer, gpu, or one of the last two with a model, such as "
+            f"gpu:llama3.1-8b, not {value!r}."
+        )
+    return plain
+
+
 def url(value: object, where: str) -> str:
     """The address of a Responses endpoint."""
     address = text(value, where)

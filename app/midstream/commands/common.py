@@ -29,6 +29,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--pace", type=float, metavar="N", help="at most N tokens per second, to read along"
     )
     group.add_argument(
+        "--pacing",
+        metavar="off|wafer|gpu[:MODEL]",
+        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model",
+    )
+    group.add_argument(
         "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
     )
 
@@ -54,6 +59,8 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
         changes["threads"] = checked("threads", options.threads, "--threads")
     if options.pace is not None:
         changes["pace"] = checked("pace", options.pace, "--pace")
+    if options.pacing is not None:
+        changes["pacing"] = checked("pacing", options.pacing, "--pacing")
     if options.provider is not None:
         changes["provider"] = checked("provider", options.provider, "--provider")
     return replace(settings, **changes)  # type: ignore[arg-type]

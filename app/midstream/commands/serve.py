@@ -31,6 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pace", type=_rate, metavar="N", help="at most N tokens per second, to read along"
     )
     model.add_argument(
+        "--pacing",
+        type=_pacing,
+        default="off",
+        metavar="off|wafer|gpu[:MODEL]",
+        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model",
+    )
+    model.add_argument(
         "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
     )
     place = parser.add_argument_group("where, and who may come")
@@ -151,6 +158,15 @@ def _rate(text: str) -> float:
     return _number(text, 0, 1e6)
 
 
+def _pacing(text: str) -> str:
+    from midstream.values import pacing
+
+    try:
+        return pacing(text, "--pacing")
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _count(text: str) -> int:
     return int(_number(text, 1, 1e6))
 
@@ -200,7 +216,9 @@ def _source(options: argparse.Namespace) -> ModelSource:
 
     folder = None if options.model is None else find_model(options.model).resolve()
     replay = None if options.replay is None else options.replay.resolve()
-    return ModelSource(folder, replay, options.provider, options.threads, options.pace or None)
+    return ModelSource(
+        folder, replay, options.provider, options.threads, options.pace or None, options.pacing
+    )
 
 
 def _limits(options: argparse.Namespace) -> Limits:

@@ -71,6 +71,10 @@ class Usage:
         prefill_s: seconds until the prompt was read.
         decode_s: seconds spent generating.
         wafer_s: simulated seconds of the whole on a wafer; None where nothing is simulated.
+        due_s: simulated seconds until the text so far is out on a machine whose speed is imitated;
+            None without pacing.
+        passed_s: measured seconds until it was passed on; later than `due_s` where this machine is
+            the slower one.
     """
 
     input_tokens: int = 0
@@ -82,6 +86,8 @@ class Usage:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     wafer_s: float | None = None
+    due_s: float | None = None
+    passed_s: float | None = None
 
 
 class FinishReason(StrEnum):

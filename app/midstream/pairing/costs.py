@@ -30,6 +30,8 @@ class Cost:
         forwards: Passes of the model that produced output.
         drafted: Tokens proposed from the source text.
         accepted: Proposed tokens that the model would have written itself.
+        due_s: Simulated seconds it takes on a machine whose speed is imitated.
+        passed_s: Seconds it took here, beside ``due_s``.
         dollars: What it costs at the prices of the endpoint's profile; ``None`` without prices.
     """
 
@@ -42,18 +44,18 @@ class Cost:
     drafted: int | None = None
     accepted: int | None = None
     dollars: float | None = None
+    due_s: float | None = None
+    passed_s: float | None = None
 
     @classmethod
     def of(cls, usage: Usage, metadata: Mapping[str, str], price: Price | None = None) -> Cost:
         """Read the end of a response that was made at a price."""
-        prefill = _number(metadata, "prefill_ms")
-        decode = _number(metadata, "decode_ms")
         return cls(
             usage.input_tokens,
             usage.cached_tokens,
             usage.output_tokens,
-            None if prefill is None else prefill / 1000,
-            None if decode is None else decode / 1000,
+            _seconds(metadata, "prefill_ms"),
+            _seconds(metadata, "decode_ms"),
             _count(metadata, "forwards"),
             _count(metadata, "drafted_tokens"),
             _count(metadata, "accepted_tokens"),
@@ -64,6 +66,8 @@ class Cost:
                 cached_tokens=usage.cached_tokens,
                 output_tokens=usage.output_tokens,
             ),
+            _seconds(metadata, "due_ms"),
+            _seconds(metadata, "passed_ms"),
         )
 
     def __add__(self, other: Cost) -> Cost:
@@ -85,6 +89,11 @@ class Cost:
     def tokens_per_forward(self) -> float | None:
         """Output tokens for each pass of the model, ``None`` where passes are not counted."""
         return self.output_tokens / self.forwards if self.forwards else None
+
+
+def _seconds(metadata: Mapping[str, str], name: str) -> float | None:
+    milliseconds = _number(metadata, name)
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _number(metadata: Mapping[str, str], name: str) -> float | None:

@@ -224,6 +224,7 @@ class Link:
             self._settings.threads,
             self._settings.provider,
             pace=self._settings.pace,
+            pacing=self._settings.pacing,
             state_dir=self._state,
         )
         self._server = server

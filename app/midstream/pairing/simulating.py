@@ -6,6 +6,7 @@ time never enters.  ``midstream.wafer`` is imported when the function is called 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from midstream.pairing.costs import Cost
     from midstream.wafer.baselines import Contender
     from midstream.wafer.pipeline import Stage
     from midstream.wafer.report import Report
@@ -105,6 +107,27 @@ def simulate_model(model: str, context: int) -> Simulated:
     except WaferError as error:
         raise SimulationError(str(error)) from error
     return Simulated(report, tuple(contenders), tuple(stages_of(report.plan, report.step)))
+
+
+def pacing_words(facts: Mapping[str, str], cost: Cost) -> str:
+    """What a paced server imitates and whether it keeps up, ``""`` where nothing is imitated.
+
+    Args:
+        facts: What the server says about its model.
+        cost: What the last answer has cost; all unknown while it runs.
+    """
+    if "pacing" not in facts:
+        return ""
+    machine = facts.get("pacing_machine", facts["pacing"]).replace("NVIDIA ", "")
+    what = f"{facts.get('pacing_model', '?')} on {machine.replace('Cerebras ', '')}"
+    if rate := facts.get("pacing_rate", ""):
+        what += f", {float(rate):,.0f} tok/s simulated"
+    if not cost.due_s or cost.passed_s is None:
+        return f"paced as {what}"
+    from midstream.wafer.pacing import LATE_TOLERANCE
+
+    late = cost.passed_s / cost.due_s
+    return f"{late:.1f}x slower than {what}" if late > LATE_TOLERANCE else f"as fast as {what}"
 
 
 def pace_sentence(name: str, simulated_rate: float, measured_rate: float) -> str:

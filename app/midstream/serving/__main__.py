@@ -107,13 +107,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--pace", type=float)
+    parser.add_argument("--pacing", default="off")
     parser.add_argument("--nice", type=int, default=0)
     options = parser.parse_args(argv)
     logging.basicConfig(
         level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     source = ModelSource(
-        options.model, options.replay, options.provider, options.threads, options.pace
+        options.model,
+        options.replay,
+        options.provider,
+        options.threads,
+        options.pace,
+        options.pacing,
     )
     _die_with_parent()
     say = _take_stdout()

@@ -40,6 +40,7 @@ class EmbeddedServer:
         threads: Threads of the engine; None lets it choose.
         provider: Execution provider of the engine.
         pace: Tokens per second at most; None for as fast as the model is.
+        pacing: Machine and model whose simulated speed is imitated; see `wafer.paces`.
         state_dir: Where the log file goes; None for the user's state folder.
         niceness: How much the child yields to the screen and to other programs.
         start_seconds: How long loading may take.
@@ -53,6 +54,7 @@ class EmbeddedServer:
         provider: str = "cpu",
         *,
         pace: float | None = None,
+        pacing: str = "off",
         state_dir: Path | None = None,
         niceness: int = 2,
         start_seconds: float = 60.0,
@@ -62,6 +64,7 @@ class EmbeddedServer:
         self._threads = threads
         self._provider = provider
         self._pace = pace
+        self._pacing = pacing
         self._state_dir = state_dir
         self._niceness = niceness
         self._start_seconds = start_seconds
@@ -141,6 +144,8 @@ class EmbeddedServer:
             arguments += ["--threads", str(self._threads)]
         if self._pace is not None:
             arguments += ["--pace", str(self._pace)]
+        if self._pacing != "off":
+            arguments += ["--pacing", self._pacing]
         if self._replay is not None:
             return [*arguments, "--replay", str(self._replay.resolve())]
         folder = self._model

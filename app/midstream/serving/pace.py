@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from midstream.engine.types import (
@@ -26,15 +27,26 @@ if TYPE_CHECKING:
     from midstream.wafer.paces import Imitation
 
 
-class Timetable(Protocol):
-    """When the tokens of one generation may be passed on."""
+CHARS_PER_TOKEN = 4
+"""Text that one token of the imitated model stands for (assumed: code in a vocabulary of 128,000).
 
-    def left(self, now: float, tokens: int) -> float:
-        """Seconds until the next ``tokens`` tokens are all due; not positive when they are."""
+The model that runs may spend one token on a whole unchanged line, which no other model does.
+"""
+
+
+class Timetable(Protocol):
+    """When the text of one generation may be passed on."""
+
+    def parts(self, piece: Piece) -> list[Piece]:
+        """A piece as it would come token by token."""
         ...
 
-    def passed(self, now: float, tokens: int) -> None:
-        """``tokens`` tokens have been passed on."""
+    def left(self, now: float, piece: Piece) -> float:
+        """Seconds until all of the next piece is due; not positive when it is."""
+        ...
+
+    def passed(self, now: float, piece: Piece, usage: Usage) -> None:
+        """A piece has been passed on."""
         ...
 
 
@@ -45,39 +57,61 @@ class ReadingPace:
         self._rate = rate
         self._due: float | None = None
 
-    def left(self, now: float, tokens: int) -> float:
-        """Seconds until the next ``tokens`` tokens are all due."""
-        due = now if self._due is None else self._due
-        return due + (tokens - 1) / self._rate - now
+    def parts(self, piece: Piece) -> list[Piece]:
+        """Token by token; where each begins is not known, so the text is cut evenly."""
+        count, text = piece.tokens, piece.text
+        if count < 2:
+            return [piece]
+        cuts = [len(text) * number // count for number in range(count + 1)]
+        return [Piece(text[begin:end], 1) for begin, end in pairwise(cuts)]
 
-    def passed(self, now: float, tokens: int) -> None:
+    def left(self, now: float, piece: Piece) -> float:
+        """Seconds until all of the next piece is due."""
+        due = now if self._due is None else self._due
+        return due + (piece.tokens - 1) / self._rate - now
+
+    def passed(self, now: float, piece: Piece, usage: Usage) -> None:
         """The next token is due one beat after these."""
-        self._due = max(self._due or 0.0, now - 1.0 / self._rate) + tokens / self._rate
+        del usage
+        self._due = max(self._due or 0.0, now - 1.0 / self._rate) + piece.tokens / self._rate
 
 
 class SimulatedPace:
-    """Every token when it would be out on the imitated machine, counted from the start."""
+    """All text when it would be out on the imitated machine, counted from the start."""
 
     def __init__(self, imitated: Imitation) -> None:
         self._pace = imitated.pace
         self._start = time.perf_counter()
-        self._passed = 0
+        self._characters = 0
 
-    def left(self, now: float, tokens: int) -> float:
-        """Seconds until the next ``tokens`` tokens are all due."""
-        return self._start + self._pace.due(self._passed + tokens - 1) - now
+    def parts(self, piece: Piece) -> list[Piece]:
+        """In tokens of the imitated model; the first carries the tokens that were spent."""
+        text = piece.text
+        starts = range(0, max(1, len(text)), CHARS_PER_TOKEN)
+        return [Piece(text[at : at + CHARS_PER_TOKEN], 0 if at else piece.tokens) for at in starts]
 
-    def passed(self, now: float, tokens: int) -> None:
-        """Count them."""
-        del now  # a late token does not delay those behind it
-        self._passed += tokens
+    def left(self, now: float, piece: Piece) -> float:
+        """Seconds until all of the next piece is due."""
+        return self._start + self._due(len(piece.text)) - now
+
+    def passed(self, now: float, piece: Piece, usage: Usage) -> None:
+        """Count it; a late one does not delay those behind it."""
+        if piece.text:
+            usage.due_s = self._due(len(piece.text))
+            usage.passed_s = now - self._start
+        self._characters += len(piece.text)
+
+    def _due(self, more: int) -> float:
+        """Simulated seconds until ``more`` characters are out."""
+        characters = self._characters + more
+        return self._pace.due((characters - 1) // CHARS_PER_TOKEN) if characters else 0.0
 
 
 class PacedGeneration:
     """Passes the pieces of another generation on, none of them early.
 
     Attributes:
-        usage: What the generation cost; waiting is not counted.
+        usage: What the generation cost; waiting is only in what it says of the pacing.
     """
 
     def __init__(self, inner: Generation, timetable: Callable[[], Timetable]) -> None:
@@ -95,11 +129,12 @@ class PacedGeneration:
         """Generate."""
         timetable = self._timetable()
         for whole in self._inner:
-            for piece in _parts(whole, timetable):
-                left = timetable.left(time.perf_counter(), piece.tokens)
+            ready = timetable.left(time.perf_counter(), whole) <= 0
+            for piece in [whole] if ready else timetable.parts(whole):
+                left = timetable.left(time.perf_counter(), piece)
                 if left > 0:
                     self._stopped.wait(left)
-                timetable.passed(time.perf_counter(), piece.tokens)
+                timetable.passed(time.perf_counter(), piece, self.usage)
                 if not self._stopped.is_set():
                     yield piece
 
@@ -107,20 +142,6 @@ class PacedGeneration:
         """End it now, also while it waits; pieces that wait are dropped."""
         self._stopped.set()
         self._inner.stop()
-
-
-def _parts(piece: Piece, timetable: Timetable) -> Iterator[Piece]:
-    """A piece of several drafted tokens token by token, unless all of it is due anyway.
-
-    Where the tokens of a piece begin is not known, so its text is cut evenly.
-    """
-    count, text = piece.tokens, piece.text
-    if count < 2 or timetable.left(time.perf_counter(), count) <= 0:
-        yield piece
-        return
-    for number in range(count):
-        begin, end = (len(text) * n // count for n in (number, number + 1))
-        yield Piece(text[begin:end], 1)
 
 
 class PacedModel:

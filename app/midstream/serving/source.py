@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from midstream.errors import UsageError
+
 if TYPE_CHECKING:
     from midstream.engine.types import TextModel
+    from midstream.wafer.paces import Imitation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,7 @@ class ModelSource:
         provider: Execution provider of the engine.
         threads: Threads of the engine; None lets it choose.
         pace: Tokens per second at most; None for as fast as the model is.
+        pacing: Machine and model whose simulated speed is imitated; see `wafer.paces`.
     """
 
     folder: Path | None = None
@@ -27,6 +31,7 @@ class ModelSource:
     provider: str = "cpu"
     threads: int | None = None
     pace: float | None = None
+    pacing: str = "off"
 
     @property
     def name(self) -> str:
@@ -45,6 +50,26 @@ class ModelSource:
         Raises:
             UserError: It does not load.
         """
+        imitated = self._imitated()
+        model = self._answering()
+        if imitated is None:
+            return model
+        from midstream.serving.pace import PacedModel
+
+        return PacedModel(model, imitated)
+
+    def _imitated(self) -> Imitation | None:
+        if self.pacing == "off":
+            return None
+        from midstream.wafer.errors import WaferError
+        from midstream.wafer.paces import imitation
+
+        try:
+            return imitation(self.pacing)
+        except WaferError as error:
+            raise UsageError(f"Pacing is not possible: {error}") from error
+
+    def _answering(self) -> TextModel:
         if self.replay is not None:
             from midstream.serving.replay import ReplayModel, ReplayScript
 

@@ -320,6 +320,9 @@ class Turn:
     def _measured(self) -> dict[str, int | float]:
         """What the server knows beyond the API's usage; the same names everywhere."""
         usage = self._job.usage
+        paced: dict[str, int | float] = {}
+        if usage.due_s is not None and usage.passed_s is not None:
+            paced = {"due_ms": usage.due_s * 1000, "passed_ms": usage.passed_s * 1000}
         return {
             "queue_ms": self._job.queued_s * 1000,
             "prefill_ms": usage.prefill_s * 1000,
@@ -327,6 +330,7 @@ class Turn:
             "forwards": usage.forwards,
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
+            **paced,
         }
 
     def telemetry(self) -> dict[str, Any]:

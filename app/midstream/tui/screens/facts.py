@@ -6,6 +6,7 @@ from pathlib import Path
 
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
+from midstream.pairing.simulating import pacing_words
 from midstream.tui.screens.hints import Moment, hints
 from midstream.tui.screens.pages import PageActions
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
@@ -51,6 +52,7 @@ class Facts(PageActions):
                 history=tuple(meter.history),
                 ttft_s=meter.ttft_s,
                 tokens=meter.turn_tokens,
+                pacing=pacing_words(session.facts, meter.cost),
                 queued=len(session.queued),
                 branch=""
                 if repo is None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from midstream.pairing.costs import Cost
+from midstream.pairing.simulating import pace_sentence, pacing_words
 from midstream.pairing.turns import SessionState
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.screens.review_base import RUNNING
@@ -64,6 +65,7 @@ class Measured:
         session_tokens: Tokens of all answers.
         cost: What the server counted for the last answer; all unknown while it runs.
         total: The same for all answers.
+        pacing: What simulated machine the server imitates, ``""`` where none.
     """
 
     model: str = ""
@@ -77,6 +79,7 @@ class Measured:
     session_tokens: int = 0
     cost: Cost = field(default_factory=Cost)
     total: Cost = field(default_factory=Cost)
+    pacing: str = ""
 
     @classmethod
     def of(cls, session: PairingSession | None) -> Measured:
@@ -96,6 +99,7 @@ class Measured:
             meter.output_tokens,
             meter.cost,
             meter.total,
+            pacing_words(session.facts, meter.cost),
         )
 
     @property
@@ -252,9 +256,9 @@ def pace_lines(
     make: Lines, now: Measured, simulated: Simulated | None, same_model: bool
 ) -> list[Text]:
     """The one place where both clocks are compared: how far apart they are."""
-    from midstream.pairing.simulating import pace_sentence
-
     lines = [make.heading("Pace", "one clock against the other")]
+    if now.pacing:
+        lines.append(make.text((now.pacing, "warning")))
     if simulated is None or now.mean is None:
         return [*lines, make.text(("after the first answer", "muted"))]
     report = simulated.report

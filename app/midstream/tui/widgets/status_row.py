@@ -40,6 +40,7 @@ class StatusFacts:
         history: Past rates for the sparkline.
         ttft_s: Seconds to the first text of the last turn.
         tokens: Tokens of the running or last turn.
+        pacing: What simulated machine the rate imitates, ``""`` where none.
         queued: Instructions that wait.
         branch: Git branch, ``""`` without a repository.
         dirty: Changed files in the working tree.
@@ -53,6 +54,7 @@ class StatusFacts:
     history: tuple[float, ...] = ()
     ttft_s: float | None = None
     tokens: int = 0
+    pacing: str = ""
     queued: int = 0
     branch: str = ""
     dirty: int = 0
@@ -120,8 +122,11 @@ class StatusRow(Widget):
         )
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
-        if facts.rate is not None:
+        if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
+            pieces.append(Text(f"   {visible(facts.pacing)}", palette.style("warning")))
+        elif facts.rate is not None:
             pieces.append(Text(f"   {facts.rate:>6,.0f} tok/s", palette.style("accent")))
+        if facts.rate is not None:
             if facts.ttft_s is not None:
                 pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
             pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
