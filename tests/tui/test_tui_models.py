@@ -115,7 +115,7 @@ async def test_keep_writes_the_choice(project: Path, state: Path) -> None:
         await stage.press("s")
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
         assert load_settings().endpoint is None
-        assert (state / "config.toml").read_text().startswith("# mine\n[endpoints.desk]\n")
+        assert (state / "config.toml").read_text().startswith("# mine\n")
 
 
 async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:

@@ -128,9 +128,10 @@ async def test_themes_are_shown_while_choosing_and_escape_goes_back(
     await stage.type("paper")
     await stage.press("enter")
     await stage.until(lambda: 'theme = "paper"' in config.read_text(), "written")
-    await stage.until(lambda: stage.app.palette.name == "paper", "holds")
+    await stage.until(lambda: "theme is paper now." in screen.notice.text, "sentence")
+    assert stage.app.palette.name == "paper"
     await stage.press("backspace")
-    await stage.until(lambda: stage.app.palette.name == "midnight", "default")
+    await stage.until(lambda: stage.app.palette.name == before, "default")
 
 
 async def test_a_number_is_checked_before_it_is_written(stage: Stage, config: Path) -> None:

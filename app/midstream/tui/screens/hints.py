@@ -105,6 +105,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.accept_rest:accept all"
     if moment.decided:
         yield "decision.undo"
+        if not moment.undecided and not moment.running:
+            yield "commit"
     if moment.marked:
         yield "compose:instruct"
         yield "copy"
@@ -124,6 +126,12 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "select"
     yield "open"
     yield "palette"
+    if not moment.marked:
+        if moment.decided and (moment.undecided or moment.running):
+            yield "commit"
+        yield "models"
+        yield "settings"
+        yield "sessions"
 
 
 def _composing(moment: Moment) -> Iterator[str]:

@@ -103,16 +103,17 @@ class SettingsScreen(SettingsEdit):
         rows: list[ListRow] = []
         # Where there is room, the groups stand apart.
         airy = self.list.size.height > len(SPECS) + len(self.endpoints) + 12
-        group = ""
-        for spec in SPECS:
-            if not self.fits(spec.key, spec.help, spec.group):
-                continue
-            if spec.group != group:
-                if group and airy:
-                    rows.append(ListRow(None, ()))
-                group = spec.group
+        for group in dict.fromkeys(spec.group for spec in SPECS):
+            found = [
+                self._row(self.traced[spec.name])
+                for spec in SPECS
+                if spec.group == group and self.fits(spec.key, spec.help, group)
+            ]
+            if found and rows and airy:
+                rows.append(ListRow(None, ()))
+            if found:
                 rows.append(ListRow(None, ((f" {group}", "muted"),)))
-            rows.append(self._row(self.traced[spec.name]))
+            rows += found
         endpoints = [
             self._endpoint_row(profile)
             for profile in self.endpoints.values()
