@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a table of code: one shape a line)
 """Pairs of functions that build SQL from strings, and the same with parameters, made by a program.
 
 Every pair is one shape of code with names of its own, set in one of several frames: a whole module,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from midstream.guard.findings import Level
+from midstream.guard.ruff import find_ruff
 from midstream.guard.scanner import Scanner
 
 
@@ -106,3 +108,63 @@ async def test_garbage_and_long_lines(scanner: Scanner) -> None:
     ):
         await scanner.scan(lines, "m.py")
     assert await halts(scanner, "def f(é):\n    x = 'ü'; return eval(é)") == ["S307"]
+
+
+def fake_ruff(folder: Path, body: str) -> str:
+    """A program that behaves badly as a server and is ruff otherwise."""
+    path = folder / "ruff"
+    path.write_text(
+        f'#!/bin/sh\nif [ "$1" = server ]; then {body}; fi\nexec "{find_ruff()}" "$@"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "exit 1",
+        "head -c 10 >/dev/null; kill -9 $$",
+        "echo garbage; cat",
+        "printf 'Content-Length: 4\\r\\n\\r\\nnull'; cat >/dev/null",
+        "printf 'Content-Length: -7\\r\\n\\r\\n'; cat >/dev/null",
+        "head -c 3000000 /dev/zero; exit",
+    ],
+)
+async def test_a_server_that_does_not_work_is_replaced_by_the_command(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str
+) -> None:
+    program = fake_ruff(tmp_path, body)
+    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: program)
+    assert await halts(scanner, "def f(t):\n    return eval(t)") == ["S307"]
+    assert scanner.guards("m.py")
+    assert await halts(scanner, "import os\ndef f(t):\n    os.system(t)") == ["S605"]
+
+
+async def test_a_ruff_that_does_nothing_right_leaves_python_unguarded(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "ruff"
+    path.write_text("#!/bin/sh\necho what\n")
+    path.chmod(0o755)
+    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: str(path))
+    await scanner.scan(["eval(x)"], "m.py")
+    assert "ruff does not run" in scanner.problem
+    assert not scanner.guards("m.py")
+
+
+async def test_text_that_does_not_parse_is_scanned_statement_by_statement(
+    scanner: Scanner,
+) -> None:
+    text = (
+        "    def get(self, name):\n"
+        '        print "looking for", name\n'
+        "        ??? what\n"
+        "        try:\n"
+        "            os.system(name)\n"
+        "        except OSError, e:\n"
+        "            return eval(name)\n"
+        "        pickle.loads(request.body)\n"
+        "        requests.get(name, verify=False)\n"
+    )
+    assert await halts(scanner, text) == ["S605", "S307", "S301", "S501"]

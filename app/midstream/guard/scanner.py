@@ -175,7 +175,7 @@ class Scanner:
             self.problem = str(error)
             return []
         self.problem = ""
-        # An excerpt can break rules that only whole files can keep; what counts is whether it parses.
+        # An excerpt can break rules that only whole files can keep; it need only parse.
         if (
             any(not item.code.startswith("S") for item in diagnostics)
             and parse(excerpt.text) is None

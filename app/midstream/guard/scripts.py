@@ -17,7 +17,8 @@ from midstream.guard.queries import FRAGMENT, Hole, Piece, is_statement, judge
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+) | (?P<comment>//.*|/\*) | (?P<quote>["'`])
       | (?P<plus>\+=?) | (?P<assign>:=|=(?![=>])) | (?P<open>[(\[{]) | (?P<close>[)\]}])
-      | (?P<comma>,) | (?P<semicolon>;) | (?P<word>[A-Za-z_$][\w$]*) | (?P<other>\d[\w.]*|=>|===?|!==?|[^\s\w])""",
+      | (?P<comma>,) | (?P<semicolon>;) | (?P<word>[A-Za-z_$][\w$]*)
+      | (?P<other>\d[\w.]*|=>|===?|!==?|[^\s\w])""",
     re.VERBOSE,
 )
 _BEFORE_REGEX: Final = re.compile(r"(?:^|[=(,:\[!&|?{};+\-*%<>~^]|\breturn|\bcase|\btypeof)\s*$")
@@ -156,8 +157,9 @@ class ScriptReader:
         if fresh and len(self._frames) == 1 and kind not in ("plus", "close") and text != ".":
             self._end_statement()
             frame = self._frames[-1]
-        if text == "/" and not self._go and _BEFORE_REGEX.search(line[:position]):
-            if (regex := _REGEX.match(line, position)) is not None:
+        if text == "/" and not self._go:
+            regex = _REGEX.match(line, position)
+            if regex is not None and _BEFORE_REGEX.search(line[:position]):
                 frame.operand += "/regex/"
                 return regex.end(), False
         if kind == "quote":

@@ -42,14 +42,15 @@ _LITERALS: Final = re.compile(
 """Any of the providers' literals; hardly a line of code has one."""
 
 _PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|\W?\s*$)|[A-Za-z0-9+/]{16})"
+    r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+    r"(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|\W?\s*$)|[A-Za-z0-9+/]{16})"
 )
 _URL_PASSWORD: Final = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/@'\"{}<>%$]{0,64}:(?P<value>[^\s:/@'\"{}<>$%]{6,})@[A-Za-z0-9\[]"
 )
 
-_NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|ass))|(?<![a-z])pass|secret|api_?key|apikey
-    |access_?key|auth_?key|private_?key|encryption_?key|signing_?key|token|credentials?|client_?secret)
+_NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|ass))|(?<![a-z])pass
+    |secret|api_?key|apikey|access_?key|auth_?key|private_?key|encryption_?key|signing_?key|token|credentials?|client_?secret)
     (?:_?(?:key|value|string|id|hash|salt))?"""
 """How variables that hold credentials are called."""
 _KEYWORD: Final = re.compile(
@@ -67,7 +68,8 @@ _BARE: Final = re.compile(
 )
 """A line of an environment file, of YAML or of properties."""
 _CONNECTION: Final = re.compile(
-    r"(?:server|host|data source|database|user id|uid|user)\s*=.*?\b(?:password|pwd)\s*=\s*(?P<value>[^;\s\"'{}$<>]{8,})",
+    r"(?:server|host|data source|database|user id|uid|user)\s*=.*?"
+    r"\b(?:password|pwd)\s*=\s*(?P<value>[^;\s\"'{}$<>]{8,})",
     re.IGNORECASE,
 )
 _ELEMENT: Final = re.compile(
@@ -94,7 +96,7 @@ _WORDS: Final = re.compile(
 """Words that stand-ins are made of; what is left without them must look real by itself."""
 _NOT_A_VALUE: Final = re.compile(
     r"""^(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+          # the name of an environment variable
-        |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?            # words: a header name, a scope, a route
+        |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?  # words: a header, a scope, a route
         |(?:[A-Z]?[a-z]+|[A-Z])+(?:[_.:/\-](?:[A-Z]?[a-z]+|[A-Z])+)+  # dotted names
         |(?:[A-Z]{1,4}[a-z]{2,})+[A-Z]{0,3}        # class names
         |urn:.*|.*(?:a-z|A-Z|0-9).*                # names of standards, character classes
