@@ -130,8 +130,7 @@ class RuffServer:
             {"method": "textDocument/didClose", "params": about},
         )
         report = await self._answer(self._next_id)
-        self._deaths = 0
-        return [
+        found = [
             Diagnostic(
                 item.get("code") or "",
                 item.get("message", ""),
@@ -142,6 +141,8 @@ class RuffServer:
             )
             for item in report["items"]
         ]
+        self._deaths = 0
+        return found
 
     async def _command(self, text: str) -> list[Diagnostic]:
         """Ask without a server: a process for each text."""
