@@ -11,16 +11,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import median, quantiles
 
 from midstream.bench.network import TOKEN, network, served, words_answer
 from midstream.bench.reference_edits import REFERENCE_EDITS
+from midstream.bench.wire_report import (
+    KEPT_HTTP,
+    NEW_HTTP,
+    NEW_SOCKET,
+    PERSISTENT,
+    CrowdFigures,
+    RedirectFigures,
+    Report,
+    TurnFigures,
+    print_report,
+)
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
-from midstream.errors import UserError
+from midstream.errors import UnavailableError, UserError
 from midstream.resources import model_folders
 from midstream.responses.client import Client
 from midstream.responses.endpoint import Endpoint, EndpointKind
@@ -29,85 +42,13 @@ from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.replay import ReplayModel
 
-_SHORT, _LONG = "20", "20000"
+_WORD, _SHORT, _STREAM, _LONG = "1", "20", "2000", "20000"
 """Requests: the number of words of the answer."""
 
+_CROWD_RATE = 4000
+"""Tokens per second of the engine that a crowd shares."""
+
 _EVENT_RATES = (10_000.0, 20_000.0, 40_000.0)
-_CLAIMS = (
-    "OpenAI's figures for its persistent connection against HTTP per turn: round trips -80 %, "
-    "time to first token -50 %, per token -30 %; no method was published."
-)
-
-
-@dataclass(slots=True)
-class TurnFigures:
-    """Short turns over one kind of connection, in milliseconds.
-
-    Attributes:
-        first_text_ms: From asking (dialling included where each turn dials) to the first text.
-        whole_ms: To the end of the response.
-    """
-
-    first_text_ms: float
-    whole_ms: float
-
-
-@dataclass(slots=True)
-class RedirectFigures:
-    """Edits of the reference functions by the installed model, stopped after a line and redirected.
-
-    Attributes:
-        model: Its name.
-        cold_ms: From asking to the first text, with nothing of the prompt in the cache.
-        warm_ms: From the stop to the first text of the redirected response.
-        stop_ms: From the stop to the terminal event.
-        cached_share: Share of the redirected prompts that was in the cache.
-        redirects: How many edits wrote a line to be stopped after.
-    """
-
-    model: str
-    cold_ms: float
-    warm_ms: float
-    stop_ms: float
-    cached_share: float
-    redirects: int
-
-
-@dataclass(slots=True)
-class Report:
-    """Everything measured.
-
-    Attributes:
-        turns: By round-trip time in milliseconds and kind of connection.
-        interrupt_ms: From the stop to the terminal event.
-        redirect_ms: From the stop to the first text of the next response, on the same connection.
-        redirect_dropping_ms: The same where the endpoint cannot be interrupted (spare connection).
-        stale_events: Text delivered after a stop; must be 0.
-        events_per_second: Text events, one per token, server to client.
-        joined_tokens_per_second: Tokens when events are joined to at most 200 a second.
-        overhead_us_per_token: Time per token on top of generating it, joined.
-        clients: How many clients asked at the same time.
-        queue_p50_ms: Their wait until the engine took them up, and
-        queue_p99_ms: its 99th percentile.
-        served_spread: Turns that the best served client got, per turn of the worst served.
-    """
-
-    turns: dict[str, dict[str, TurnFigures]] = field(
-        default_factory=dict[str, dict[str, TurnFigures]]
-    )
-    interrupt_ms: float = 0.0
-    interrupt_p99_ms: float = 0.0
-    redirect_ms: float = 0.0
-    redirect_dropping_ms: float = 0.0
-    stale_events: int = 0
-    events_per_second: float = 0.0
-    joined_tokens_per_second: float = 0.0
-    overhead_us_per_token: float = 0.0
-    clients: int = 0
-    queue_p50_ms: float = 0.0
-    queue_p99_ms: float = 0.0
-    served_spread: float = 0.0
-    model: RedirectFigures | None = None
 
 
 def _endpoint(port: int, kind: EndpointKind = "local") -> Endpoint:
@@ -127,37 +68,41 @@ async def _finish(stream: Stream) -> None:
         pass
 
 
-async def _timed_turn(client: Client) -> tuple[float, float]:
+async def _timed(client: Client, words: str) -> tuple[float, float]:
+    """Milliseconds to the first text and to the end of one response."""
     began = time.perf_counter()
-    stream = await client.create(messages=[("user", _SHORT)])
+    stream = await client.create(messages=[("user", words)])
     await _until_text(stream)
     first = time.perf_counter()
     await _finish(stream)
     return (first - began) * 1000, (time.perf_counter() - began) * 1000
 
 
-class _HttpClient(Client):
-    """The client when it has learnt that the endpoint speaks HTTP only."""
+async def _turns(endpoint: Endpoint, rounds: int, *, keep: bool) -> TurnFigures:
+    """Measure turns on one connection, or with a new one for each."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint)
-        self._http_only = True
+    async def repeat(words: str, count: int) -> list[tuple[float, float]]:
+        times: list[tuple[float, float]] = []
+        client = Client(endpoint)
+        if keep:
+            await _timed(client, _WORD)
+        for _ in range(count):
+            if not keep:
+                await client.close()
+                client = Client(endpoint)
+            times.append(await _timed(client, words))
+        await client.close()
+        return times
 
-
-async def _turns(
-    port: int, rounds: int, make: Callable[[Endpoint], Client], reuse: bool
-) -> TurnFigures:
-    times: list[tuple[float, float]] = []
-    client = make(_endpoint(port))
-    if reuse:
-        await _timed_turn(client)
-    for _ in range(rounds):
-        if not reuse:
-            await client.close()
-            client = make(_endpoint(port))
-        times.append(await _timed_turn(client))
-    await client.close()
-    return TurnFigures(median(first for first, _ in times), median(whole for _, whole in times))
+    trips = await repeat(_WORD, rounds)
+    turns = await repeat(_SHORT, rounds)
+    streams = await repeat(_STREAM, max(3, rounds // 5))
+    return TurnFigures(
+        round_trip_ms=median(whole for _, whole in trips),
+        first_text_ms=median(first for first, _ in turns),
+        whole_ms=median(whole for _, whole in turns),
+        per_token_us=median((whole - first) * 1000 / int(_STREAM) for first, whole in streams),
+    )
 
 
 async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> None:
@@ -165,10 +110,13 @@ async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> 
         for rtt in rtts:
             count = rounds if not rtt else max(5, rounds // 5)
             async with network(port, rtt / 1000) as way:
+                socket = _endpoint(way)
+                http = replace(socket, transport="sse")
                 report.turns[f"{rtt:g}"] = {
-                    "persistent": await _turns(way, count, Client, True),
-                    "new WebSocket": await _turns(way, count, Client, False),
-                    "HTTP + SSE": await _turns(way, count, _HttpClient, False),
+                    PERSISTENT: await _turns(socket, count, keep=True),
+                    NEW_SOCKET: await _turns(socket, count, keep=False),
+                    NEW_HTTP: await _turns(http, count, keep=False),
+                    KEPT_HTTP: await _turns(http, count, keep=True),
                 }
 
 
@@ -254,28 +202,54 @@ async def _count_events(port: int, words: str, repetitions: int) -> float:
 
 
 async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
-    with served(rate=4000) as port:
-        waits: list[float] = []
-        turns = [0] * clients
-        end = time.perf_counter() + seconds
+    with served(rate=_CROWD_RATE) as port:
+        report.crowd = await _crowd(port, clients, seconds)
 
-        async def work(index: int) -> None:
-            client = Client(_endpoint(port))
-            await client.connect()
-            while time.perf_counter() < end:
-                stream = await client.create(messages=[("user", _SHORT)])
-                began = time.perf_counter()
-                await _until_text(stream)
-                waits.append((time.perf_counter() - began) * 1000)
-                await _finish(stream)
-                turns[index] += 1
-            await client.close()
 
+async def _measure_ray(report: Report, clients: int, seconds: float) -> None:
+    """The same crowd on two replicas, if Ray is installed and starts."""
+    from midstream.serving.cluster import ClusterOptions, cluster
+    from midstream.serving.source import ModelSource
+
+    with tempfile.TemporaryDirectory(prefix="midstream-bench-") as folder:
+        script = Path(folder) / "script.json"
+        script.write_text(
+            json.dumps([{"match": "", "text": "word " * int(_SHORT), "rate": _CROWD_RATE}])
+        )
+        options = ClusterOptions(
+            ModelSource(replay=script),
+            token=TOKEN,
+            port=0,
+            min_replicas=2,
+            max_replicas=2,
+            cpus=0.25,
+        )
+        try:
+            async with cluster(options) as port:
+                report.ray = await _crowd(port, clients, seconds)
+        except UnavailableError as error:
+            report.ray_left_out = str(error).rstrip(".")
+
+
+async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
+    waits: list[float] = []
+    turns = [0] * clients
+    opened = [Client(_endpoint(port)) for _ in range(clients)]
+    await asyncio.gather(*(client.connect() for client in opened))
+    end = time.perf_counter() + seconds
+
+    async def work(index: int) -> None:
+        while time.perf_counter() < end:
+            first, _ = await _timed(opened[index], _SHORT)
+            waits.append(first)
+            turns[index] += 1
+
+    try:
         await asyncio.gather(*(work(index) for index in range(clients)))
-    report.clients = clients
-    report.queue_p50_ms = median(waits)
-    report.queue_p99_ms = quantiles(waits, n=100, method="inclusive")[98]
-    report.served_spread = max(turns) / max(1, min(turns))
+    finally:
+        await asyncio.gather(*(client.close() for client in opened))
+    p99 = quantiles(waits, n=100, method="inclusive")[98]
+    return CrowdFigures(clients, sum(turns), median(waits), p99, max(turns) / max(1, min(turns)))
 
 
 async def _measure_model(report: Report) -> None:
@@ -325,45 +299,6 @@ async def _measure_model(report: Report) -> None:
         )
 
 
-def _print(report: Report) -> None:
-    print("Turns of 20 words, ms                first text      whole")
-    for rtt, kinds in report.turns.items():
-        for name, figures in kinds.items():
-            print(
-                f"  round trip {rtt:>3} ms  {name:<14} {figures.first_text_ms:>9.2f}  "
-                f"{figures.whole_ms:>9.2f}"
-            )
-        own, http = kinds["persistent"].first_text_ms, kinds["HTTP + SSE"].first_text_ms
-        print(f"  persistent against HTTP + SSE: first text {100 * (own / http - 1):+.0f} %")
-    print(f"  ({_CLAIMS})")
-    print(
-        f"Stop to terminal event: {report.interrupt_ms:.2f} ms median, "
-        f"{report.interrupt_p99_ms:.2f} ms p99; text after the stop: {report.stale_events}"
-    )
-    print(
-        f"Stop to first redirected text: {report.redirect_ms:.2f} ms, "
-        f"{report.redirect_dropping_ms:.2f} ms where the connection must be dropped"
-    )
-    print(f"Text events per second, not joined: {report.events_per_second:,.0f}")
-    print(
-        f"Joined to 200 events/s: {report.joined_tokens_per_second:,.0f} tokens/s, "
-        f"{report.overhead_us_per_token:.1f} us per token on top of making it"
-    )
-    print(
-        f"{report.clients} clients on one engine: wait p50 {report.queue_p50_ms:.0f} ms, "
-        f"p99 {report.queue_p99_ms:.0f} ms; best served / worst served {report.served_spread:.2f}"
-    )
-    if report.model is None:
-        print("Redirects of a real model: none is installed, or it wrote nothing.")
-        return
-    model = report.model
-    print(
-        f"{model.model}, {model.redirects} edits: first text {model.cold_ms:.1f} ms cold; stop to "
-        f"terminal {model.stop_ms:.1f} ms; stop to redirected text {model.warm_ms:.1f} ms with "
-        f"{model.cached_share:.0%} of the prompt cached"
-    )
-
-
 def run(argv: Sequence[str]) -> int:
     """Measure and print; returns the exit code (1 if text came after a stop)."""
     parser = argparse.ArgumentParser(prog="midstream bench wire", description=__doc__)
@@ -374,6 +309,7 @@ def run(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="a few rounds only")
     parser.add_argument("--no-model", action="store_true", help="leave out the installed model")
+    parser.add_argument("--no-ray", action="store_true", help="leave out Ray with two replicas")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     rounds = 8 if options.quick else max(4, options.rounds)
@@ -389,6 +325,10 @@ def run(argv: Sequence[str]) -> int:
             else _measure_rate(report, _LONG, _EVENT_RATES, 5),
             _measure_crowd(report, clients, 0.5 if options.quick else 5.0),
         ]
+        if options.no_ray or options.quick:
+            report.ray_left_out = "as was asked"
+        else:
+            steps.append(_measure_ray(report, clients, 5.0))
         for step in steps:
             await step
         if not options.no_model and model_folders():
@@ -398,5 +338,5 @@ def run(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(asdict(report)))
     else:
-        _print(report)
+        print_report(report)
     return 1 if report.stale_events else 0
