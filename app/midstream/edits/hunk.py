@@ -43,6 +43,7 @@ class Hunk:
         match_level: How leniently its place was found (0 for a rewritten region or exact match).
         anchored: Whether the position is still this hunk's; a later rewrite of the place ends it.
         rank: Order among hunks at the same line.
+        withheld: Whether a guard held it back and nobody has released it; it can only be rejected.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Hunk:
         "start",
         "state",
         "stop",
+        "withheld",
     )
 
     def __init__(
@@ -71,6 +73,7 @@ class Hunk:
         self.note = ""
         self.match_level = 0
         self.anchored = True
+        self.withheld = False
         self.rank = rank or (hunk_id,)
         self._old: list[str] = []
         self._new: list[str] = []
@@ -120,6 +123,11 @@ class Hunk:
     def decidable(self) -> bool:
         """Whether it can be accepted or rejected now."""
         return self.anchored and self.state in _DECIDABLE
+
+    @property
+    def rejectable(self) -> bool:
+        """Whether it can be rejected now: as `decidable`, or held back."""
+        return self.decidable or (self.anchored and self.state is HunkState.QUARANTINED)
 
     @property
     def live(self) -> bool:

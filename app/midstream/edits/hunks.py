@@ -97,7 +97,7 @@ class HunkStore:
         self.decide((hunk_id,), HunkState.ACCEPTED)
 
     def reject(self, hunk_id: int, note: str = "") -> None:
-        """Reject a hunk, saying why or not; raises as ``accept``."""
+        """Reject a hunk, saying why or not, also one that is quarantined; raises as ``accept``."""
         self.decide((hunk_id,), HunkState.REJECTED, note)
 
     def reset(self, hunk_id: int) -> None:
@@ -117,7 +117,8 @@ class HunkStore:
         """
         hunks = [self.get(hunk_id) for hunk_id in hunk_ids]
         for hunk in hunks:
-            if not hunk.decidable:
+            rejected = state is HunkState.REJECTED
+            if not (hunk.rejectable if rejected else hunk.decidable and not hunk.withheld):
                 raise UndecidableError(_why_undecidable(hunk))
         step = self._begin(hunks)
         for hunk in hunks:
@@ -151,6 +152,7 @@ class HunkStore:
         if hunk.state in (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED):
             raise UndecidableError(_why_undecidable(hunk))
         hunk.state = HunkState.QUARANTINED
+        hunk.withheld = True
         hunk.note = note
         self.touch()
 
@@ -164,6 +166,7 @@ class HunkStore:
         if hunk.state is not HunkState.QUARANTINED:
             raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
         hunk.state = HunkState.SETTLED
+        hunk.withheld = False
         hunk.note = note
         self.touch()
 
@@ -429,5 +432,7 @@ def _why_undecidable(hunk: Hunk) -> str:
         HunkState.QUARANTINED: "is quarantined; release it first",
         HunkState.SUPERSEDED: "was superseded by a later edit",
     }
+    if hunk.withheld and hunk.state is HunkState.REJECTED:
+        return f"Hunk {hunk.id} was quarantined when it was rejected; undo that and release it."
     reason = reasons.get(hunk.state, "lies in lines that were rewritten since")
     return f"Hunk {hunk.id} {reason}."

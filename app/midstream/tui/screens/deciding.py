@@ -49,11 +49,15 @@ class DecideActions(MoveActions):
                 "info", "This hunk is still being written; it can be decided as soon as it settles."
             )
             return None
+        if hunk.state is HunkState.QUARANTINED and wanted is HunkState.REJECTED:
+            return hunk
         if hunk.state is wanted or not hunk.decidable:
             if hunk.state is HunkState.QUARANTINED:
-                key = self.program.key_for("hunk.release")
+                release = self.program.key_for("hunk.release")
+                reject = self.program.key_for("hunk.reject")
                 self.say(
-                    "warning", f"Quarantined, {hunk.note}; {key} releases it, or ask for another."
+                    "warning",
+                    f"Quarantined, {hunk.note}; {reject} rejects it, {release} releases it.",
                 )
                 return None
             if hunk.state is HunkState.CONFLICT:

@@ -203,7 +203,7 @@ class ReworkActions(SteerActions):
     def action_reject_why(self) -> None:
         """Ask why the hunk under the cursor is rejected."""
         hunk = self.hunk
-        if hunk is None or not hunk.decidable:
+        if hunk is None or not hunk.rejectable:
             self.open_hunk()
             return
         self.query_one(ReasonBar).open(hunk.id)
