@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
+from midstream.guard.secrets import mask
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -146,7 +147,10 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[s
     for hunk in rejected[-MOST_REJECTIONS:]:
         reason = " ".join(hunk.note.split())
         parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
-        lines = [*(f"    - {line}" for line in hunk.old), *(f"    + {line}" for line in hunk.new)]
+        lines = [
+            *(f"    - {line}" for line in hunk.old),
+            *(f"    + {mask(line)}" for line in hunk.new),
+        ]
         parts += lines[:MOST_REJECTED_LINES]
         if len(lines) > MOST_REJECTED_LINES:
             parts.append(f"    ({len(lines) - MOST_REJECTED_LINES} more lines)")

@@ -38,6 +38,7 @@ class Replay:
         digests: What each file had on disk when last read or written.
         absent: Files of which an empty text means that there is no such file.
         turns: All turns, oldest first.
+        released: Hunks that a person let go which the guard held back.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class Replay:
         self.digests: dict[str, str | None] = {}
         self.absent: set[str] = set()
         self.turns: list[Turn] = []
+        self.released: set[int] = set()
         self._open_step = ""
 
     @classmethod
@@ -115,6 +117,7 @@ class Replay:
             self.hunks.quarantine(data["id"], data["note"])
         elif kind == "release":
             self.hunks.release(data["id"], data["note"])
+            self.released.add(data["id"])
         elif kind == "undo":
             self.hunks.undo()
             self._step(kind)
