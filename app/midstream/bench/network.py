@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection as Pipe
@@ -26,8 +25,6 @@ def _server(pipe: Pipe, rate: float, event_seconds: float) -> None:
     """The server process; it ends with its parent's end of the pipe."""
     from midstream.serving.app import create_app
     from midstream.serving.running import serve
-
-    sys.setswitchinterval(0.0005)
 
     async def main() -> None:
         app = create_app(

@@ -28,6 +28,9 @@ from midstream.responses.link import Link
 
 _PING_SECONDS = 20.0
 
+_LARGEST_FRAME = 64 * 1024 * 1024
+"""A final event repeats the instructions and the whole output; nothing is larger."""
+
 NO_WEBSOCKET_STATUS = frozenset({200, 400, 404, 405, 426, 501})
 """Upgrade answers which mean that the server speaks HTTP only.
 
@@ -96,7 +99,7 @@ class Connection:
                 close_timeout=1.0,
                 ping_interval=_PING_SECONDS,
                 ping_timeout=_PING_SECONDS,
-                max_size=None,
+                max_size=_LARGEST_FRAME,
             )
         except InvalidStatus as error:
             status = error.response.status_code

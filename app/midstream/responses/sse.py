@@ -2,7 +2,10 @@
 events back.
 
 Nothing can be said to a running response here: it is stopped by leaving the request. Every request
-carries the whole conversation, because such servers often keep none.
+carries the whole conversation, because such servers often keep none. Spoken to are servers with
+``/v1/responses``, which vLLM, SGLang, llama.cpp, LM Studio (0.3.29) and Ollama (0.13.3) have; for
+one that only has ``/v1/chat/completions`` an update or a translating gateway is the way, not a
+second protocol here.
 """
 
 from __future__ import annotations

@@ -29,10 +29,6 @@ from midstream.errors import UnavailableError, UserError
 from midstream.serving.source import ModelSource
 
 _PR_SET_PDEATHSIG = 1
-_SWITCH_SECONDS = 0.0005
-"""The event loop must not wait a whole default interval (5 ms) for the worker thread's Python
-code.
-"""
 
 
 def _die_with_parent() -> None:
@@ -129,7 +125,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if options.nice and hasattr(os, "nice"):
         os.nice(options.nice)
-    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
             loading = pool.submit(source.load)

@@ -5,6 +5,25 @@ one request to Ray, so it stays on its replica for as long as it is open, and wi
 cache of attention states. Ray adds replicas when there are more open connections than they should
 have, and takes them away later; a client that loses its replica is told, reconnects and sends its
 conversation in full. There is no scheduler of our own here.
+
+One machine, two to four replicas::
+
+    midstream serve --ray --replicas 2 --max-replicas 4 --model NAME --token-file FILE
+
+A cluster: install ``midstream[ray]`` and put the model folder at the same path on every node, then
+
+    ray start --head                                     # on the first machine
+    ray start --address=FIRST:6379                       # on each other one
+    midstream serve --ray --ray-address auto --host 0.0.0.0 --token-file FILE \\
+        --tls-cert CERT --tls-key KEY --model FOLDER --replicas 2 --max-replicas 16 --replica-gpus 1
+
+and every developer's ``[endpoints.team]`` has ``kind = "local"``, the address and a ``key_env``.
+Ctrl+C takes the deployment away and leaves the cluster running. Limits are per replica. A response
+that is to be continued by ``previous_response_id`` over HTTP may land on another replica, which
+does not know it; over a WebSocket it never does. Ray's own ports (6379, 8265, 10001 and the
+workers') have no password: keep them inside a private network, only the port of ``midstream`` is
+meant to be reached. Ray's proxy also answers ``/-/healthz`` and ``/-/routes`` without a token; they
+say nothing of what is asked.
 """
 
 from __future__ import annotations

@@ -1,0 +1,84 @@
+"""`midstream serve`: its flags reach the server, and what is wrong with them is said at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from wire_support import peer
+
+from midstream.cli import main
+
+ORIGIN = "http://localhost:3000"
+
+
+@asynccontextmanager
+async def served(tmp_path: Path, *arguments: str) -> AsyncGenerator[int]:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": "one two three"}]))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "midstream", "serve", "--port", "0", "--replay", script, "--json",
+        *arguments, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        told = json.loads(await process.stdout.readline())
+        yield urlsplit(told["url"]).port or 0
+    finally:
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+
+
+async def test_the_flags_reach_the_server(tmp_path: Path) -> None:
+    flags = ["--allow-origin", ORIGIN, "--max-connections", "1", "--max-message", "1"]
+    async with served(tmp_path, *flags) as port:
+        async with peer(port, None, headers={"Origin": ORIGIN}) as client:
+            await client.create()
+            assert (await client.terminal())["type"] == "response.completed"
+            with pytest.raises(InvalidStatus) as refused:
+                async with peer(port, None):
+                    pass
+            assert refused.value.response.status_code == 503
+            await client.create("x" * 2_000_000)
+            assert await client.closed() == 1009
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1") as http:
+            asked = {
+                "Origin": ORIGIN,
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "authorization,content-type",
+            }
+            before = await http.options("/responses", headers=asked)
+            assert before.headers["access-control-allow-origin"] == ORIGIN
+            answer = await http.post("/responses", json={"input": "x"}, headers={"Origin": ORIGIN})
+            assert answer.headers["access-control-allow-origin"] == ORIGIN
+            other = {"Origin": "https://evil.example"}
+            refusal = await http.post("/responses", json={"input": "x"}, headers=other)
+            assert refusal.status_code == 403
+            assert "access-control-allow-origin" not in refusal.headers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--tls-cert", "c.pem"], "TLS needs both --tls-cert and --tls-key."),
+        (["--tls-cert", "no.pem", "--tls-key", "no.pem"], "are not a certificate and its key"),
+        (["--allow-origin", "ide.example"], "--allow-origin ide.example is no origin"),
+        (["--allow-origin", "https://ide.example/page"], "is no origin"),
+        (["--max-connections", "0"], "'0' is no number from 1 to 1e+06"),
+        (["--port", "99999"], "'99999' is no number from 0 to 65535"),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
