@@ -139,6 +139,7 @@ def screen(arguments: list[str]) -> int:
     )
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder or file")
     parser.add_argument("--resume", action="store_true", help="take up the last session here")
+    _add_plain(parser)
     parser.add_argument("--version", action="version", version=f"midstream {__version__}")
     add_model_options(parser)
     _check_command(arguments)
@@ -150,6 +151,10 @@ def screen(arguments: list[str]) -> int:
     configured = load_settings(path)
     settings = with_options(configured, options)
     journal = _last_journal(path) if options.resume else None
+    if options.plain:
+        from midstream.plain.loop import run_plain
+
+        return run_plain(path, settings, resume=journal, replay=options.replay)
     _check_terminal()
     from midstream.tui.app import run_app
 
@@ -169,6 +174,7 @@ def demo(arguments: list[str]) -> int:
         prog="midstream demo",
         description="Try Midstream on a throw-away copy of a small project.",
     )
+    _add_plain(parser)
     add_model_options(parser)
     options = parser.parse_args(arguments)
     from midstream.configuring import changed_fields
@@ -177,11 +183,16 @@ def demo(arguments: list[str]) -> int:
 
     configured = load_settings()
     settings = with_options(configured, options)
-    _check_terminal()
-    from midstream.tui.app import run_app
-
+    if not options.plain:
+        _check_terminal()
     info = make_demo()
     try:
+        if options.plain:
+            from midstream.plain.loop import run_plain
+
+            return run_plain(info.root, settings, replay=options.replay)
+        from midstream.tui.app import run_app
+
         flags = changed_fields(configured, settings)
         return run_app(info.root, settings, demo=info, replay=options.replay, flags=flags)
     finally:
@@ -215,10 +226,16 @@ def _check_command(arguments: list[str]) -> None:
     raise UsageError(f"There is no file or folder {first}; {hint}")
 
 
+def _add_plain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plain", action="store_true", help="line by line: for screen readers, pipes and scripts"
+    )
+
+
 def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "The screen needs a terminal; `midstream edit FILE -m TEXT` works without one."
+            "The screen needs a terminal; --plain and `midstream edit FILE -m TEXT` work without."
         )
 
 

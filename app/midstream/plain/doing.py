@@ -1,0 +1,253 @@
+"""What the words of the linear mode do.  Each of them is a call of the session and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.errors import UsageError, UserError
+from midstream.pairing.turns import SessionState
+from midstream.plain import lines
+from midstream.plain.words import Said, help_lines, numbers_of, place_of
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+_RUNNING = (SessionState.WAITING, SessionState.STREAMING)
+MOST_FILES = 200
+
+
+class Doing:
+    """Does what a line asks for.
+
+    Args:
+        session: The session.
+        say: Prints one line.
+    """
+
+    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+        self._session = session
+        self._say = say
+        self._ids: list[int] = []
+        """Hunk ids; a hunk's number is its place here, from 1."""
+        self._path: str | None = None
+        self._lines: tuple[int, int] | None = None
+        self._choices: tuple[str, ...] = ()
+        """Places that the last instruction could have meant."""
+        self._asked = ""
+        """That instruction."""
+        self._unsent: tuple[str, ...] = ()
+        """Files that wait for leave to be sent."""
+
+    def is_file(self, name: str) -> bool:
+        """Whether a name is a file's."""
+        try:
+            return (self._session.root / self._session.workspace.relative(name)).is_file()
+        except (UserError, ValueError):
+            return False
+
+    async def do(self, said: Said) -> None:
+        """Do what a line asks for.
+
+        Raises:
+            UserError: It cannot be done; the sentence says why.
+        """
+        if self._choices and said.word.name == "do" and said.rest.isdigit():
+            await self._choose(int(said.rest))
+            return
+        await getattr(self, f"_{said.word.name}")(said.rest)
+
+    def wonder(self, error: UserError, said: Said) -> tuple[str, ...]:
+        """Remember what an error asks, for the next line to answer; the answers there are."""
+        from midstream.pairing.at_paths import NeedsConsentError
+        from midstream.pairing.targets import TargetUnclearError
+
+        self._choices, self._unsent = (), ()
+        if said.word.name == "do":
+            self._asked = said.rest
+        if isinstance(error, TargetUnclearError):
+            self._choices = error.candidates[:9]
+        elif isinstance(error, NeedsConsentError):
+            self._unsent = error.paths
+        return self._choices
+
+    # hunks and their numbers
+
+    def settled(self, hunk_id: int) -> Iterator[str]:
+        """A hunk has settled: its lines."""
+        hunk = self._session.hunks.get(hunk_id)
+        if hunk.live:
+            yield from lines.hunk_lines(self.number(hunk_id), hunk)
+
+    def left_over(self, path: str) -> Iterator[str]:
+        """Hunks of a file that wait and were not told yet."""
+        for hunk in self._session.hunks.undecided(path):
+            if hunk.id not in self._ids:
+                yield from self.settled(hunk.id)
+
+    def number(self, hunk_id: int) -> int:
+        """The number of a hunk, from now on."""
+        if hunk_id not in self._ids:
+            self._ids.append(hunk_id)
+        return self._ids.index(hunk_id) + 1
+
+    def _hunk(self, number: int) -> Hunk:
+        if not 1 <= number <= len(self._ids):
+            raise UsageError(f"There is no hunk {number}; hunks lists those that wait.")
+        return self._session.hunks.get(self._ids[number - 1])
+
+    def _meant(self, rest: str) -> list[Hunk]:
+        """The hunks that a line names; without a number the one that waits."""
+        waiting = self._session.hunks.undecided()
+        if rest == "all":
+            return waiting
+        if rest:
+            return [self._hunk(number) for number in numbers_of(rest)]
+        if len(waiting) != 1:
+            raise UsageError(f"{lines.counted(len(waiting), 'hunk')} to decide; name one or all.")
+        return waiting
+
+    # words
+
+    async def _accept(self, rest: str) -> None:
+        meant = self._meant(rest)
+        for path in dict.fromkeys(hunk.path for hunk in meant):
+            ids = [hunk.id for hunk in meant if hunk.path == path]
+            if len(ids) > 1:  # In one write, which one undo takes back.
+                await self._session.accept_rest(path, ids)
+            else:
+                await self._session.accept(ids[0])
+        done = [h for h in meant if h.state is HunkState.ACCEPTED]
+        self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
+
+    async def _reject(self, rest: str) -> None:
+        number, _, why = rest.partition(" ")
+        done: list[str] = []
+        for hunk in self._meant(number):
+            if await self._session.reject(hunk.id, why.strip()):
+                done.append(str(self.number(hunk.id)))
+        self._decided("Rejected", done)
+
+    def _decided(self, verb: str, done: list[str]) -> None:
+        waiting = lines.counted(len(self._session.hunks.undecided()), "hunk")
+        if done:
+            self._say(f"{verb} {', '.join(done)}; {waiting} to decide.")
+        else:
+            self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
+
+    async def _release(self, rest: str) -> None:
+        number, _, why = rest.partition(" ")
+        self._session.release(self._hunk(int(number)).id, why)
+        self._say(f"Hunk {number} can be decided.")
+
+    async def _undo(self, _: str) -> None:
+        self._travelled(await self._session.undo(), "There is no decision to take back.")
+
+    async def _redo(self, _: str) -> None:
+        self._travelled(await self._session.redo(), "There is nothing to make again.")
+
+    def _travelled(self, ids: tuple[int, ...], nothing: str) -> None:
+        for hunk_id in ids:
+            hunk = self._session.hunks.get(hunk_id)
+            if hunk.state is not HunkState.SUPERSEDED:
+                self._say(f"{lines.headline(self.number(hunk_id), hunk)}.")
+        if not ids:
+            self._say(nothing)
+
+    async def _hunks(self, _: str) -> None:
+        waiting = self._session.hunks.undecided()
+        for hunk in waiting:
+            self._say(lines.headline(self.number(hunk.id), hunk))
+        if not waiting:
+            self._say("No hunk waits for a decision.")
+
+    async def _show(self, rest: str) -> None:
+        if rest.isdigit() or not rest:
+            for hunk in self._meant(rest) if rest else self._session.hunks.undecided():
+                for line in lines.hunk_lines(self.number(hunk.id), hunk):
+                    self._say(line)
+            return
+        name, span = place_of(rest)
+        text = (await self._session.open_file(name)).composed().lines
+        start, stop = span or (0, len(text))
+        for line in lines.numbered(text[start:stop], start):
+            self._say(line)
+
+    async def _diff(self, _: str) -> None:
+        waiting = False
+        for proposal in self._session.files.values():
+            for line in lines.patch(proposal, self._session.hunks):
+                waiting = True
+                self._say(line)
+        if not waiting:
+            self._say("No hunk waits for a decision.")
+
+    async def _files(self, _: str) -> None:
+        import asyncio
+
+        files = await asyncio.to_thread(self._session.workspace.files)
+        for path in files[:MOST_FILES]:
+            self._say(path)
+        if len(files) > MOST_FILES:
+            self._say(f"and {len(files) - MOST_FILES:,} more.")
+
+    async def _open(self, rest: str) -> None:
+        name, span = place_of(rest)
+        proposal = await self._session.open_file(name)
+        self._path, self._lines = proposal.path, span
+        length = lines.counted(len(proposal.base.lines), "line")
+        where = "" if span is None else f", lines {span[0] + 1} to {span[1]}"
+        self._say(f"The next instruction is about {proposal.path}{where or f', {length}'}.")
+
+    async def _stop(self, _: str) -> None:
+        if self._session.state not in _RUNNING:
+            self._say("Nothing is running.")
+        await self._session.stop()
+
+    async def _redirect(self, rest: str) -> None:
+        await self._session.redirect(rest)
+
+    async def _queue(self, rest: str) -> None:
+        self._session.queue(rest)
+        self._say(f"{lines.counted(len(self._session.queued), 'instruction')} in the queue.")
+
+    async def _allow(self, _: str) -> None:
+        if not self._unsent:
+            raise UsageError("No file waits for leave to be sent.")
+        self._session.allow(*self._unsent)
+        self._unsent = ()
+        await self._do(self._asked)
+
+    async def _do(self, rest: str) -> None:
+        if self._session.state in _RUNNING:
+            await self._session.redirect(rest)
+            return
+        await self._instruct(rest, self._lines)
+
+    async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
+        turn = await self._session.instruct(text, path=self._path, selection=selection)
+        self._choices = ()
+        self._path, self._lines = turn.path, None
+
+    async def _choose(self, number: int) -> None:
+        """Send the last instruction again, for one of the places that it could have meant."""
+        from midstream.pairing.outline import outline
+
+        if not 1 <= number <= len(self._choices):
+            raise UsageError(f"Say a number from 1 to {len(self._choices)}, or another sentence.")
+        path, colon, name = self._choices[number - 1].partition(": ")
+        if not colon:
+            path, name = self._path or "", path
+        proposal = await self._session.open_file(path)
+        found = outline(proposal.composed().lines).named(name)
+        if not found:
+            raise UsageError(f"There is no {name} in {path}; open the lines and say it again.")
+        self._path = proposal.path
+        await self._instruct(self._asked, (found[0].start, found[0].stop))
+
+    async def _help(self, _: str) -> None:
+        self._say("A line is an instruction for the model, or begins with one of these words:")
+        for line in help_lines():
+            self._say(line)
+        self._say("While the model writes, an instruction redirects it; Ctrl+C stops it.")

@@ -1,0 +1,75 @@
+"""Hunks, turns and files as lines of text, made to be heard as well as read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.pairing.turns import Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.edits.proposal import FileProposal
+
+_WORDS = {
+    HunkState.SETTLED: "to decide",
+    HunkState.STREAMING: "still being written",
+    HunkState.CONFLICT: "in conflict with the file as it is now",
+    HunkState.SUPERSEDED: "replaced by a later one",
+}
+
+
+def counted(number: int, what: str) -> str:
+    """``1 hunk``, ``3 hunks``."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:
+    """A hunk: what it is, then its old lines with ``-`` and its new ones with ``+``."""
+    yield f"{headline(number, hunk)}:"
+    yield from (f"- {line}" for line in hunk.old)
+    yield from (f"+ {line}" for line in hunk.new)
+
+
+def headline(number: int, hunk: Hunk) -> str:
+    """A hunk in one line: its number, place, size, and how it stands."""
+    size = f"{hunk.deleted} out, {hunk.added} in"
+    state = _WORDS.get(hunk.state, hunk.state.value)
+    note = f" ({hunk.note})" if hunk.note else ""
+    return f"Hunk {number}, {hunk.path} line {hunk.start + 1}, {size}, {state}{note}"
+
+
+def started(turn: Turn) -> str:
+    """What the model works on."""
+    lines = f"line {turn.stop}" if turn.stop - turn.start <= 1 else ""
+    lines = lines or f"lines {turn.start + 1} to {turn.stop}"
+    name = f"{turn.symbol}, " if turn.symbol else ""
+    return f"Working on {turn.path}, {name}{lines}."
+
+
+def ended(turn: Turn, waiting: int) -> str:
+    """What came of it."""
+    verb = {TurnStatus.STOPPED: "Stopped", TurnStatus.FAILED: "Failed"}.get(turn.status, "Done")
+    if turn.status is TurnStatus.FAILED and turn.error:
+        return f"Failed: {turn.error}"
+    return f"{verb} after {counted(turn.tokens, 'token')}; {counted(waiting, 'hunk')} to decide."
+
+
+def numbered(lines: Iterable[str], first: int) -> Iterator[str]:
+    """Lines of a file with their numbers from 1."""
+    for number, line in enumerate(lines, first + 1):
+        yield f"{number}  {line}"
+
+
+def patch(proposal: FileProposal, hunks: HunkStore) -> Iterator[str]:
+    """What the undecided hunks of a file would change in it, as a unified diff."""
+    from midstream.edits.documents import LineEdit
+
+    accepted = hunks.accepted_edits(proposal.path)
+    waiting = [LineEdit(h.start, h.stop, h.new) for h in hunks.undecided(proposal.path)]
+    before = proposal.base.replace(accepted)
+    after = proposal.base.replace(sorted([*accepted, *waiting], key=lambda e: (e.start, e.stop)))
+    yield from difflib.unified_diff(
+        before.lines, after.lines, f"a/{proposal.path}", f"b/{proposal.path}", lineterm=""
+    )

@@ -1,0 +1,313 @@
+"""The linear mode itself: reads lines, tells what the session says, does what a line asks for.
+
+At a terminal a line acts at once: while the model writes, an instruction redirects it.  From a pipe
+a line waits until the answer before it has ended, except those that are for a running answer
+(``stop``, ``redirect``, ``queue``), so that a script reads as what will happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from midstream.commands.common import printable
+from midstream.errors import UsageError, UserError
+from midstream.pairing.events import (
+    FileChangedOnDisk,
+    FileWritten,
+    HunkSettled,
+    Notice,
+    NoticeLevel,
+    NoticePosted,
+    SessionEvent,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+)
+from midstream.pairing.turns import SessionState
+from midstream.plain import lines
+from midstream.plain.doing import Doing
+from midstream.plain.words import BY_NAME, Said, understand
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+    from midstream.settings import Settings
+
+QUIT_WITHIN_S: Final = 2.0
+"""A second Ctrl+C within this time quits."""
+_RUNNING: Final = (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING)
+_LEVELS: Final = {NoticeLevel.WARNING: "Warning: ", NoticeLevel.ERROR: "Error: "}
+
+
+class Ended:
+    """No more lines will come."""
+
+
+class Interrupted:
+    """Ctrl+C was pressed."""
+
+
+class Stirred:
+    """The session has told something, or has become idle."""
+
+
+Item = str | Ended | Interrupted | Stirred
+
+
+class PlainLoop:
+    """One session in the linear mode.
+
+    Args:
+        session: The session.
+        source: Where lines come from.
+        put: Prints text.
+        terminal: Whether a person types the lines.
+    """
+
+    def __init__(
+        self,
+        session: PairingSession,
+        source: TextIO,
+        put: Callable[[str], None],
+        *,
+        terminal: bool,
+    ) -> None:
+        self.failed = False
+        """Whether a line could not be done."""
+        self._session = session
+        self._source = source
+        self._put = put
+        self._terminal = terminal
+        self._inbox: asyncio.Queue[Item] = asyncio.Queue()
+        self._news: deque[SessionEvent] = deque()
+        self._later: deque[str] = deque()
+        self._prompted = False
+        """Whether the last thing printed was the prompt."""
+        self._ended = False
+        self._left = False
+        self._stopped_at = -QUIT_WITHIN_S
+        self._watching: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._doing = Doing(session, self._say)
+
+    async def open(self, name: str) -> None:
+        """Begin with a file."""
+        await self._doing.do(Said(BY_NAME["open"], name))
+
+    async def run(self) -> None:
+        """Read and do lines until they end or one says so."""
+        session = self._session
+        session.subscribe(self._hear)
+        self._read_in_background()
+        with self._interrupts():
+            for notice in session.notices:
+                self._notice(notice)
+            while not self._left:
+                item = await self._inbox.get()
+                if isinstance(item, str):
+                    self._prompted = False
+                    await self._line(item)
+                elif isinstance(item, Ended):
+                    self._ended = True
+                    self._left |= self._terminal
+                elif isinstance(item, Interrupted):
+                    self._interrupted()
+                self._tell_news()
+                await self._go_on()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    @property
+    def _busy(self) -> bool:
+        watching = self._watching is not None and not self._watching.done()
+        return watching or self._session.state in _RUNNING
+
+    async def _line(self, line: str) -> None:
+        if not line.strip():
+            if not self._busy:
+                self._prompt()
+            return
+        said = understand(line, self._doing.is_file)
+        if (not self._terminal and self._later) or (self._waits(said) and self._busy):
+            self._later.append(line)
+        else:
+            await self._do(said)
+
+    def _waits(self, said: Said) -> bool:
+        return not self._terminal and not said.word.now
+
+    async def _go_on(self) -> None:
+        """Do the lines whose time has come; leave when there will be no more."""
+        while self._later and not self._left:
+            said = understand(self._later[0], self._doing.is_file)
+            if self._waits(said) and self._busy:
+                return
+            self._later.popleft()
+            await self._do(said)
+        if self._ended and not self._later and not self._busy and self._inbox.empty():
+            self._left = True
+
+    async def _do(self, said: Said) -> None:
+        # What came before the line is told before what the line does.
+        self._tell_news()
+        try:
+            if said.word.name == "quit":
+                self._left = True
+            else:
+                await self._doing.do(said)
+        except UserError as error:
+            self.failed = True
+            self._say(str(error))
+            for number, choice in enumerate(self._doing.wonder(error, said), 1):
+                self._say(f"{number}  {choice}")
+        self._tell_news()
+        if self._session.state in _RUNNING or self._session.queued:
+            self._watch()
+        elif self._terminal and not self._left:
+            self._prompt()
+
+    def _watch(self) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._until_idle())
+
+    async def _until_idle(self) -> None:
+        await self._session.finished()
+        self._inbox.put_nowait(Stirred())
+
+    def _interrupted(self) -> None:
+        if self._session.state in _RUNNING:
+            self._watch()
+            self._stopping = asyncio.create_task(self._session.stop())
+            return
+        if time.monotonic() - self._stopped_at < QUIT_WITHIN_S:
+            self._left = True
+            return
+        self._stopped_at = time.monotonic()
+        self._say("Nothing is running. Ctrl+C again, or quit, leaves.")
+
+    # telling
+
+    def _hear(self, event: SessionEvent) -> None:
+        self._news.append(event)
+        if len(self._news) == 1:
+            self._inbox.put_nowait(Stirred())
+
+    def _tell_news(self) -> None:
+        while self._news:
+            self._tell(self._news.popleft())
+
+    def _tell(self, event: SessionEvent) -> None:
+        if isinstance(event, TurnStarted):
+            self._say(lines.started(event.turn))
+        elif isinstance(event, HunkSettled):
+            self._say_all(self._doing.settled(event.hunk_id))
+        elif isinstance(event, TurnFinished):
+            self._say_all(self._doing.left_over(event.turn.path))
+            self._say(lines.ended(event.turn, len(self._session.hunks.undecided(event.turn.path))))
+            self._prompt()
+        elif isinstance(event, NoticePosted):
+            self._notice(event.notice)
+        elif isinstance(event, FileWritten):
+            self._say(f"{event.path} is written.")
+        elif isinstance(event, FileChangedOnDisk):
+            self._say(f"{event.path} changed on disk; open hunks were moved onto the new text.")
+        elif event == StateChanged(SessionState.READY) and not self._session.turns:
+            self._say(f"Ready: {self._session.model_name}.")
+            self._prompt()
+
+    def _notice(self, notice: Notice) -> None:
+        self._say(_LEVELS.get(notice.level, "") + notice.text)
+
+    def _say(self, line: str) -> None:
+        # What comes while a prompt waits for a line begins on a line of its own.
+        self._put("\n" * self._prompted + printable(line) + "\n")
+        self._prompted = False
+
+    def _say_all(self, said: Iterable[str]) -> None:
+        for line in said:
+            self._say(line)
+
+    def _prompt(self) -> None:
+        if self._terminal and not self._prompted:
+            self._put("> ")
+            self._prompted = True
+
+    # lines and signals
+
+    def _read_in_background(self) -> None:
+        loop, inbox = asyncio.get_running_loop(), self._inbox
+
+        def read() -> None:
+            # A closed loop means that the session has ended; nobody waits for the line.
+            with contextlib.suppress(RuntimeError, ValueError, OSError):
+                for line in self._source:
+                    loop.call_soon_threadsafe(inbox.put_nowait, line.rstrip("\r\n"))
+                loop.call_soon_threadsafe(inbox.put_nowait, Ended())
+
+        threading.Thread(target=read, name="lines", daemon=True).start()
+
+    @contextlib.contextmanager
+    def _interrupts(self) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_signal_handler(signal.SIGINT, self._inbox.put_nowait, Interrupted())
+        except (NotImplementedError, RuntimeError, ValueError):
+            yield  # Not on this platform, or not in the main thread.
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+def run_plain(
+    path: Path, settings: Settings, *, resume: Path | None = None, replay: Path | None = None
+) -> int:
+    """Run the linear mode on a folder, or on a file of it.
+
+    Returns:
+        The exit code: 1 if lines came from a pipe and one of them could not be done.
+
+    Raises:
+        UserError: The folder or the session cannot be used.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} is not a file or a folder; name one that exists.")
+    root, file = (path.parent, path.name) if path.is_file() else (path, None)
+    put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
+    return asyncio.run(_run(root, file, settings, resume, replay))
+
+
+def put(text: str) -> None:
+    """Print at once."""
+    print(text, end="", flush=True)
+
+
+async def _run(
+    root: Path, file: str | None, settings: Settings, resume: Path | None, replay: Path | None
+) -> int:
+    from midstream.pairing.session import PairingSession
+
+    terminal = sys.stdin.isatty()
+    # What was on screen long enough to be read is not known here.
+    settings = replace(settings, attention=False)
+    async with await PairingSession.open(
+        root, settings=settings, replay=replay, resume=resume
+    ) as session:
+        loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
+        if file is not None:
+            await loop.open(file)
+        await loop.run()
+        waiting = len(session.hunks.undecided())
+    if waiting and settings.journal:
+        put(f"{lines.counted(waiting, 'hunk')} left to decide; --resume takes them up again.\n")
+    return int(loop.failed and not terminal)
