@@ -146,6 +146,14 @@ SPECS: Final = (
         "of the folder.", none="none",
     ),
     Spec(
+        "ai_comments", "ai_comments", Kind.BOOLEAN, _ANSWERS,
+        "Carry out comments that begin or end with AI! when a file with one is saved.",
+    ),
+    Spec(
+        "continuous", "continuous", Kind.BOOLEAN, _ANSWERS,
+        "Propose the follow-on edits in the background whenever you save a change.",
+    ),
+    Spec(
         "guard", "guard", Kind.BOOLEAN, _CARE,
         "Watch what the model writes and stop it on dangerous lines.", at_once=True,
     ),

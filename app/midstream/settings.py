@@ -66,6 +66,8 @@ class Settings:
         guard: Watch what the model writes and stop it on dangerous lines.
         guard_levels: Pairs of a guard rule and its level: ``halt``, ``warn`` or ``off``.
         attention: Note which hunks were on screen long enough to be read.
+        ai_comments: Carry out comments with ``AI!`` when they are saved into a file.
+        continuous: Propose the follow-on edits whenever a change is saved.
         effort: What is done for a good answer: ``auto``, ``low``, ``medium``, ``high``, ``xhigh``.
         check_command: The project's own quick test, which ranks candidates at high effort; it runs
             in a throw-away copy of the folder.
@@ -90,6 +92,8 @@ class Settings:
     guard: bool = True
     guard_levels: tuple[tuple[str, str], ...] = ()
     attention: bool = True
+    ai_comments: bool = True
+    continuous: bool = False
     effort: str = "auto"
     check_command: str | None = None
 
@@ -334,7 +338,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
 }
 _TOP_LEVEL = (
     *("theme", "layout", "ascii", "journal", "guard", "attention"),
-    *("effort", "check_command"),
+    *("ai_comments", "continuous", "effort", "check_command"),
 )
 
 
@@ -401,7 +405,7 @@ def _apply_environment(
         if text is None or field.name in ("endpoint", "endpoints"):
             continue
         value: object = text
-        if field.name in ("ascii", "journal", "guard", "attention"):
+        if isinstance(field.default, bool):
             value = _BOOLEANS.get(text.strip().lower(), text)
         elif field.name == "guard_levels":
             pairs = (part.partition("=") for part in text.split(",") if part.strip())
@@ -450,6 +454,8 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "guard": values.boolean,
     "guard_levels": values.levels,
     "attention": values.boolean,
+    "ai_comments": values.boolean,
+    "continuous": values.boolean,
     "effort": values.one_of(SESSION_EFFORTS),
     "check_command": values.text,
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.pairing import requests
 from midstream.pairing.at_paths import AtPath, NeedsConsentError, find_at_paths, without_mentions
+from midstream.pairing.comments import without_comments
 from midstream.pairing.context import Context, Part, fit, limit_of
 from midstream.pairing.generation import Conversation
 from midstream.pairing.prompts import block_prompt, context_text
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from midstream.pairing.link import Link
     from midstream.workspace.files import Workspace
 
+_TAKE_OUT = "This was asked in a comment that ends in AI!; take that comment out as well."
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -38,12 +41,16 @@ class Question:
         path: The file, ``None`` to find it.
         cursor: 0-based line of the cursor.
         selection: 0-based half-open range of lines.
+        consume: Whether the AI comments of the region go away with the change.
+        background: Whether the session asks by itself.
     """
 
     text: str
     path: str | None = None
     cursor: int | None = None
     selection: tuple[int, int] | None = None
+    consume: bool = False
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +206,8 @@ class Asker:
         """
         proposal, base, facts = place.proposal, place.base, place.facts
         region = proposal.proposed_region(start, stop)
+        if question.consume:
+            region = "".join(f"{line}\n" for line in without_comments(region.split("\n")[:-1]))
         longest = requests.longest_region(facts)
         if longest is not None and (lines := region.count("\n")) > longest:
             raise TargetUnclearError(
@@ -219,7 +228,8 @@ class Asker:
         if edit_format == "auto":
             edit_format = "search-replace"
         tool = self._link.takes_patch_tool
-        prompt = block_prompt(question.text, context, edit_format, tool=tool)
+        asked = f"{question.text}\n{_TAKE_OUT}" if question.consume else question.text
+        prompt = block_prompt(asked, context, edit_format, tool=tool)
         self._told.update(hunk.id for hunk in self._hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
         return Request(conversation, edit_format, context, prompt.tools)

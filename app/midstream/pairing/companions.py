@@ -155,6 +155,11 @@ def similar_places(
     return list(found)
 
 
+def around(lines: Sequence[str], line: int) -> Place | None:
+    """The function, or outside of functions the statement, that a line belongs to."""
+    return _around(outline(lines), line)
+
+
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """The ranges of lines that differ, old and new."""
     old = new = 0

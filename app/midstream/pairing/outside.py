@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.errands import Errands
     from midstream.workspace.files import Workspace
     from midstream.workspace.repo import RepoStatus
     from midstream.workspace.watch import Watcher
@@ -33,12 +34,14 @@ class Outside:
         workspace: The files.
         files: Open proposals by path relative to the root.
         repo: Branch and dirty state, or ``None`` where there is no repository.
+        errands: What is asked because of what others saved.
     """
 
     root: Path
     workspace: Workspace
     files: dict[str, FileProposal]
     repo: RepoStatus | None
+    errands: Errands
     _desk: Desk
     _board: Board
     _watcher: Watcher | None
@@ -63,6 +66,7 @@ class Outside:
         async for paths in watcher.changes():
             await self._desk.changed(paths)
             self._look_at_repo()
+            await self.errands.changed(paths)
         if not self._closed:
             self._board.warn(f"Changes from outside are not seen any more ({watcher.mode}).")
 

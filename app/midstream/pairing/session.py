@@ -26,6 +26,7 @@ from midstream.pairing.context import Context
 from midstream.pairing.deciding import Deciding
 from midstream.pairing.desk import Desk
 from midstream.pairing.effort import Effort
+from midstream.pairing.errands import Errands
 from midstream.pairing.events import Notice, SessionEvent
 from midstream.pairing.guarding import Guard
 from midstream.pairing.link import Link
@@ -67,6 +68,8 @@ class PairingSession(Deciding, Outside):
         guard: Watches what streams in; says what it found and what it does not see.
         attention: How long hunks were on screen; the screen tells it.
         committing: Staging and committing what was accepted.
+        errands: What the session asks the model by itself: ``AI!`` comments in saved files,
+            follow-on edits, "the same elsewhere".
     """
 
     def __init__(
@@ -127,6 +130,16 @@ class PairingSession(Deciding, Outside):
             recorder=recorder,
             turns=resumed.turns if resumed is not None else [],
             on_end=self._turn_ended,
+        )
+        self.errands = Errands(
+            workspace=workspace,
+            files=self.files,
+            hunks=hunks,
+            board=self._board,
+            facts=lambda: self.facts,
+            instruct=self._run_errand,
+            idle=self._steering.finished,
+            comments=settings.ai_comments,
         )
         self.drafts = drafts
         self._state_dir = state if drafts is not None else None
@@ -204,6 +217,8 @@ class PairingSession(Deciding, Outside):
             await session._take_up(resumed)
         session._spawn(session._start_server())
         if watch:
+            if settings.continuous:
+                session._spawn(session.errands.turn(on=True))
             session._spawn(session._watch())
             session._spawn(session._read_repo())
         return session
@@ -304,7 +319,25 @@ class PairingSession(Deciding, Outside):
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
         """
-        return await self._steering.instruct(Question(text, path, cursor, selection))
+        with self.errands.held():
+            if self.in_background:
+                await self._steering.stop()
+            return await self._steering.instruct(Question(text, path, cursor, selection))
+
+    @property
+    def in_background(self) -> bool:
+        """Whether the running turn is one that the session asked for by itself."""
+        turn = self.turn
+        return turn is not None and turn.running and turn.background
+
+    async def _run_errand(
+        self, text: str, *, path: str, selection: tuple[int, int], consume: bool
+    ) -> Turn:
+        turn = await self._steering.instruct(
+            Question(text, path, selection=selection, consume=consume, background=True)
+        )
+        await self._steering.finished()
+        return turn
 
     async def preview(
         self,
@@ -356,8 +389,11 @@ class PairingSession(Deciding, Outside):
         """Stop the model now: complete lines stay decidable, the unread rest of the file stays.
 
         What a screen shows is frozen when this is called; it returns when the server has stopped.
-        Queued instructions wait for the end of the next turn.
+        Queued instructions wait for the end of the next turn; errands are dropped.
         """
+        if dropped := self.errands.drop():
+            them = "an edit" if dropped == 1 else f"{dropped} edits"
+            self._board.inform(f"The model will not go on with {them} in the background.")
         await self._steering.stop()
 
     async def redirect(self, text: str) -> Turn:
@@ -388,6 +424,7 @@ class PairingSession(Deciding, Outside):
         self._closed = True
         self._link.shut()
         self.queued.clear()
+        await self.errands.close()
         await self._steering.stop()
         await self.guard.close()
         if self._repo_timer is not None:
@@ -438,6 +475,7 @@ class PairingSession(Deciding, Outside):
         resumed.tidy(self._recorder, on_disk)
         self._desk.digests.update(resumed.digests)
         await self._desk.changed(resumed.files)
+        await self.guard.look_again(self.files, resumed.released)
         undecided = self.hunks.undecided()
         files = len({hunk.path for hunk in undecided})
         self._board.inform(

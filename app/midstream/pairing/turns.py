@@ -52,6 +52,7 @@ class Turn:
         elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
         error: The sentence to show when the status is ``failed``.
         redirected_from: The id of the turn this one goes on from, or ``None``.
+        background: Whether the session asked by itself; a screen shows it without moving.
         failures: Why edits of the answer found no place, one sentence each.
         tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
     """
@@ -69,6 +70,7 @@ class Turn:
     elapsed_s: float | None = None
     error: str = ""
     redirected_from: int | None = None
+    background: bool = False
     failures: tuple[str, ...] = ()
     tried: str = ""
 

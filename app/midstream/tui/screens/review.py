@@ -251,6 +251,9 @@ class ReviewScreen(Facts):
             gc.enable()
 
     def _turn_started(self, turn: Turn) -> None:
+        if turn.background:  # whoever reads stays where they are
+            return
+
         async def work() -> None:
             # The focus stays: whoever is typing must not find the keys going elsewhere.
             if not await self.open_path(turn.path, focus=False):

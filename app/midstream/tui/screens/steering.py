@@ -92,7 +92,7 @@ class SteerActions(DecideActions):
         if session is None:
             return
         self.hush()
-        redirecting = self.running
+        redirecting = self.running and not session.in_background
         path = self.path or None
         cursor = self.cursor_line
         marked = selection or self.marked_lines

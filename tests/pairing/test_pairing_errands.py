@@ -1,0 +1,234 @@
+"""What the session asks by itself: AI! comments, follow-on edits of a save, the same elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pairing_support import Witness, make_repo, served
+
+from midstream.edits.request import parse_request
+from midstream.engine.types import GenerateRequest
+from midstream.pairing.session import PairingSession
+from midstream.serving.replay import ReplayModel
+from midstream.settings import Settings
+
+TALLY = """\
+RATE = 3
+
+
+def load(path):
+    rows = read(path)
+    for row in rows:
+        row.cost = RATE
+    return rows
+
+
+def total(rows):
+    return sum(row.cost for row in rows)
+
+
+def largest(rows):
+    return max(row.cost for row in rows)
+"""
+USER = "from tally import RATE\n\n\ndef show():\n    print(RATE)\n"
+
+
+def renamed(request: GenerateRequest) -> str:
+    """The region with the names of the instruction exchanged, as a model would."""
+    asked = parse_request(request.messages[-1].text)
+    assert asked is not None
+    assert "AI!" not in asked.region
+    names = re.search(r"rename `?(\w+)`? to `?(\w+)`?", asked.instruction)
+    return asked.region if names is None else re.sub(rf"\b{names[1]}\b", names[2], asked.region)
+
+
+@pytest.fixture
+async def session(tmp_path: Path, state: Path) -> AsyncIterator[PairingSession]:
+    root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": USER})
+    model = ReplayModel(renamed, facts={"prompt": "edit-codec", "languages": "python"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        witness = Witness(session)
+        await witness.until(lambda: session.watching == "native")
+        yield session
+
+
+def proposed(session: PairingSession) -> dict[str, list[str]]:
+    """New lines of undecided hunks by file."""
+    lines: dict[str, list[str]] = {}
+    for hunk in session.hunks.undecided():
+        lines.setdefault(hunk.path, []).extend(line.strip() for line in hunk.new)
+    return lines
+
+
+async def quiet(session: PairingSession, witness: Witness) -> None:
+    """Wait until a turn has run and nothing waits any more."""
+    await witness.until(lambda: bool(session.turns) and not session.errands.waiting)
+    await session.finished()
+
+
+async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSession) -> None:
+    witness = Witness(session)
+    path = session.root / "tally.py"
+    asked = TALLY.replace("def total(", "# rename rows to entries AI!\ndef total(")
+    path.write_text(asked)
+    await quiet(session, witness)
+    hunks = session.hunks.undecided("tally.py")
+    assert [hunk.old[0] for hunk in hunks] == ["# rename rows to entries AI!"]
+    assert "".join(hunk.new[0] for hunk in hunks) == "def total(entries):"
+    turn = session.turns[0]
+    assert turn.background
+    assert turn.symbol == "total" or turn.start == 10
+    assert await session.accept_rest("tally.py")
+    assert path.read_text() == TALLY.replace(
+        "total(rows):\n    return sum(row.cost for row in rows)",
+        "total(entries):\n    return sum(row.cost for row in entries)",
+    )
+
+
+async def test_a_comment_is_carried_out_once(session: PairingSession) -> None:
+    witness = Witness(session)
+    path = session.root / "tally.py"
+    asked = TALLY.replace("def total(rows):", "def total(rows):  # rename rows to entries AI!")
+    path.write_text(asked)
+    await quiet(session, witness)
+    path.write_text(asked + "\n\nOTHER = 1\n")
+    await witness.until(lambda: "OTHER = 1" in session.files["tally.py"].base.lines)
+    await asyncio.sleep(0.1)
+    assert len(session.turns) == 1
+
+
+async def test_comments_saved_while_the_model_works_wait_their_turn(
+    session: PairingSession,
+) -> None:
+    witness = Witness(session)
+    session.queue("rename cost to price in largest")
+    (session.root / "user.py").write_text(
+        USER.replace("def show():", "# rename RATE to FACTOR AI!\ndef show():")
+    )
+    (session.root / "tally.py").write_text(
+        TALLY.replace("def load(path):", "# ai! rename path to name\ndef load(path):")
+    )
+    await witness.until(lambda: len(session.turns) >= 3 and not session.errands.waiting)
+    await session.finished()
+    found = proposed(session)
+    assert "def load(name):" in found["tally.py"]
+    assert "print(FACTOR)" in found["user.py"]
+    assert "return max(row.price for row in rows)" in found["tally.py"]
+
+
+async def test_a_question_is_not_for_a_model_that_only_edits(session: PairingSession) -> None:
+    witness = Witness(session)
+    (session.root / "user.py").write_text(USER + "# why so dear AI?\n")
+    await witness.until(lambda: "AI?" in witness.notice)
+    assert "--endpoint" in witness.notice
+    assert not session.turns
+
+
+async def test_comments_can_be_left_alone(session: PairingSession) -> None:
+    session.errands.comments = False
+    witness = Witness(session)
+    await session.open_file("user.py")
+    (session.root / "user.py").write_text(USER + "# rename RATE to FACTOR AI!\n")
+    await witness.until(lambda: len(session.files["user.py"].base.lines) > 5)
+    await asyncio.sleep(0.1)
+    assert not session.turns
+
+
+async def test_a_saved_rename_is_followed_in_the_whole_file(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.errands.turn(on=True)
+    path = session.root / "tally.py"
+    path.write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    await quiet(session, witness)
+    assert proposed(session) == {
+        "tally.py": [
+            "return sum(row.price for row in rows)",
+            "return max(row.price for row in rows)",
+        ]
+    }
+    assert path.read_text().count("price") == 1
+
+
+async def test_a_rename_of_a_global_reaches_other_files(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.errands.turn(on=True)
+    path = session.root / "tally.py"
+    path.write_text(TALLY.replace("RATE = 3", "FACTOR = 3"))
+    await quiet(session, witness)
+    assert proposed(session) == {
+        "tally.py": ["row.cost = FACTOR"],
+        "user.py": ["from tally import FACTOR", "print(FACTOR)"],
+    }
+
+
+async def test_without_continuous_mode_a_save_asks_nothing(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.open_file("tally.py")
+    (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    await witness.until(lambda: "    row.price" in "\n".join(session.files["tally.py"].base.lines))
+    await asyncio.sleep(0.1)
+    assert not session.turns
+
+
+async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.errands.turn(on=True)
+    await session.instruct("rename cost to price in largest", path="tally.py")
+    (hunk,) = await witness.decidable(1)
+    await session.accept(hunk)
+    (session.root / "tally.py").write_text((session.root / "tally.py").read_text() + "\nX = 1\n")
+    await witness.until(lambda: "X = 1" in session.files["tally.py"].base.lines)
+    await asyncio.sleep(0.1)
+    assert len(session.turns) == 1
+
+
+async def test_the_same_elsewhere(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.instruct("rename cost to price in largest", path="tally.py")
+    (hunk,) = await witness.decidable(1)
+    assert await session.errands.elsewhere(hunk) == 1
+    await witness.until(lambda: not session.errands.waiting)
+    assert proposed(session)["tally.py"] == [
+        "row.price = RATE",
+        "return sum(row.price for row in rows)",
+        "return max(row.price for row in rows)",
+    ]
+    assert session.hunks.get(hunk).decidable
+
+
+async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.instruct("rename rows to entries in largest", path="tally.py")
+    (hunk,) = await witness.decidable(1)
+    assert await session.errands.elsewhere(hunk) == 0
+    assert "No other place" in witness.notice
+
+
+async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.instruct("rename cost to price in largest", path="tally.py")
+    (hunk,) = await witness.decidable(1)
+    await session.errands.elsewhere(hunk)
+    await session.stop()
+    assert "will not go on" in witness.notice
+    assert not session.errands.waiting
+
+
+async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
+    witness = Witness(session)
+    await session.errands.turn(on=True)
+    (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    await witness.until(lambda: session.in_background)
+    turn = await session.instruct("rename RATE to FACTOR in show", path="user.py")
+    assert not turn.background
+    await witness.until(lambda: not session.errands.waiting)
+    await session.finished()
+    assert proposed(session)["user.py"] == ["print(FACTOR)"]
+    assert len(proposed(session)["tally.py"]) == 2
