@@ -7,7 +7,7 @@ import pytest
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.attention import Attention, Reading, needed_s, risk_of
+from midstream.pairing.attention import Attention, Numbers, Reading, needed_s, risk_of
 
 
 def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
@@ -97,11 +97,24 @@ def test_the_summary_counts_what_stands() -> None:
     for hunk in hunks:
         attention.accepted_all(store, (hunk.id,))
         store.accept(hunk.id)
-    assert "2 hunks accepted, 1 of them without" in attention.summary(store)
+    assert "2 hunks accepted, 1 of them (1 line) without" in attention.summary(store)
     store.undo()
     assert hunks[1].state is HunkState.SETTLED
     assert attention.accepted_unread(store) == 0
     assert "review" not in attention.summary(store)
+
+
+def test_numbers_and_trailer_say_how_much_was_accepted_unread() -> None:
+    store, hunks = made(("", "x\n"), ("a\n", "y\nz\n"))
+    attention = watch()
+    assert attention.trailer(store) == ""
+    for hunk in hunks:
+        attention.accepted_all(store, (hunk.id,))
+        store.accept(hunk.id)
+    assert attention.numbers(store) == Numbers(hunks=2, lines=4, unread_hunks=2, unread_lines=4)
+    assert attention.trailer(store) == "Accepted-Unread: 2 of 2 hunks, 4 of 4 lines"
+    assert attention.trailer(hunks[:1]) == "Accepted-Unread: 1 of 1 hunk, 1 of 1 line"
+    assert watch(on=False).trailer(store) == ""
 
 
 @pytest.mark.parametrize(

@@ -246,13 +246,13 @@ async def test_a_trailer_is_added_when_the_settings_want_it(repo: Path) -> None:
     async with on_stage(repo, settings=Settings(journal=False, attention=True)) as stage:
         await answered(stage)
         await accepted(stage, 2)
-        assert stage.session.committing.trailer == "Accepted-Unread: 2 of 2 hunks"
+        assert stage.session.committing.trailer.startswith("Accepted-Unread: 2 of 2 hunks, ")
         await stage.session.committing.stage("pkg/things.py")
         await stage.session.committing.commit("Subject", trailer=True)
         assert git(repo, "log", "-1", "--format=%B").strip().splitlines() == [
             "Subject",
             "",
-            "Accepted-Unread: 2 of 2 hunks",
+            stage.session.committing.trailer,
         ]
 
 

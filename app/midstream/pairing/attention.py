@@ -80,6 +80,23 @@ class Bulk:
     risky: tuple[tuple[int, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """How much was accepted, and how much of it was not on screen long enough to be read.
+
+    Attributes:
+        hunks: Accepted hunks.
+        lines: Lines that they change, added and deleted ones.
+        unread_hunks: Those of the hunks that were not read.
+        unread_lines: Their lines.
+    """
+
+    hunks: int
+    lines: int
+    unread_hunks: int
+    unread_lines: int
+
+
 class Attention:
     """Seconds on screen by hunk.
 
@@ -124,10 +141,39 @@ class Attention:
 
     def accepted_unread(self, hunks: Iterable[Hunk]) -> int:
         """How many of the accepted hunks were not on screen long enough when they were accepted."""
-        return sum(
-            hunk.state == "accepted"
-            and self._accepted.get(hunk.id, Reading.READ) is not Reading.READ
-            for hunk in hunks
+        return self.numbers(hunks).unread_hunks
+
+    def numbers(self, hunks: Iterable[Hunk]) -> Numbers:
+        """Return how much was accepted, and how much of that unread.
+
+        Args:
+            hunks: The hunks to count; those that are not accepted do not count.
+        """
+        accepted = [hunk for hunk in hunks if hunk.state == "accepted"]
+        unread = [
+            hunk
+            for hunk in accepted
+            if self._accepted.get(hunk.id, Reading.READ) is not Reading.READ
+        ]
+        return Numbers(
+            len(accepted),
+            sum(hunk.added + hunk.deleted for hunk in accepted),
+            len(unread),
+            sum(hunk.added + hunk.deleted for hunk in unread),
+        )
+
+    def trailer(self, hunks: Iterable[Hunk]) -> str:
+        """A line for the end of a commit message; ``""`` if nothing was accepted or it is off.
+
+        Args:
+            hunks: The hunks that the commit holds.
+        """
+        numbers = self.numbers(hunks)
+        if not self.on or not numbers.hunks:
+            return ""
+        return (
+            f"Accepted-Unread: {numbers.unread_hunks} of {_many(numbers.hunks, 'hunk')}, "
+            f"{numbers.unread_lines} of {_many(numbers.lines, 'line')}"
         )
 
     def bulk(self, hunks: Iterable[Hunk]) -> Bulk:
@@ -146,15 +192,16 @@ class Attention:
 
     def summary(self, hunks: Iterable[Hunk]) -> str:
         """One sentence about the session, ``""`` when nothing was accepted or it is off."""
-        hunks = list(hunks)
-        accepted = sum(hunk.state == "accepted" for hunk in hunks)
-        if not self.on or not accepted:
+        numbers = self.numbers(hunks)
+        if not self.on or not numbers.hunks:
             return ""
-        unread = self.accepted_unread(hunks)
-        what = f"{accepted} hunk{'s' * (accepted != 1)} accepted"
-        if not unread:
+        what = f"{_many(numbers.hunks, 'hunk')} accepted"
+        if not numbers.unread_hunks:
             return f"{what}, each of them on screen long enough to be read."
-        return f"{what}, {unread} of them without having been on screen long enough to be read."
+        return (
+            f"{what}, {numbers.unread_hunks} of them ({_many(numbers.unread_lines, 'line')}) "
+            "without having been on screen long enough to be read."
+        )
 
     def _sight(self, hunk: Hunk) -> _Sight:
         sight = self._sights.get(hunk.id)
@@ -162,6 +209,10 @@ class Attention:
         if sight is None or sight.new != new or sight.old != old:
             sight = self._sights[hunk.id] = _Sight(new, old)
         return sight
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def needed_s(hunk: Hunk) -> float:

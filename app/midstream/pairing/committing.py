@@ -185,12 +185,8 @@ class Committing:
 
     @property
     def trailer(self) -> str:
-        """The line that says how many of the accepted hunks were not on screen long enough."""
-        hunks = [h for h in self._hunks if h.state is HunkState.ACCEPTED]
-        if not self._attention.on or not hunks:
-            return ""
-        unread = self._attention.accepted_unread(hunks)
-        return f"Accepted-Unread: {unread} of {len(hunks)} hunk{'s' * (len(hunks) != 1)}"
+        """The line that says how much of what was accepted was not on screen long enough."""
+        return self._attention.trailer(self._hunks)
 
 
 def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, int]:

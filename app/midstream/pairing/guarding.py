@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from midstream.pairing.events import HunkDecided
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.proposal import FileProposal
     from midstream.guard.scanner import Scanner
     from midstream.guard.stream import StreamScan
     from midstream.pairing.board import Board
@@ -48,6 +49,11 @@ _SENSITIVE: Final = re.compile(
 def looks_sensitive(path: str) -> bool:
     """Whether a file is about authentication, money, secrets and the like, by its name."""
     return _SENSITIVE.search(path) is not None
+
+
+_HELD: Final = "quarantined"
+_WAITING: Final = ("settled", _HELD)
+"""States of hunks that are not decided (the enumeration itself would have to be imported)."""
 
 
 class LightState(StrEnum):
@@ -256,19 +262,57 @@ class Guard:
         self._recorder.release(hunk_id, mask(reason))
         self._board.emit(HunkDecided(hunk.path, hunk_id))
 
+    async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
+        """Judge the hunks of a session that is taken up by what their files hold now.
+
+        A hunk that is dangerous is held back, unless a person has let it go; one that was held back
+        and is dangerous no more can be decided.
+
+        Args:
+            files: Proposals by path.
+            let_go: Hunks that a person has released.
+        """
+        from midstream.pairing.rescanning import judged
+
+        waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
+        if not self.on or not waiting:
+            return
+        scanner = self._ready()
+        for path in sorted(waiting & files.keys()):
+            found = await judged(scanner, files[path])
+            self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
+            for hunk in self._hunks.for_path(path):
+                halting = [f for f in found.get(hunk.id, ()) if f.level is Level.HALT]
+                if hunk.id in let_go:
+                    self._released |= {(path, finding.key) for finding in halting}
+                elif halting and hunk.state in _WAITING:
+                    self._quarantine(hunk, halting[0])
+                elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
+                    self._hunks.release(hunk.id, note := "the guard finds nothing in it any more")
+                    self._recorder.release(hunk.id, note)
+
+    def _sees(self, path: str) -> bool:
+        """Whether what the guard does not find in a file can be taken for not being there."""
+        return self._scanner is not None and self._scanner.guards(path)
+
     # The worker
 
-    def _watch(self, generation: Generation, **about: Any) -> _Watch:
+    def _ready(self) -> Scanner:
         from midstream.guard.scanner import Scanner
-        from midstream.guard.stream import StreamScan
 
         if self._scanner is None:
             self._scanner = Scanner(self._levels)
+        return self._scanner
+
+    def _watch(self, generation: Generation, **about: Any) -> _Watch:
+        from midstream.guard.stream import StreamScan
+
+        scanner = self._ready()
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
             self._worker.add_done_callback(self._ended)
         path = generation.proposal.path
-        scan = StreamScan(self._scanner, path, about["above"], about["region"], about["below"])
+        scan = StreamScan(scanner, path, about["above"], about["region"], about["below"])
         watch = _Watch(generation, scan, **about)
         self._watches = [w for w in self._watches if w.behind or w.generation.proposal.path != path]
         self._watches.append(watch)
@@ -369,15 +413,22 @@ class Guard:
         hunk = _holder(self._hunks, segment, range(finding.line, finding.stop))
         if hunk is None:
             return None
-        if hunk.state is HunkState.QUARANTINED:
+        if hunk.state is HunkState.QUARANTINED or self._quarantine(hunk, finding):
             return hunk
+        return None
+
+    def _quarantine(self, hunk: Hunk, finding: Finding) -> bool:
+        """Hold a hunk back; False if it was accepted before the verdict."""
+        note = f"{finding.rule}: {finding.message}"
+        if hunk.state == _HELD and hunk.note == note:
+            return True
         try:
-            self._hunks.quarantine(hunk.id, note := f"{finding.rule}: {finding.message}")
-        except ValueError:  # It was accepted before the verdict.
-            return None
+            self._hunks.quarantine(hunk.id, note)
+        except ValueError:
+            return False
         self._recorder.quarantine(hunk.id, note)
         self._board.emit(HunkDecided(hunk.path, hunk.id))
-        return hunk
+        return True
 
     def _advise(self, path: str) -> None:
         if looks_sensitive(path) and path not in self._advised:
@@ -429,6 +480,11 @@ def _holder(hunks: HunkStore, segment: Any, lines: range) -> Hunk | None:
     added = [row for row in added if row.text in wanted]
     exact = [row for row in added if row.new - segment.start in lines]
     return hunks.get((exact or added)[0].hunk) if added else None
+
+
+def _masked(hunk: Hunk) -> bool:
+    """Whether it was held back for a credential, which a journal keeps only masked."""
+    return hunk.note.startswith("secret-")
 
 
 def _advice(finding: Finding) -> str:
