@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ChatPrompt:
-    """Renders conversations with a folder's chat template."""
+    """Renders conversations with a folder's chat template; a `prompts.PromptStyle`."""
 
     def __init__(self, folder: ModelFolder, tokenizer: Tokenizer) -> None:
         """Compile the template.
@@ -34,7 +34,7 @@ class ChatPrompt:
         if folder.chat_template is None:
             raise ModelFolderError(
                 f"{folder.path / 'tokenizer_config.json'} holds no chat template, nor is there a "
-                "chat_template.jinja; this model cannot be talked to."
+                "chat_template.jinja; put the model's own template there."
             )
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         # What transformers offers to templates beyond jinja2 itself.
@@ -43,9 +43,11 @@ class ChatPrompt:
             self._template: Any = environment.from_string(folder.chat_template, globals=offered)
         except TemplateError as error:
             raise ModelFolderError(
-                f"The chat template of {folder.path} is wrong: {error}."
+                f"The chat template of {folder.path} is no valid jinja2: {error}; copy the "
+                "model's own again."
             ) from error
         self._tokenizer = tokenizer
+        self.vocab_size = tokenizer.get_vocab_size()
         self._special = dict(folder.special_tokens)
         self._stop_ids = folder.eos_ids
 
@@ -71,8 +73,6 @@ class ChatPrompt:
         Raises:
             PromptError: the template refuses it.
         """
-        from jinja2 import TemplateError
-
         messages = [{"role": m.role, "content": m.text} for m in request.messages]
         if request.instructions:
             messages.insert(0, {"role": "system", "content": request.instructions})
@@ -82,7 +82,8 @@ class ChatPrompt:
                     messages=messages, add_generation_prompt=True, **self._special
                 )
             )
-        except TemplateError as error:
+        except Exception as error:
+            # A template is a program of somebody else's; whatever goes wrong in it is its refusal.
             raise PromptError(
                 f"The model's chat template refuses the conversation: {error}."
             ) from error

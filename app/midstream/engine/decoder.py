@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,29 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files
+from midstream.engine.folder import ModelFolder, ModelFolderError
 from midstream.engine.graph_io import CachePair, GraphIO, TensorInfo, read_graph_io
 from midstream.engine.pace import RowCost
-from midstream.errors import UnavailableError
+from midstream.engine.session import default_threads, open_session, reason
 
 Array = np.ndarray[Any, Any]
-
-PROVIDERS: dict[str, str] = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "webgpu": "WebGpuExecutionProvider",
-    "wafer": "WaferSimExecutionProvider",
-}
-"""Short provider names and ONNX Runtime's; "wafer" computes on the CPU and simulates the timing."""
-
-ONE_THREAD_BYTES = 12 << 20
-"""Graphs below this size run in one thread unless told otherwise (measured: up to 8 rows at once
-are quicker so with 5 MB, and the screen's process keeps a core)."""
 
 POOLED_ROWS = 64
 """Bindings are kept for runs of at most this many tokens; longer ones (prefill) make their own."""
@@ -71,62 +53,6 @@ class _Run:
     last: Array | None = None
     total: Array | None = None
     logits: Array | None = None
-
-
-def default_threads(folder: ModelFolder) -> int:
-    """Return how many threads one operator takes if nobody says.
-
-    One where the graph is so small that waking a second one costs what it saves, else as many as
-    this process may use, at most 8.
-    """
-    size = sum(file.stat().st_size for file in graph_files(folder))
-    return 1 if size < ONE_THREAD_BYTES else min(8, usable_cores())
-
-
-def open_session(folder: ModelFolder, *, provider: str, threads: int) -> Any:
-    """Open a folder's graph in ONNX Runtime.
-
-    Args:
-        folder: the model folder.
-        provider: a key of `PROVIDERS`.
-        threads: threads inside one operator.
-
-    Raises:
-        UnavailableError: the provider is unknown, or the installed onnxruntime has it not.
-        ModelFolderError: the graph cannot be loaded.
-    """
-    runtime: Any = import_module("onnxruntime")
-    wanted = PROVIDERS.get(provider)
-    offered: list[str] = [*runtime.get_available_providers(), PROVIDERS["wafer"]]
-    if wanted is None or wanted not in offered:
-        names = ", ".join(key for key, value in PROVIDERS.items() if value in offered)
-        raise UnavailableError(
-            f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
-        )
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Errors come as exceptions; on stderr they would tear the screen.
-    options.log_severity_level = 4
-    # Inside a run threads wait for each other spinning (measured with 2 threads and 20 million
-    # parameters: steps 1.5 times as quick); between runs they leave the core to the screen.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
-    try:
-        if provider == "wafer":
-            from midstream.wafer.session import InferenceSession
-
-            return InferenceSession(str(folder.graph), options, providers=names)
-        return runtime.InferenceSession(str(folder.graph), options, providers=names)
-    except Exception as error:
-        raise ModelFolderError(f"{folder.graph} cannot be loaded: {_reason(error)}") from error
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Decoder:
@@ -249,8 +175,8 @@ class Decoder:
         options = self._ort.RunOptions()
         # Without logits among the fetches, the vocabulary projection is not run at all.
         options.only_execute_path_to_fetches = True
-        # Says that no GPU graph is captured: ONNX Runtime's Python layer asks for this entry at every
-        # run, and that it is missing comes as an exception, a tenth of a small step.
+        # Says that no GPU graph is captured: ONNX Runtime's Python layer asks for this entry at
+        # every run, and that it is missing comes as an exception, a tenth of a small step.
         options.add_run_config_entry("gpu_graph_id", "-1")
         return options
 
@@ -407,7 +333,7 @@ class Decoder:
             logits, _ = self._probe_run(buffer=0, total=2)
         except Exception as error:
             raise ModelFolderError(
-                f"{folder.graph} loads but does not run: {_reason(error)}"
+                f"{folder.graph} loads but does not run: {reason(error)}"
             ) from error
         return False, logits[1] == 2, logits[2]
 
@@ -439,8 +365,3 @@ def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:
     if name == "position_ids":
         return (1, count)
     return (1,) * max(len(info.dims), 1 if name in ("seqlens_k", "use_cache_branch") else 0)
-
-
-def _reason(error: Exception) -> str:
-    """Return the first line of a foreign error."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

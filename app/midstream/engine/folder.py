@@ -121,6 +121,7 @@ def read_folder(path: Path) -> ModelFolder:
     texts = _read_json(path / "tokenizer_config.json")
     model: dict[str, Any] = _table(genai, "model", path / "genai_config.json")
     decoder: dict[str, Any] = _table(model, "decoder", path / "genai_config.json")
+    _refuse_more_than_text(path, model, config)
     layout, graph = _find_graph(path, card, decoder)
     tokenizer = path / "tokenizer.json"
     if not tokenizer.is_file():
@@ -212,6 +213,20 @@ def _limits(table: Mapping[str, Any], path: Path) -> Limits:
     return Limits(*limits)
 
 
+def _refuse_more_than_text(path: Path, model: dict[str, Any], config: dict[str, Any]) -> None:
+    """Name what a text decoder has not, before a file of it is missed."""
+    kind = model.get("type", config.get("model_type", "unknown"))
+    where = path / ("genai_config.json" if model else "config.json")
+    parts = [part for part in ("encoder", "vision", "speech", "embedding") if part in model]
+    if config.get("is_encoder_decoder"):
+        parts = ["encoder"]
+    if parts:
+        raise ModelFolderError(
+            f"{where} describes a model of type {kind} with {' and '.join(parts)} beside its "
+            "decoder; Midstream runs plain text decoders only."
+        )
+
+
 def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tuple[str, Path]:
     """Return the layout's name and the graph file."""
     if (path / "genai_config.json").is_file():
@@ -220,15 +235,18 @@ def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tu
             raise ModelFolderError(f"{graph}, named by {path / 'genai_config.json'}, is missing.")
         return "genai", graph
     for layout, folder in (("transformers.js", path / "onnx"), ("optimum", path)):
-        names = [str(card["graph"])] if "graph" in card else []
-        found = [folder / name for name in (*names, *GRAPH_ORDER) if (folder / name).is_file()]
+        names = (str(card["graph"]),) if "graph" in card else GRAPH_ORDER
+        found = [folder / name for name in names if (folder / name).is_file()]
         if not found:
             continue
         if not (path / "config.json").is_file():
             raise ModelFolderError(f"{path / 'config.json'} is missing; {found[0].name} needs it.")
         return layout, found[0]
+    others = sorted(file.name for file in (*path.glob("*.onnx"), *path.glob("onnx/*.onnx")))
+    hint = f'; if {" or ".join(others[:3])} is meant, say graph = "..." in midstream.toml'
     raise ModelFolderError(
-        f"{path} holds no model: neither genai_config.json nor model.onnx nor onnx/model*.onnx."
+        f"{path} holds no model: neither genai_config.json nor model.onnx nor onnx/model*.onnx"
+        f"{hint if others else ''}."
     )
 
 

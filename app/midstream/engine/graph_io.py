@@ -96,10 +96,12 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
     made = {info.name: info for info in map(_tensor_info(folder), outputs)}
     tokens = given.pop(folder.input_names.get("input_ids", "input_ids"), None)
     if tokens is None:
-        raise _fault(folder, "has no input_ids")
-    logits = made.get(folder.output_names.get("logits", "logits"))
+        wanted = folder.input_names.get("input_ids", "input_ids")
+        raise _fault(folder, f"has no input {wanted} for token ids, only {_listed(given)}")
+    wanted = folder.output_names.get("logits", "logits")
+    logits = made.get(wanted)
     if logits is None:
-        raise _fault(folder, "has no output named logits")
+        raise _fault(folder, f"has no output {wanted}, only {_listed(made)}")
     extras: dict[str, TensorInfo] = {}
     for known in EXTRAS:
         info = given.pop(folder.input_names.get(known, known), None)
@@ -111,6 +113,12 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
     if given:
         raise _fault(folder, f"wants the input {next(iter(given))}, which is not known")
     return GraphIO(tokens, logits, extras, cache)
+
+
+def _listed(tensors: Mapping[str, TensorInfo]) -> str:
+    """Return names for a sentence, without the many of the cache."""
+    names = [name for name in tensors if _cache_key(name) is None]
+    return ", ".join(names[:6]) + (" and a cache" if len(names) < len(tensors) else "")
 
 
 def _fault(folder: ModelFolder, what: str) -> ModelFolderError:

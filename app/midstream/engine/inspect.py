@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.decoder import Decoder
-from midstream.engine.folder import ModelFolderError, graph_files, read_folder
+from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files, read_folder
 from midstream.engine.memory import available_bytes, spelled
-from midstream.engine.prompts import prompt_style
+from midstream.engine.prompts import prompt_style, require_vocabulary
+from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 
 AGREEMENT = 1e-2
@@ -105,27 +107,58 @@ def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> I
     Yields:
         What was tried, as soon as it is known.
     """
+    step = "files"
     try:
         folder = read_folder(path)
-        yield Check("files", True, f"{folder.layout} layout, {folder.graph.name}")
-        prompt_style(folder)
-        yield Check("prompt", True, folder.prompt)
+        yield Check(step, True, f"{folder.layout} layout, {folder.graph.name}")
+        step = "prompt"
+        style = prompt_style(folder)
+        count = len(style.plan(_sample(folder)).prompt_ids)
+        yield Check(step, True, f"{folder.prompt}, {count} tokens for a small request")
+        step = "graph"
         started = time.perf_counter()
         decoder = Decoder(folder, provider=provider, threads=threads)
         seconds = time.perf_counter() - started
-        yield Check("graph", True, f"loads in {1000 * seconds:.0f} ms")
+        yield Check(step, True, f"loads in {1000 * seconds:.0f} ms")
+        step = "vocabulary"
+        require_vocabulary(folder, style, decoder.vocab)
     except UserError as error:
-        yield Check("folder", False, str(error))
+        yield Check(step, False, str(error))
         return
+    yield _endings(folder, decoder)
     yield _interface(decoder)
     yield _memory(decoder)
     yield from _numbers(decoder)
 
 
+def _sample(folder: ModelFolder) -> GenerateRequest:
+    """Return a request that every model of a kind can be asked."""
+    text = "Hello!"
+    if folder.prompt == "edit-codec":
+        region = RegionRequest(instruction="rename `a` to `b`", region="a = 1\n")
+        text = render_request(region)
+    return GenerateRequest((Message("user", text),))
+
+
+def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
+    """Say which tokens end a text; without one, answers would go on to their limit."""
+    known = sorted(token for token in folder.eos_ids if 0 <= token < decoder.vocab)
+    detail = f"{decoder.vocab} tokens; texts end with {', '.join(map(str, known))}"
+    if folder.prompt == "edit-codec" or known:
+        return Check("vocabulary", True, detail if known else f"{decoder.vocab} tokens")
+    named = ", ".join(map(str, sorted(folder.eos_ids))) or "none"
+    return Check(
+        "vocabulary",
+        False,
+        f"no token of {decoder.vocab} is said to end a text (eos_token_id: {named}); answers would "
+        f"go on to their limit, so name it in {folder.path / 'generation_config.json'}",
+    )
+
+
 def _interface(decoder: Decoder) -> Check:
     extras = ", ".join(decoder.io.extras) or "no other inputs"
     kind = "one shared buffer" if decoder.shared else "concatenated at every step"
-    return Check("interface", True, f"{extras}; cache: {kind}; vocabulary: {decoder.vocab}")
+    return Check("interface", True, f"{extras}; cache: {kind}")
 
 
 def _memory(decoder: Decoder) -> Check:

@@ -13,7 +13,7 @@ from midstream.engine.loop import ModelGeneration
 from midstream.engine.memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
-from midstream.engine.prompts import prompt_style
+from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, TextModel
 
@@ -53,6 +53,7 @@ class OnnxModel:
         self.drafting: Drafting | None = folder.drafting
         self._style = prompt_style(folder)
         self.decoder = Decoder(folder, provider=provider, threads=threads)
+        require_vocabulary(folder, self._style, self.decoder.vocab)
         self.cache = PrefixCache(self.decoder)
         self._facts = {**folder.facts, "provider": provider}
         self._turn = threading.Lock()
@@ -148,7 +149,7 @@ def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = Non
 
     Args:
         folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
-        provider: where it runs; see `decoder.PROVIDERS`.
+        provider: where it runs; see `session.PROVIDERS`.
         threads: threads inside one operator; None for the cores this process may use.
 
     Raises:

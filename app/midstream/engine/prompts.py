@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+SPARE_TOKENS = 64
+"""Tokenizers of text models may know so many tokens that the graph does not: those of images."""
+
+
 class PromptStyle(Protocol):
-    """A way of putting requests to a model."""
+    """A way of putting requests to a model.
+
+    Attributes:
+        vocab_size: how many tokens its tokenizer knows.
+    """
+
+    vocab_size: int
 
     def plan(self, request: GenerateRequest) -> Plan:
         """Encode a request.
@@ -68,12 +78,26 @@ def _load_codec(folder: ModelFolder) -> EditCodec:
         raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
 
 
+def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> None:
+    """Compare a tokenizer with a graph's vocabulary.
+
+    Raises:
+        ModelFolderError: the tokenizer is another model's.
+    """
+    if style.vocab_size > vocab + SPARE_TOKENS:
+        raise ModelFolderError(
+            f"{folder.tokenizer} knows {style.vocab_size} tokens and {folder.graph.name} only "
+            f"{vocab}; they are not of the same model."
+        )
+
+
 class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
     def __init__(self, codec: EditCodec) -> None:
         """Use a codec that belongs to the model."""
         self._codec = codec
+        self.vocab_size = codec.vocab_size
 
     def plan(self, request: GenerateRequest) -> Plan:
         """Encode the conversation's last region, with what was kept and asked since."""
