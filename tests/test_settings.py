@@ -20,6 +20,18 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert load_settings(environ={"MIDSTREAM_CONFIG": str(tmp_path / "none.toml")}) == Settings()
 
 
+@pytest.mark.parametrize("text", ["off", "wafer", "gpu", "gpu:llama3.1-8b", "wafer:./models/own"])
+def test_pacing_names_a_machine_and_perhaps_a_model(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, f'[model]\npacing = "{text}"').pacing == text
+    assert read(tmp_path, "", MIDSTREAM_PACING=text).pacing == text
+
+
+@pytest.mark.parametrize("text", ["tpu", "gpu:", "off:llama3.1-8b", "Wafer ", ""])
+def test_pacing_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="pacing must be"):
+        read(tmp_path, f'[model]\npacing = "{text}"')
+
+
 def test_every_setting_can_be_written(tmp_path: Path) -> None:
     settings = read(
         tmp_path,

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from midstream.engine.types import FinishReason, GenerateRequest, Generation, Message, Piece
+from midstream.errors import UserError
+from midstream.pairing.costs import Cost
+from midstream.responses.client import Client
+from midstream.responses.events import Finished
+from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.pace import CHARS_PER_TOKEN, PacedModel
 from midstream.serving.replay import ReplayModel
 from midstream.wafer.errors import WaferError
-from midstream.wafer.paces import Imitation, imitation
+from midstream.wafer.paces import DEFAULT_MODEL, Imitation, imitation
 from midstream.wafer.pacing import Pace
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -155,3 +162,28 @@ def test_a_pace_that_nobody_knows_is_refused() -> None:
     for text in ("tpu", "off:llama3.1-8b", "gpu:nosuch", "wafer:/no/such/folder", ""):
         with pytest.raises(WaferError):
             imitation(text)
+
+
+async def test_the_child_process_paces_and_tells_the_client(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": TEXT}]))
+    server = EmbeddedServer(replay=script, state_dir=tmp_path, pacing="gpu")
+    try:
+        client = Client(await server.start())
+        assert server.facts["pacing"] == "gpu"
+        assert server.facts["pacing_model"] == DEFAULT_MODEL
+        stream = await client.create(messages=[("user", "go")])
+        end = [event async for event in stream][-1]
+        assert isinstance(end, Finished)
+        assert end.text == TEXT
+        cost = Cost.of(end.usage, end.metadata)
+        assert cost.due_s == pytest.approx(paced("gpu").pace.due((len(TEXT) - 1) // 4), rel=1e-3)
+        assert cost.passed_s is not None
+        assert cost.passed_s >= cost.due_s
+        await client.close()
+    finally:
+        await server.close()
+    refused = EmbeddedServer(replay=script, state_dir=tmp_path, pacing="gpu:nosuch")
+    with pytest.raises(UserError, match="Pacing is not possible"):
+        await refused.start()
+    await refused.close()

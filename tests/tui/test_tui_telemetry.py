@@ -11,11 +11,19 @@ from types import SimpleNamespace
 import pytest
 from tui_support import CODE, Stage, on_stage
 
+from midstream.engine.types import TextModel
 from midstream.pairing.costs import Cost
-from midstream.pairing.simulating import PRESETS, SimulationError, pace_sentence, simulate_model
+from midstream.pairing.simulating import (
+    PRESETS,
+    SimulationError,
+    pace_sentence,
+    pacing_words,
+    simulate_model,
+)
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Usage
 from midstream.serving.app import create_app
+from midstream.serving.pace import PacedModel
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
 from midstream.settings import Settings
@@ -25,6 +33,7 @@ from midstream.tui.screens.telemetry import TelemetryScreen
 from midstream.tui.widgets.bars import band_bar, bar, graph
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.sweep import Sweep
 from midstream.tui.widgets.wafer_map import (
     WaferMap,
@@ -34,6 +43,7 @@ from midstream.tui.widgets.wafer_map import (
     paint_grid,
     used_window,
 )
+from midstream.wafer.paces import imitation
 
 SIMULATED = ("figures", "step", "machines")
 
@@ -93,10 +103,17 @@ class Replayed:
 
 @contextlib.asynccontextmanager
 async def replayed(
-    project: Path, size: tuple[int, int] = (160, 48), *, rate: float = 0.0, **settings: object
+    project: Path,
+    size: tuple[int, int] = (160, 48),
+    *,
+    rate: float = 0.0,
+    pacing: str = "off",
+    **settings: object,
 ) -> AsyncIterator[Replayed]:
     answer = CODE[CODE.index("def count") : CODE.index("\n\ndef double")]
-    model = ReplayModel(answer.replace("total", "found"), rate=rate, delay=0.03)
+    model: TextModel = ReplayModel(answer.replace("total", "found"), rate=rate, delay=0.03)
+    if (imitated := imitation(pacing)) is not None:
+        model = PacedModel(model, imitated)
     async with serve(create_app({model.name: model}, token="secret")) as server:
         endpoint = Endpoint(f"ws://127.0.0.1:{server.port}/v1", "secret", model.name, "local")
         options = Settings(journal=False, **settings)  # type: ignore[arg-type]
@@ -359,6 +376,38 @@ def test_pace_names_who_is_slower_and_says_simulated() -> None:
     assert pace_sentence("wafer", 1000.0, 100.0).startswith("10.0x slower than the wafer")
     assert pace_sentence("wafer", 1000.0, 2000.0).startswith("2.0x faster than the wafer")
     assert "simulated" in pace_sentence("wafer", 1000.0, 1000.0)
+
+
+def test_a_paced_server_is_named_with_whether_it_keeps_up() -> None:
+    facts = {
+        "pacing": "gpu",
+        "pacing_model": "llama3.3-70b",
+        "pacing_machine": "8 x NVIDIA H100 SXM",
+        "pacing_rate": "74.7",
+    }
+    assert pacing_words({}, Cost()) == ""
+    what = "llama3.3-70b on 8 x H100 SXM, 75 tok/s simulated"
+    assert pacing_words(facts, Cost()) == f"paced as {what}"
+    assert pacing_words(facts, Cost(due_s=2.0, passed_s=2.02)) == f"as fast as {what}"
+    assert pacing_words(facts, Cost(due_s=2.0, passed_s=6.2)) == f"3.1x slower than {what}"
+
+
+async def test_a_paced_answer_says_on_screen_what_it_imitates(project: Path) -> None:
+    async with replayed(project, pacing="gpu:llama3.1-8b") as stage:
+        row = stage.app.review.query_one(StatusRow)
+        await stage.until(lambda: "paced as llama3.1-8b on 8 x H100" in row.render().plain, "pace")
+        await stage.instruct()
+        await stage.ended()
+        words = "llama3.1-8b on 8 x H100 SXM"
+        await stage.until(lambda: stage.app.session.meter.cost.due_s, "due")  # type: ignore[union-attr]
+        await stage.until(lambda: f"as fast as {words}" in row.render().plain
+                          or f"slower than {words}" in row.render().plain, "verdict")  # fmt: skip
+        assert "tok/s simulated" in row.render().plain
+        await opened(stage)
+        assert words in " ".join(stage.words("wall").split())
+        assert "slower than the wafer" not in stage.words("wall"), (
+            "a held-back rate is not compared"
+        )
 
 
 def test_an_unknown_model_is_an_error_with_a_sentence() -> None:

@@ -257,8 +257,9 @@ def pace_lines(
 ) -> list[Text]:
     """The one place where both clocks are compared: how far apart they are."""
     lines = [make.heading("Pace", "one clock against the other")]
-    if now.pacing:
-        lines.append(make.text((now.pacing, "warning")))
+    if now.pacing:  # the measured rate is held back, so it says nothing about this machine
+        held = make.text(("what is measured here is held back to that", "muted"))
+        return [*lines, make.text((now.pacing, "warning")), held]
     if simulated is None or now.mean is None:
         return [*lines, make.text(("after the first answer", "muted"))]
     report = simulated.report
