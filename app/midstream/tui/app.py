@@ -25,7 +25,8 @@ from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.terminal import teach_alt_enter
-from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_themes
+from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
+from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_theme, load_themes
 
 if TYPE_CHECKING:
     from midstream.demo import DemoInfo
@@ -78,9 +79,9 @@ class MidstreamApp(App[None]):
         self.glyphs = ASCII if settings.ascii else UNICODE
         own, self._key_errors = own_keys(settings.key_binds)
         self.keys = keys_of(settings.keys, own)
-        self.palettes, self._theme_errors = load_themes(
-            themes_dir(), config_path().parent / "themes"
-        )
+        own_themes = config_path().parent / "themes"
+        self._theme_files = ThemeFiles(own_themes)
+        self.palettes, self._theme_errors = load_themes(themes_dir(), own_themes)
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
         self.commit_message = ""
@@ -119,8 +120,9 @@ class MidstreamApp(App[None]):
         return self.review
 
     async def on_mount(self) -> None:
-        """Open the session once the first frame is on screen."""
+        """Open the session once the first frame is on screen; look at themes from then on."""
         self.call_after_refresh(self._start)
+        self.set_interval(LOOK_EVERY_S, self._look_at_themes)
 
     def _start(self) -> None:
         self.run_worker(self._open_session(), group="open", exit_on_error=True)
@@ -192,11 +194,34 @@ class MidstreamApp(App[None]):
         if palette is None or palette is self.palette:
             return
         self.palette = palette
-        self.theme = f"midstream-{name}"
+        if self.theme == f"midstream-{name}":
+            self.mutate_reactive(MidstreamApp.theme)  # Its file has changed.
+        else:
+            self.theme = f"midstream-{name}"
         self.review.set_palette(palette)
         for screen in self.screen_stack:
             if isinstance(screen, PageScreen):
                 screen.set_palette(palette)
+
+    def _look_at_themes(self) -> None:
+        """Take over what has changed in the person's own theme files."""
+        news = self._theme_files.look()
+        for name in news.gone:
+            shipped = themes_dir() / f"{name}.toml"
+            if shipped.exists():
+                news.palettes[name] = load_theme(shipped)
+            elif name != self.palette.name:
+                self.palettes.pop(name, None)
+        for name, palette in news.palettes.items():
+            self.palettes[name] = for_terminal(palette, self.console.color_system)
+            self.register_theme(self.palettes[name].to_textual())
+        if self.palette.name in news.palettes:
+            self.use_theme(self.palette.name)
+        if news.errors:
+            self.review.say("error", f"{news.errors[0]} The colours stay as they were.")
+        elif news.palettes:
+            labels = ", ".join(palette.label for palette in news.palettes.values())
+            self.review.say("info", f"Theme {labels} was read again.")
 
     def apply(self, settings: Settings) -> None:
         """Take settings over that were just read from the files.
