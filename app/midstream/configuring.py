@@ -168,6 +168,10 @@ SPECS: Final = (
         at_once=True,
     ),
     Spec(
+        "commit_trailer", "commit_trailer", Kind.BOOLEAN, _CARE,
+        "Say at the end of a commit message how much was accepted unread.", at_once=True,
+    ),
+    Spec(
         "journal", "journal", Kind.BOOLEAN, _CARE,
         "Keep a journal of each session, so that it can be taken up again.",
     ),

@@ -66,6 +66,7 @@ class Settings:
         guard: Watch what the model writes and stop it on dangerous lines.
         guard_levels: Pairs of a guard rule and its level: ``halt``, ``warn`` or ``off``.
         attention: Note which hunks were on screen long enough to be read.
+        commit_trailer: Say at the end of a commit message how much was accepted unread.
         ai_comments: Carry out comments with ``AI!`` when they are saved into a file.
         continuous: Propose the follow-on edits whenever a change is saved.
         effort: What is done for a good answer: ``auto``, ``low``, ``medium``, ``high``, ``xhigh``.
@@ -92,6 +93,7 @@ class Settings:
     guard: bool = True
     guard_levels: tuple[tuple[str, str], ...] = ()
     attention: bool = True
+    commit_trailer: bool = False
     ai_comments: bool = True
     continuous: bool = False
     effort: str = "auto"
@@ -337,7 +339,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
 }
 _TOP_LEVEL = (
-    *("theme", "layout", "ascii", "journal", "guard", "attention"),
+    *("theme", "layout", "ascii", "journal", "guard", "attention", "commit_trailer"),
     *("ai_comments", "continuous", "effort", "check_command"),
 )
 
@@ -454,6 +456,7 @@ _CHECKS: Mapping[str, Callable[[object, str], object]] = {
     "guard": values.boolean,
     "guard_levels": values.levels,
     "attention": values.boolean,
+    "commit_trailer": values.boolean,
     "ai_comments": values.boolean,
     "continuous": values.boolean,
     "effort": values.one_of(SESSION_EFFORTS),

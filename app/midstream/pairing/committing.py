@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import LineEdit, SourceText, UnencodableError
-from midstream.edits.hunks import HunkState
 from midstream.edits.lcs import matching_pairs
 from midstream.pairing.events import FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import UnifiedDiff

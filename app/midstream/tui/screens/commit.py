@@ -334,4 +334,4 @@ class CommitScreen(PageScreen):
     @property
     def trailer(self) -> bool:
         """Whether the settings want the line about what was accepted unread."""
-        return bool(getattr(self.program.settings, "commit_trailer", False))
+        return self.program.settings.commit_trailer
