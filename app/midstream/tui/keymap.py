@@ -79,6 +79,8 @@ ACTIONS: Final = (
     Action("changes.stage", "S", "stage", "stage", "Stage what was accepted in this file; nothing else of it", _D),
     Action("commit", "C", "commit", "commit", "Commit what was accepted: choose files, write the message", _D),
     Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),
+    Action("hunk.elsewhere", "E", "elsewhere", "elsewhere", "Ask for the same change in the other places where it is wanted", _S),
+    Action("continuous", "F", "continuous", "follow-on", "Continuous mode: propose the follow-on edits whenever you save a change", _S),
     Action("compose", "i", "compose", "instruct", "Write an instruction for the marked lines", _S),
     Action("choose", "enter", "choose", "instruct", "Write an instruction; in the file list: open the file", _S),
     Action("model.stop", "ctrl+c", "stop", "stop", "Stop the model, keep what is settled; when idle, twice quits", _S, _A, True),

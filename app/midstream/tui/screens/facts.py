@@ -53,7 +53,9 @@ class Facts(PageActions):
                 ttft_s=meter.ttft_s,
                 tokens=meter.turn_tokens,
                 pacing=pacing_words(session.facts, meter.cost),
-                queued=len(session.queued),
+                queued=len(session.queued) + session.errands.waiting,
+                continuous=session.errands.continuous,
+                dollars=meter.total.dollars,
                 branch=""
                 if repo is None
                 else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),

@@ -195,6 +195,43 @@ class SteerActions(DecideActions):
         key = self.program.key_for("model.stop")
         self.say("info", f"Nothing is running. {key} again quits; accepted hunks are on disk.")
 
+    def action_elsewhere(self) -> None:
+        """Ask for the change of the hunk under the cursor in the other places of its kind."""
+        session, hunk = self.session, self.hunk
+        if session is None or hunk is None:
+            self.say("info", "Put the cursor on a hunk first; its change is asked for elsewhere.")
+            return
+        hunk_id = hunk.id
+
+        async def work() -> None:
+            files = await session.errands.elsewhere(hunk_id)
+            if files:
+                where = "this file" if files == 1 else f"{files} files"
+                self.say("info", f"Asking for the same change in {where}; the hunks will wait.")
+
+        self.in_order(work)
+
+    def action_continuous(self) -> None:
+        """Switch continuous mode."""
+        session = self.session
+        if session is None:
+            return
+        on = not session.errands.continuous
+
+        async def work() -> None:
+            await session.errands.turn(on=on)
+            key = self.program.key_for("continuous")
+            self.say(
+                "info",
+                f"Continuous: a change that you save is followed up in the background; {key} ends "
+                "it."
+                if on
+                else "Continuous mode is off; nothing is asked when you save.",
+            )
+            self.refresh_facts()
+
+        self.in_order(work)
+
     def action_comment(self) -> None:
         """Write to the model about the hunk under the cursor."""
         hunk = self.hunk

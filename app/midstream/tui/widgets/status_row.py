@@ -41,7 +41,9 @@ class StatusFacts:
         ttft_s: Seconds to the first text of the last turn.
         tokens: Tokens of the running or last turn.
         pacing: What simulated machine the rate imitates, ``""`` where none.
-        queued: Instructions that wait.
+        queued: Instructions that wait, those of the background included.
+        continuous: Whether saves are followed up in the background.
+        dollars: What the session has cost, ``None`` where nothing has a price.
         branch: Git branch, ``""`` without a repository.
         dirty: Changed files in the working tree.
         watching: How files are watched, ``""`` while unknown.
@@ -56,6 +58,8 @@ class StatusFacts:
     tokens: int = 0
     pacing: str = ""
     queued: int = 0
+    continuous: bool = False
+    dollars: float | None = None
     branch: str = ""
     dirty: int = 0
     watching: str = ""
@@ -130,6 +134,10 @@ class StatusRow(Widget):
             if facts.ttft_s is not None:
                 pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
             pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
+            if facts.dollars is not None:
+                pieces.append(
+                    Text(f"   ${facts.dollars:,.{2 if facts.dollars >= 1 else 4}f}", muted)
+                )
             bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
             if bars:
                 pieces.append(Text(f"   {bars}", palette.style("accent")))
@@ -139,6 +147,8 @@ class StatusRow(Widget):
         facts, palette = self.facts, self._palette
         muted = palette.style("muted")
         pieces: list[Text] = []
+        if facts.continuous:
+            pieces.append(Text("continuous   ", palette.style("accent")))
         if facts.watching:
             native = facts.watching == "native"
             words = "watching" if native else facts.watching

@@ -1,0 +1,93 @@
+"""What runs in the background, by keys: nobody who reads is moved, and a person comes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tui_support import Stage, on_stage
+
+from midstream.tui.widgets.status_row import StatusRow
+
+BILL = """\
+def first(row):
+    return row.cost
+
+
+def second(row):
+    return row.cost + 1
+
+
+def third(row):
+    return 3
+"""
+NEW_SECOND = "def second(row):\n    return row.price + 1\n"
+
+
+@pytest.fixture
+def bill(project: Path) -> Path:
+    path = project / "pkg" / "bill.py"
+    path.write_text(BILL)
+    return path
+
+
+def status(stage: Stage) -> str:
+    return stage.screen.query_one(StatusRow).render().plain
+
+
+async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bill: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("F")
+        await stage.until(lambda: "continuous" in status(stage), "continuous mode")
+        assert "F ends it" in stage.notice
+        bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+        stage.model.give(NEW_SECOND)
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided("pkg/bill.py"), "a hunk that waits")
+        assert stage.screen.path == "pkg/things.py"
+        assert "wanted in other places" in stage.notice
+        await stage.press("F")
+        await stage.until(lambda: "continuous" not in status(stage), "off")
+        await stage.press("]")
+        await stage.until(lambda: stage.screen.path == "pkg/bill.py", "the next hunk, elsewhere")
+        await stage.press("a")
+        await stage.until(lambda: "row.price + 1" in bill.read_text(), "written")
+
+
+async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/bill.py")
+        await stage.press("E")
+        assert "Put the cursor on a hunk" in stage.notice
+        await stage.instruct("rename cost to price in first")
+        stage.model.give("def first(row):\n    return row.price\n")
+        stage.model.give(None)
+        await stage.until(lambda: stage.screen.decidable_hunk is not None, "a hunk")
+        cursor = stage.screen.pane.cursor
+        await stage.press("E")
+        stage.model.give(NEW_SECOND)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "its companion")
+        assert stage.model.region == "def second(row):\n    return row.cost + 1\n"
+        assert stage.screen.pane.cursor == cursor
+
+
+async def test_an_instruction_comes_before_what_runs_in_the_background(
+    project: Path, bill: Path
+) -> None:
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("F")
+        await stage.until(lambda: stage.session.errands.continuous, "continuous mode")
+        bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+        await stage.until(lambda: stage.session.in_background, "a turn in the background")
+        await stage.instruct("make it four in third")
+        stage.model.give("def third(row):\n    return 4\n")
+        stage.model.give(None)
+        stage.model.give(NEW_SECOND)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "both")
+        assert [turn.background for turn in stage.session.turns] == [True, False, True]
