@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from midstream.wafer import validation
 from midstream.wafer.baselines import compare
-from midstream.wafer.cells import parse_grid
+from midstream.wafer.row_cells import parse_grid
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import DoesNotFitError, ModelUnavailableError, WaferUsageError
 from midstream.wafer.models import resolve

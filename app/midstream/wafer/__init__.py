@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from midstream.wafer.onnx_shape import workload_from_onnx
     from midstream.wafer.operators import Workload
     from midstream.wafer.options import Options
+    from midstream.wafer.paces import Imitation, imitation
     from midstream.wafer.pacing import Pace, Pacer
     from midstream.wafer.placement import place
     from midstream.wafer.plan import Plan, kv_capacity
@@ -51,6 +52,7 @@ _HOME = {
     "onnx_shape": ("workload_from_onnx",),
     "operators": ("Workload",),
     "options": ("Options",),
+    "paces": ("Imitation", "imitation"),
     "pacing": ("Pace", "Pacer"),
     "placement": ("place",),
     "plan": ("Plan", "kv_capacity"),
@@ -71,6 +73,7 @@ __all__ = [
     "DoesNotFitError",
     "Gpu",
     "IOBinding",
+    "Imitation",
     "InferenceSession",
     "KernelGeneration",
     "ModelShape",
@@ -90,6 +93,7 @@ __all__ = [
     "generation",
     "hardware",
     "hardware_names",
+    "imitation",
     "kv_capacity",
     "place",
     "preset",

@@ -49,7 +49,7 @@ import io
 import re
 from dataclasses import dataclass
 
-from midstream.wafer.cells import (
+from midstream.wafer.row_cells import (
     read_bits,
     read_count,
     read_grids,
