@@ -288,3 +288,29 @@ def test_accepting_everything_is_applying_the_reply(edit_format: Format, seed: i
     live.finish()
     assert not live.failures
     assert files.accepted("f.x").encode() == applied.changes.get("f.x", before.encode())
+
+
+@pytest.mark.parametrize("edit_format", [Format.WHOLE, Format.REGION])
+def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: Format) -> None:
+    before = "import os\n\n\ndef a():\n    return 1\n\n\ndef b():\n    return 2\n"
+    body = (
+        "# ... existing code ...\ndef a():\n    return 10\n\n# ... rest of the code unchanged ...\n"
+    )
+    reply = {
+        Format.WHOLE: f"f.py\n```python\n{body}```\n",
+        Format.REGION: f"<region>\n{body}</region>\n",
+    }[edit_format]
+    files = Files(**{"f.py": before})
+    live = LiveReply(parser_for(edit_format), files, region=(files.proposals["f.py"], 0, 9))
+    live.feed(reply)
+    live.finish()
+    assert not live.failures
+    assert [(h.old, h.new) for h in files.hunks.for_path("f.py")] == [
+        (("    return 1",), ("    return 10",))
+    ]
+    unclear = Files(**{"f.py": before})
+    live = LiveReply(parser_for(edit_format), unclear, region=(unclear.proposals["f.py"], 0, 9))
+    live.feed(reply.replace("def a()", "def c()"))
+    live.finish()
+    assert [f.error.reason for f in live.failures] == [Reason.ELIDED]
+    assert not unclear.hunks.for_path("f.py")

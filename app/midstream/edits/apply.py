@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
+from midstream.edits.elision import elides, merge
 from midstream.edits.formats.events import Event, FileOp, Problem
 from midstream.edits.formats.sniff import Format, parser_for, sniff
 from midstream.edits.formats.whole import WholeFileParser
@@ -162,6 +163,14 @@ class _Run:
         new = SourceText.from_text(text)
         if section.final_newline is not None:
             new = new.with_final_newline(section.final_newline)
+        if source is not None and elides(source.lines, new.lines):
+            edits = merge(source.lines, new.lines, path)
+            merged = None if edits is None else source.replace(edits)
+            if merged is None or (path.endswith((".py", ".pyi")) and _breaks(source, merged)):
+                message = f"Code is left out, and where the rest belongs in {path} is not clear."
+                self._fail(section, path, HunkError(Reason.ELIDED, message))
+                return
+            new = merged
         if source is not None and source.lines:
             final = new.final_newline
             same_end = section.op is not FileOp.ADD and not exact

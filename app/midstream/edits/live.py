@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from midstream.edits.elision import elides, merge
 from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import (
     ContextLine,
@@ -312,7 +313,7 @@ class LiveReply:
     def _open_quoted(self, block: _Block) -> None:
         """Stream the new text as it comes, if the old lines are complete and tell their place."""
         opened, proposal = block.opened, block.proposal
-        if proposal is None or not opened.old_first or opened.line is not None:
+        if proposal is None or not opened.old_first:
             return
         hunk = _collected(block.events)
         if not hunk.old:
@@ -344,6 +345,8 @@ class LiveReply:
             if waiting.path == block.path:
                 waiting.later.append(_collected(block.events))
         if block.streaming and proposal is not None:
+            if self._op is not FileOp.UPDATE and self._elided(block, proposal):
+                return
             rest = block.repair.finish() if block.repair is not None else ""
             if rest + block.suffix:
                 self._writer.feed(proposal, rest + block.suffix)
@@ -365,6 +368,36 @@ class LiveReply:
                 return
             self.segments.pop(number, None)
         self._close_late(_collected(block.events), proposal)
+
+    def _elided(self, block: _Block, proposal: FileProposal) -> bool:
+        """A whole text that leaves code out must not delete it: put its parts where they belong."""
+        segment, number = block.segment, block.opened.hunk
+        if segment is None:
+            return False
+        old = proposal.base.lines[segment.start : segment.stop]
+        new = (segment.new_text).removesuffix("\n").split("\n")
+        if not elides(old, new):
+            return False
+        start = segment.start
+        self._writer.withdraw(proposal, segment)
+        block.done = True
+        self.segments.pop(number, None)
+        edits = merge(old, new, proposal.path)
+        if edits is None:
+            message = (
+                f"Code is left out, and where the rest belongs in {proposal.path} is not clear."
+            )
+            self._fail(HunkError(Reason.ELIDED, message), number)
+            return True
+        for edit in edits:
+            segment = self._writer.begin(
+                proposal, start + edit.start, start + edit.stop, 0, tight=True
+            )
+            self.segments.setdefault(number, segment)
+            self._writer.feed(proposal, "".join(f"{line}\n" for line in edit.lines))
+            self._writer.finish(proposal)
+        self._placed(number, proposal.path, None)
+        return True
 
     def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:
         """Place a block that is complete."""

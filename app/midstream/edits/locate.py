@@ -122,6 +122,10 @@ class Locator:
             match = self._search(version, later)
             if isinstance(match, Match):
                 return self._placed(version, match)
+        for version in (hunk.renumbered(), hunk.respaced()) if found is None else ():
+            match = None if version is None else self._search(version, later)
+            if version is not None and isinstance(match, Match) and match.level <= Level.TRAILING:
+                return self._placed(version, match)
         if found is None:
             elided = self._elided(hunk)
             if elided is not None:

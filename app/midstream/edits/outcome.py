@@ -30,6 +30,8 @@ class Reason(StrEnum):
     ALREADY_APPLIED = "already-applied"
     FUZZY = "fuzzy"
     SYNTAX = "syntax"
+    ELIDED = "elided"
+    """Code was left out ("... existing code ...") and the rest has no clear place."""
     MALFORMED = "malformed"
     NO_FILE = "no-file"
     NOT_TEXT = "not-text"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,6 +22,8 @@ from midstream.edits.formats.events import (
 )
 from midstream.edits.formats.names import file_name, is_fence
 from midstream.edits.lcs import equal_blocks
+
+_NUMBER = re.compile(r"\s*(\d+)(?: ?\| ?|\t|: )")
 
 
 class Side(Enum):
@@ -87,6 +90,30 @@ class ReplyHunk:
                 version.parts = parts
                 versions.append(version)
         return versions
+
+    def renumbered(self) -> ReplyHunk | None:
+        """The hunk without line numbers that a model copied along with the lines, if it has any."""
+        numbers = [_NUMBER.match(part.text) for part in self.parts if part.side is not Side.NEW]
+        found = [int(match[1]) for match in numbers if match]
+        if not found or len(found) < len(numbers) or sorted(set(found)) != found:
+            return None
+        return self._with([Part(p.side, _NUMBER.sub("", p.text, count=1)) for p in self.parts])
+
+    def respaced(self) -> ReplyHunk | None:
+        """The hunk with the space in front of context lines that a model left out of a diff."""
+        if not any(p.side is Side.CONTEXT and p.text[:1] == " " for p in self.parts):
+            return None
+        return self._with(
+            [
+                Part(p.side, f" {p.text}" if p.side is Side.CONTEXT and p.text.strip() else p.text)
+                for p in self.parts
+            ]
+        )
+
+    def _with(self, parts: list[Part]) -> ReplyHunk:
+        version = ReplyHunk(self.id, self.context, self.line, at_end=self.at_end)
+        version.parts = parts
+        return version
 
 
 @dataclass(slots=True)

@@ -16,6 +16,8 @@ _SHELL = re.compile(
 _MENTION = re.compile(r"`([^`\s]+)`")
 _TAG = re.compile(r"<(?:file_?)?path>(.*?)</(?:file_?)?path>")
 _LABEL = re.compile(r"(?:file(?:name|path)?|path)\s*:\s*(?=\S)", re.IGNORECASE)
+_COMMENT = re.compile(r"(?://|--|;|%|/\*|<!--)\s+")
+_NUMBERED = re.compile(r"\d{1,3}[.)]\s+")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9_+-]{1,12}$")
 _BARE: Final = frozenset(
     {
@@ -52,7 +54,8 @@ def file_name(line: str) -> str | None:
     if fence:
         # "```src/a.py", "```python:src/a.py" and "```python src/a.py"
         text = re.split(r"[:\s]", text)[-1] if text else ""
-    text = text.strip().lstrip("#").strip().rstrip(":").strip("`*\"' ").rstrip(":")
+    text = _COMMENT.sub("", text.strip().lstrip("#").strip(), count=1)
+    text = _NUMBERED.sub("", text, count=1).rstrip(":").strip("`*\"' ").rstrip(":")
     text = _LABEL.sub("", text, count=1).strip("`*\"' ")
     if not text or text == "..." or text.endswith(("/", "\\")):
         return None
@@ -64,11 +67,13 @@ def file_name(line: str) -> str | None:
 
 
 def name_before(lines: Sequence[str]) -> str | None:
-    """The file named in the last three lines before a block, looking back over fences only."""
+    """The file named in the last three lines before a block, over fences and blank lines only."""
+    apart = False
     for line in reversed(lines[-3:]):
         name = file_name(line)
-        if name is not None:
+        if name is not None and not (apart and " " in name):
             return name
-        if not is_fence(line):
+        apart = apart or not line.strip()
+        if line.strip() and not is_fence(line):
             return None
     return None

@@ -22,15 +22,16 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.formats.names import name_before
+from midstream.edits.formats.names import mentioned_file, name_before
 from midstream.edits.indent import indent_of
 
-SEARCH = re.compile(r"(<{3,}|-{3,}) SEARCH>?$")
+SEARCH = re.compile(r"(?:(<{3,}|-{3,}) SEARCH>?(?: +(\S+))?|<{5,9} (?:ORIGINAL|HEAD))$")
+_HINT = re.compile(r":(start|end)_line:\s*(\d+)\s*$")
 _DIVIDER = re.compile(r"={3,}$")
-_REPLACE = re.compile(r"(>{3,}|\+{3,}) REPLACE>?$")
+_REPLACE = re.compile(r"(?:(>{3,}|\+{3,}) REPLACE>?|>{5,9} (?:UPDATED|updated))$")
 _MAYBE = re.compile(
-    r"(?:[<-]+(?: (?:S(?:E(?:A(?:R(?:C(?:H>?)?)?)?)?)?)?)?|=+"
-    r"|[>+]+(?: (?:R(?:E(?:P(?:L(?:A(?:C(?:E>?)?)?)?)?)?)?)?)?)\s*$"
+    r"(?:[<-]{1,2}|[<-]{3,}(?: (?:[A-Z]{0,8}|SEARCH>?(?: +\S*)?))?|=+"
+    r"|[>+]{1,2}|[>+]{3,}(?: (?:[A-Z]{0,8}|[a-z]{0,7}|REPLACE>))?)\s*$"
 )
 _NAME_LINES: Final = 3
 _USUAL: Final = 7
@@ -53,7 +54,10 @@ class SearchReplaceParser(LineParser):
         self._mode = _Mode.PROSE
         self._recent: list[str] = []  # lines that may name the next block's file
         self._path: str | None = None
+        self._mentioned: str | None = None  # a file that the text since the last block mentions
         self._hunks = 0
+        self._unopened = False  # the marker came, and lines that only say where may follow
+        self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
         self._column = 0
         self._previous = ""
@@ -90,6 +94,8 @@ class SearchReplaceParser(LineParser):
         self._previous = line
 
     def _end(self) -> None:
+        if self._unopened:
+            self._announce()
         for text in self._recent:
             self._events.append(Prose(text))
         if self._mode is _Mode.SEARCH:
@@ -105,6 +111,15 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileClosed(self._path))
 
     def _search_line(self, line: str, marker: str) -> None:
+        if self._unopened:
+            hint = _HINT.match(marker)
+            if hint:
+                self._hint = int(hint[2]) - 1 if hint[1] == "start" else self._hint
+                return
+            rule = self._hint is not None and re.fullmatch(r"-{3,}", marker)
+            self._announce()
+            if rule:
+                return
         if self._is_divider(marker):
             self._mode = _Mode.REPLACE
         elif _REPLACE.match(marker):
@@ -138,8 +153,13 @@ class SearchReplaceParser(LineParser):
         return SEARCH.match(line.strip()) is not None and len(indent_of(line)) <= self._column
 
     def _open(self, line: str) -> None:
+        marked = SEARCH.match(line.strip())
         name = name_before([text.rstrip("\n") for text in self._recent])
+        name = (marked[2] if marked else None) or name
+        if name is None and self._path is None:
+            name = self._mentioned
         self._recent.clear()
+        self._mentioned = None
         if name is not None and name != self._path and self._path is not None:
             self._events.append(FileClosed(self._path))
             self._path = None
@@ -148,9 +168,17 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileOpened(FileOp.UPDATE, self._path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
-        self._events.append(HunkOpened(self._hunks, create_only=self._dashes, old_first=True))
         self._hunks += 1
+        self._unopened, self._hint = True, None
         self._mode = _Mode.SEARCH
+
+    def _announce(self) -> None:
+        """Report the block whose marker came."""
+        self._unopened = False
+        opened = HunkOpened(
+            self._hunks - 1, line=self._hint, create_only=self._dashes, old_first=True
+        )
+        self._events.append(opened)
 
     def _close(self) -> None:
         self._events.append(HunkClosed(self._hunks - 1))
@@ -160,6 +188,7 @@ class SearchReplaceParser(LineParser):
         self._events.append(Problem(message, self._number))
 
     def _keep_recent(self, text: str) -> None:
+        self._mentioned = mentioned_file(text) or self._mentioned
         self._recent.append(text)
         if len(self._recent) > _NAME_LINES:
             self._events.append(Prose(self._recent.pop(0)))

@@ -23,6 +23,7 @@ from midstream.edits.formats.events import (
 
 _GIT = re.compile(r"diff --git (\"?)a/(.*?)\1 (\"?)b/(.*?)\3$")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
+_TIME = re.compile(r"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*.*$")
 _LOOSE = re.compile(r"@@(?: (.*?))?(?: ?@@)?\s*$")
 _EXTENDED = re.compile(
     r"(index|old mode|new mode|new file mode|deleted file mode|(?:dis)?similarity index|"
@@ -50,6 +51,8 @@ class UnifiedDiffParser(LineParser):
         self._old_left = self._new_left = 0
         self._counted = False
         self._any = False
+        self._created = False  # "new file mode" came
+        self._headed = False  # the header of a file came and nothing of a hunk yet
 
     def _start(self, start: str) -> str | Wait:
         counted_out = self._counted and not self._new_left
@@ -83,6 +86,9 @@ class UnifiedDiffParser(LineParser):
             self._open_hunk(hunk)
         elif self._path is not None and line.startswith("@@") and (loose := _LOOSE.match(line)):
             self._open_loose(loose[1])
+        elif self._headed and line[:1] in ("+", "-", " "):
+            self._open_loose(None)  # some models leave the "@@" line out
+            self._body(line)
         elif git := _GIT.match(line):
             self._close_file()
             self._git = (git[2], git[4])
@@ -90,6 +96,8 @@ class UnifiedDiffParser(LineParser):
             self._rename(line.removeprefix("rename to "))
         elif line.startswith("deleted file mode") and self._git is not None:
             self._source = self._git[0]
+        elif line.startswith("new file mode") and self._git is not None:
+            self._created = True  # an empty file has no header of its own
         elif self._git is None or not _EXTENDED.match(line):
             self._close_hunk()
             self._events.append(Prose(line + "\n"))
@@ -114,7 +122,8 @@ class UnifiedDiffParser(LineParser):
                 self._final_newline = True
             return True
         if self._counted and self._old_left <= 0 and self._new_left <= 0:
-            if line[:1] not in ("+", "-", " ") or line.startswith(("--- ", "+++ ")):
+            signature = line.rstrip() == "--"  # of a mail; the lines of the hunk are complete
+            if line[:1] not in ("+", "-", " ") or line.startswith(("--- ", "+++ ")) or signature:
                 self._close_hunk()
                 return False
             self._counted = False  # the numbers were wrong: the hunk goes on
@@ -167,7 +176,8 @@ class UnifiedDiffParser(LineParser):
         self._close_file()
         old, new = _path_of(minus), _path_of(plus)
         self._git = None
-        self._any = True
+        self._any = self._headed = True
+        self._created = False
         if new is None:
             self._path = old or (git[0] if git else "")
             self._events.append(FileOpened(FileOp.DELETE, self._path))
@@ -206,6 +216,7 @@ class UnifiedDiffParser(LineParser):
             self._any = True
             self._events.append(FileOpened(FileOp.UPDATE, ""))
         self._hunk = self._hunks
+        self._headed = False
         self._hunks += 1
         self._events.append(event)
 
@@ -221,7 +232,11 @@ class UnifiedDiffParser(LineParser):
 
     def _close_file(self) -> None:
         self._close_hunk()
-        if self._path is None and self._git is not None and self._source is not None:
+        if self._path is None and self._git is not None and self._created:
+            self._any = True
+            self._path = self._git[1]
+            self._events.append(FileOpened(FileOp.ADD, self._path))
+        elif self._path is None and self._git is not None and self._source is not None:
             self._any = True
             self._path = self._source
             op = FileOp.UPDATE if self._new_path else FileOp.DELETE
@@ -230,6 +245,7 @@ class UnifiedDiffParser(LineParser):
             closed = FileClosed(self._path, self._new_path, self._final_newline)
             self._events.append(closed)
         self._path = self._new_path = self._source = self._git = None
+        self._created = self._headed = False
         self._final_newline = None
 
     def _new(self, text: str) -> None:
@@ -239,7 +255,7 @@ class UnifiedDiffParser(LineParser):
 
 def _path_of(header: str) -> str | None:
     """The file of a ``---`` or ``+++`` line, without ``a/`` or ``b/``; None for ``/dev/null``."""
-    name = header[4:].split("\t")[0].strip().strip('"')
+    name = _TIME.sub("", header[4:].split("\t")[0]).strip().strip('"')
     if name == "/dev/null":
         return None
     return re.sub(r"^[abciw]/", "", name)

@@ -18,6 +18,7 @@ from midstream.edits.formats.events import (
 from midstream.edits.formats.names import is_shell, mentioned_file, name_before
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
+_TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
 
 
 class WholeFileParser(LineParser):
@@ -36,6 +37,7 @@ class WholeFileParser(LineParser):
         self._recent: list[str] = []
         self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
         self._fence = ""
+        self._tag = ""  # the line that ends a file given between tags
         self._depth = 0
         self._mentioned: str | None = None
         self._commands = False  # in a fence of shell commands
@@ -43,6 +45,9 @@ class WholeFileParser(LineParser):
         self._hunks = 0
 
     def _start(self, start: str) -> str | Wait:
+        if self._tag:
+            stripped = start.lstrip()
+            return Wait.LINE if not stripped or self._tag.startswith(stripped[:1]) else start
         if not self._fence or self._commands:
             return Wait.LINE
         stripped = start.lstrip(" ")
@@ -58,8 +63,19 @@ class WholeFileParser(LineParser):
 
     def _line(self, line: str, *, ended: bool) -> None:
         fence = _FENCE.match(line)
-        if self._fence:
+        if self._tag:
+            if line.strip() == self._tag:
+                self._tag = ""
+                self._close()
+            else:
+                self._new(line + "\n")
+        elif self._fence:
             self._file_line(line, fence)
+        elif (tag := _TAG.match(line)) and (name := name_before(self._named())):
+            self._lead_in()
+            self._tag = f"</{tag[1]}>"
+            self._begin(name, mentioned=False)
+            self._mentioned = None
         elif fence:
             self._open(fence)
         elif self._bare and not self._hunks:
@@ -71,7 +87,7 @@ class WholeFileParser(LineParser):
                 self._events.append(Prose(self._recent.pop(0)))
 
     def _end(self) -> None:
-        if self._fence and not self._commands:
+        if (self._fence or self._tag) and not self._commands:
             message = "the reply ends inside the fence of a file"
             self._events.append(Problem(message, self._number, self._hunks - 1))
         elif self._bare and not self._hunks and self._held:
@@ -99,10 +115,8 @@ class WholeFileParser(LineParser):
             self._new(line + "\n")
 
     def _open(self, fence: re.Match[str]) -> None:
-        recent = [text.rstrip("\n") for text in self._held[-3:] or self._recent]
-        self._events += map(Prose, self._held)
-        self._held.clear()
-        self._recent.clear()
+        recent = self._named()
+        self._lead_in()
         self._fence = fence[1]
         self._depth = 0
         name = name_before([*recent, fence[0]])
@@ -112,6 +126,16 @@ class WholeFileParser(LineParser):
         else:
             self._begin(name or self._mentioned or "", mentioned=name is None)
         self._mentioned = None
+
+    def _named(self) -> list[str]:
+        """The lines before a file, which may name it."""
+        return [text.rstrip("\n") for text in self._held[-3:] or self._recent]
+
+    def _lead_in(self) -> None:
+        """What was held back was no bare file."""
+        self._events += map(Prose, self._held)
+        self._held.clear()
+        self._recent.clear()
 
     def _begin(self, path: str, *, mentioned: bool) -> None:
         self._path = path

@@ -1,0 +1,103 @@
+"""Whole files that leave code out: "... existing code ..." stands for lines that stay.
+
+Each stretch between two such lines is put where its first and its last line are; where they are not
+found in order, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from midstream.edits.documents import LineEdit
+from midstream.edits.indent import indent_of
+from midstream.edits.matching import Matcher
+
+_ELISION = re.compile(
+    r"\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)?\s*(?:\.\.\.|…)\s*"
+    r"(?:(?:the )?(?:existing|rest|remaining|unchanged|same|other|previous|omitted|keep)\b.*|"
+    r"\(?(?:existing|rest|remaining|unchanged|same|other|previous|omitted)\b.*)"
+    r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*(?:the )?(?:rest|remaining|remainder)"
+    r" of (?:the|your|this) (?:\w+ )?(?:code|file|class|function|methods?|content)\b.*",
+    re.IGNORECASE,
+)
+
+
+def is_elision(line: str) -> bool:
+    """Whether a line says that lines are left out in its place."""
+    return _ELISION.fullmatch(line) is not None
+
+
+def elides(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether new text leaves out lines of the old one, which has no such line itself."""
+    return bool(old) and any(is_elision(line) and line not in old for line in new)
+
+
+def merge(old: Sequence[str], new: Sequence[str], path: str = "") -> list[LineEdit] | None:
+    """What new text with elisions does to the old one; None where a place is not clear."""
+    pieces: list[list[str]] = [[]]
+    for line in new:
+        if is_elision(line) and line not in old:
+            pieces.append([])
+        else:
+            pieces[-1].append(line)
+    matcher = Matcher(old, path)
+    edits: list[LineEdit] = []
+    cursor = 0
+    for number, piece in enumerate(pieces):
+        lines = _stripped(piece, head=number > 0, tail=number < len(pieces) - 1)
+        if not lines:
+            continue
+        start = 0 if number == 0 else _only(matcher, lines[0], cursor)
+        if start is None:
+            return None
+        if number == len(pieces) - 1:
+            stop = len(old)
+        else:
+            end = _end(matcher, old, lines, start)
+            if end is None:
+                return None
+            stop = end + 1
+        if start < cursor:
+            return None
+        edits.append(LineEdit(start, stop, tuple(lines)))
+        cursor = stop
+    return edits or None
+
+
+def _stripped(piece: list[str], *, head: bool, tail: bool) -> list[str]:
+    """A piece without the blank lines next to an elision, which belong to what was left out."""
+    lines = list(piece)
+    while head and lines and not lines[0].strip():
+        lines.pop(0)
+    while tail and lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+def _only(matcher: Matcher, line: str, start: int) -> int | None:
+    found = matcher.find_line(line, start)
+    if found is None or matcher.find_line(line, found + 1) is not None:
+        return None
+    return found
+
+
+def _end(matcher: Matcher, old: Sequence[str], lines: list[str], start: int) -> int | None:
+    """The old line that the last line of a piece stands for."""
+    if len(lines) == 1:
+        return start
+    block = matcher.block_end(start)
+    last = lines[-1].strip()
+    inside = [n for n in range(start + 1, block) if old[n].strip() == last]
+    if inside:
+        return inside[-1]
+    # A closing bracket stands behind its block.
+    if block < len(old) and old[block].strip() == last:
+        return block
+    found = _only(matcher, lines[-1], start + 1)
+    if found is None and block > start + 1:
+        # The last line is new: a whole block that was given is a whole block that is replaced.
+        depth = len(indent_of(lines[0]))
+        if all(len(indent_of(line)) > depth for line in lines[1:] if line.strip()):
+            return block - 1
+    return found
