@@ -94,7 +94,7 @@ async def test_the_rest_is_accepted_when_read_or_at_the_second_press(project: Pa
         await stage.until(lambda: second.state is HunkState.ACCEPTED, "second")
         assert "1 of them unread" in stage.notice
         assert "total += 2" in path.read_text()
-        assert "1 of them without" in stage.session.attention.summary(stage.session.hunks)
+        assert "1 of them (2 lines) without" in stage.session.attention.summary(stage.session.hunks)
 
 
 async def test_looking_at_a_hunk_makes_it_read(project: Path) -> None:

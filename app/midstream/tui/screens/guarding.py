@@ -3,82 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Final
 
-from textual import events, on
-from textual.app import ComposeResult
-from textual.containers import Horizontal
-from textual.message import Message
+from textual import on
 from textual.timer import Timer
-from textual.widgets import Input, Static
 
 from midstream.edits.hunks import HunkState
+from midstream.tui.screens.reason import ReleaseBar
 from midstream.tui.screens.reworking import ReworkActions
 
 LOOK_EVERY_S: Final = 0.2
 """How often it is noted which hunks are on screen."""
-
-
-class ReleaseBar(Horizontal):
-    """One row that asks why a quarantined hunk may be decided; hidden while nobody asks."""
-
-    DEFAULT_CSS = """
-    ReleaseBar { height: 1; display: none; background: $ms-panel; }
-    ReleaseBar.-shown { display: block; }
-    ReleaseBar Static { width: 14; padding: 0 0 0 1; color: $ms-warning; }
-    ReleaseBar Input {
-        border: none; height: 1; padding: 0; background: $ms-panel; color: $ms-foreground;
-    }
-    ReleaseBar Input:focus { border: none; background-tint: $ms-panel 0%; }
-    """
-
-    @dataclass
-    class Given(Message):
-        """The reason was written."""
-
-        hunk_id: int
-        text: str
-
-    @dataclass
-    class Left(Message):
-        """The field was left."""
-
-    hunk_id = 0
-
-    def compose(self) -> ComposeResult:
-        """The widgets."""
-        yield Static("Release, why", markup=False)
-        yield Input(compact=True, placeholder="the reason is kept in the journal; esc leaves")
-
-    def open(self, hunk_id: int) -> None:
-        """Ask about a hunk."""
-        self.hunk_id = hunk_id
-        self.add_class("-shown")
-        field = self.query_one(Input)
-        field.value = ""
-        self.screen.set_focus(field)
-
-    def close(self) -> None:
-        """Hide."""
-        self.remove_class("-shown")
-
-    @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        event.stop()
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.close()
-        self.post_message(self.Given(self.hunk_id, event.value))
-
-    def on_key(self, event: events.Key) -> None:
-        """Escape leaves."""
-        if event.key == "escape":
-            event.stop()
-            self.close()
-            self.post_message(self.Left())
 
 
 class GuardActions(ReworkActions):
@@ -125,6 +60,7 @@ class GuardActions(ReworkActions):
             self.say("info", "Only a quarantined hunk needs releasing.")
             return
         self.query_one(ReleaseBar).open(hunk.id)
+        self.show_keys()
 
     @on(ReleaseBar.Given)
     def _release_given(self, event: ReleaseBar.Given) -> None:

@@ -81,6 +81,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.reject"
     if moment.hunk is HunkState.QUARANTINED:
         yield "hunk.release"
+        yield "hunk.reject"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:open or close it"
         yield "hunk.accept:accept after all"

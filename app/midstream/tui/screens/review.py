@@ -36,8 +36,7 @@ from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
 from midstream.tui.screens.facts import Facts
-from midstream.tui.screens.guarding import ReleaseBar
-from midstream.tui.screens.reason import ReasonBar
+from midstream.tui.screens.reason import ReasonBar, ReleaseBar
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
 from midstream.tui.widgets.composer import Composer, ComposerText
