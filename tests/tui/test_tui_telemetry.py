@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from textual.geometry import Region
 from tui_support import CODE, Stage, on_stage
 
 from midstream.engine.types import TextModel
@@ -143,6 +144,27 @@ async def test_one_key_opens_and_escape_closes(project: Path) -> None:
         assert stage.app.screen is stage.app.review
         stage.app.review.set_focus(stage.app.review.composer.field)
         await opened(stage, "f2")
+
+
+async def test_everything_follows_a_change_of_theme(project: Path) -> None:
+    async with replayed(project, theme="midnight") as stage:
+        await opened(stage)
+
+        def inks() -> tuple[set[str], set[str], set[str]]:
+            strips = stage.map.render_lines(Region(0, 0, *stage.map.size))
+            cells = {str(part.style) for strip in strips for part in strip}
+            lines = stage.view.query_one("#figures", FactLines).lines
+            words = {str(span.style) for line in lines for span in line.spans}
+            keys = stage.view.query_one(KeyBar).render()
+            return cells, words, {str(span.style) for span in keys.spans}
+
+        before = inks()
+        stage.app.use_theme("paper")
+        await stage.until(lambda: stage.app.theme == "midstream-paper", "theme")
+        await asyncio.sleep(0.2)
+        for old, new in zip(before, inks(), strict=True):
+            assert new
+            assert not old & new - {"none"}
 
 
 async def test_measured_figures_are_those_of_the_server(project: Path) -> None:

@@ -157,6 +157,15 @@ class TelemetryScreen(EagerScreen):
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._opening = self.set_interval(OPENING_S, self._look_for_session, pause=True)
         self._look_for_session()
+        self.watch(self.program, "theme", self._follow_theme, init=False)
+
+    def _follow_theme(self) -> None:
+        """Draw with the program's theme from now on."""
+        self._palette = palette = self.program.palette
+        self._make = Lines(palette, self._make.glyphs)
+        self.query_one(WaferMap).set_palette(palette)
+        self.query_one(KeyBar).set_palette(palette)
+        self.show_all()
 
     def on_unmount(self) -> None:
         """Watch no longer."""

@@ -183,6 +183,12 @@ class WaferMap(Widget):
         app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
         return self._glyphs.spark.isascii() or self._palette.ansi or app.no_color
 
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self._strips = []
+        self.refresh()
+
     def show(self, facts: MapFacts | None) -> None:
         """Show this from now on."""
         if facts == self.facts:
