@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from midstream.wafer import validation
 from midstream.wafer.baselines import compare
-from midstream.wafer.row_cells import parse_grid
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import DoesNotFitError, ModelUnavailableError, WaferUsageError
 from midstream.wafer.models import resolve
@@ -21,6 +20,7 @@ from midstream.wafer.options import Options
 from midstream.wafer.predict import predict, speculation_kind
 from midstream.wafer.presets import preset, preset_names
 from midstream.wafer.report import simulate
+from midstream.wafer.row_cells import parse_grid
 from midstream.wafer.rows import COLUMNS, read_rows
 
 HEADER = ",".join(COLUMNS)

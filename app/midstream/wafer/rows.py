@@ -49,6 +49,10 @@ import io
 import re
 from dataclasses import dataclass
 
+from midstream.wafer.cost import Rectangle
+from midstream.wafer.errors import RowError, WaferUsageError
+from midstream.wafer.machines import Gpu, hardware
+from midstream.wafer.presets import matrix_of
 from midstream.wafer.row_cells import (
     read_bits,
     read_count,
@@ -56,10 +60,6 @@ from midstream.wafer.row_cells import (
     read_published,
     read_unit,
 )
-from midstream.wafer.cost import Rectangle
-from midstream.wafer.errors import RowError, WaferUsageError
-from midstream.wafer.machines import Gpu, hardware
-from midstream.wafer.presets import matrix_of
 
 COLUMNS = (
     "hardware",
