@@ -1,0 +1,116 @@
+"""Effort over a real server with a scripted model: checks, one correction, ranked candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedModel, Witness, served
+
+from midstream.errors import UsageError
+from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.settings import Settings
+
+BEFORE = "def area(r):\n    value = 3 * r * r\n    return value\n"
+GOOD = BEFORE.replace("3 *", "3.14 *")
+UNDEFINED = BEFORE.replace("3 *", "pi *")
+BROKEN = BEFORE.replace("3 *", "(3 *")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "area.py").write_text(BEFORE)
+    return root
+
+
+def answer(model: SteppedModel, *texts: str) -> None:
+    for text in texts:
+        for line in text.splitlines(keepends=True):
+            model.give(line)
+        model.end()
+
+
+async def run(root: Path, model: SteppedModel, settings: Settings) -> PairingSession:
+    async with served(model) as endpoint:
+        session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+        async with session:
+            await session.instruct("be exact", path="area.py", cursor=1)
+            await session.finished()
+            await session.accept_rest("area.py")
+    return session
+
+
+async def test_medium_has_a_finding_corrected_once(root: Path, model: SteppedModel) -> None:
+    answer(model, UNDEFINED, GOOD)
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert len(model.requests) == 2
+    assert "F821" in model.asked
+    assert "be exact" in model.asked
+    assert (root / "area.py").read_text() == GOOD
+    assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
+    assert session.turns[1].redirected_from == 1
+    assert "its correction helped (no findings)" in session.turns[1].tried
+    assert session.turns[1].tried in session.notices[-1].text
+
+
+async def test_a_correction_that_does_not_help_is_taken_back(
+    root: Path, model: SteppedModel
+) -> None:
+    answer(model, UNDEFINED, BROKEN)
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert (root / "area.py").read_text() == UNDEFINED
+    assert "did not help" in session.turns[1].tried
+    assert "the first stands" in session.turns[1].tried
+
+
+async def test_medium_leaves_a_clean_answer_alone(root: Path, model: SteppedModel) -> None:
+    answer(model, GOOD)
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert len(model.requests) == 1
+    assert session.turns[0].tried == "1 pass, checked: no findings"
+
+
+async def test_high_streams_the_best_of_several_candidates(root: Path, model: SteppedModel) -> None:
+    answer(model, UNDEFINED, BROKEN, GOOD, UNDEFINED)
+    session = await run(root, model, Settings(effort="high", guard=False))
+    assert [r.temperature for r in model.requests] == [0.0, 0.7, 0.7, 0.7]
+    assert len({r.seed for r in model.requests[1:]}) == 3
+    assert (root / "area.py").read_text() == GOOD
+    (turn,) = session.turns
+    assert turn.tried == "4 candidates, 3 different: number 3 won (no findings)"
+    assert any("number 3 won" in n.text for n in session.notices)
+
+
+async def test_high_asks_the_projects_own_test(root: Path, model: SteppedModel) -> None:
+    (root / "check.py").write_text("import area\nassert area.area(1) == 2.5\n")
+    wanted = BEFORE.replace("3 *", "2.5 *")
+    answer(model, GOOD, wanted, GOOD, BROKEN)
+    settings = Settings(effort="high", guard=False, check_command="python3 check.py")
+    session = await run(root, model, settings)
+    assert (root / "area.py").read_text() == wanted
+    assert "tests pass" in session.turns[0].tried
+    assert not (root / "__pycache__").exists(), "it ran elsewhere"
+
+
+async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel) -> None:
+    async with served(model) as endpoint:
+        settings = Settings(effort="high", guard=False)
+        session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+        async with session:
+            witness = Witness(session)
+            answer(model, GOOD)
+            turn = await session.instruct("be exact", path="area.py", cursor=1)
+            await witness.until(lambda: session.trying == (2, 4))
+            await session.stop()
+            assert turn.status is TurnStatus.STOPPED
+            assert session.trying is None
+            assert not list(session.hunks)
+            answer(model, GOOD)
+            session.effort = "low"
+            await session.instruct("be exact", path="area.py", cursor=1)
+            await session.finished()
+            assert len(session.hunks) == 1
+            with pytest.raises(UsageError, match="choose one of"):
+                session.effort = "most"
