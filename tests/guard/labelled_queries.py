@@ -310,7 +310,7 @@ def _names(rng: random.Random) -> dict[str, str]:
 
 def _head(body: str, names: dict[str, str]) -> str:
     kind = "async def" if "await " in body else "def"
-    extra = ", query" if "query %" in body or "query," in body and "query =" not in body else ""
+    extra = ", query" if "query %" in body or ("query," in body and "query =" not in body) else ""
     return f"{kind} load(self, {names['x']}, {names['y']}{extra}):"
 
 

@@ -15,4 +15,5 @@ def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert figures["random line prefixes that parse after repair"]["value"] == 100
     assert figures["secrets found of 102 synthetic lines"]["value"] >= 90
     assert figures["line to verdict p50, 3,000-line files"]["value"] > 0
-    assert len(figures) == 7
+    assert figures["memory of the ruff child"]["value"] > 0
+    assert len(figures) == 12

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pytest
 from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
@@ -124,3 +126,77 @@ async def test_risky_hunks_are_left_to_be_decided_one_by_one(project: Path) -> N
         assert len(stage.session.hunks.undecided()) == 1
         await stage.press("a")
         await stage.until(lambda: not stage.session.hunks.undecided(), "accept")
+
+
+async def test_a_quarantined_hunk_is_rejected_with_a_reason_that_survives_leaving(
+    stage: Stage, project: Path
+) -> None:
+    await stage.open("pkg/things.py")
+    await stage.instruct("fetch the total in count")
+    for asked in (1, 2, 3):
+        await stage.until(lambda asked=asked: len(stage.model.requests) == asked, "request")
+        for line in (*(HEAD if asked == 1 else ()), BAD):
+            stage.model.give(line)
+    await stage.until(lambda: "quarantined" in stage.notice, "halt")
+    [held] = [h for h in stage.session.hunks if h.state is HunkState.QUARANTINED]
+    view = stage.screen.view
+    assert view is not None
+    place = view.rows_of(held.id)
+    assert place is not None
+    await stage.press("escape")
+    stage.screen.pane.go_to(place[0])
+    for key, state in (("L", HunkState.QUARANTINED), ("R", HunkState.REJECTED)):
+        await stage.press(key)
+        await stage.type("no keys")
+        await stage.press("escape")
+        assert held.state is HunkState.QUARANTINED
+        assert stage.screen.pane.has_focus
+        await stage.press(key)
+        await stage.press("escape" if state is HunkState.QUARANTINED else "enter")
+        await stage.until(lambda state=state: held.state is state, key)
+    assert held.note == "no keys"
+    assert (project / "pkg" / "things.py").read_text() == CODE
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "rule"),
+    [
+        (
+            "    total = db.execute(\"select n from t where a = '%s'\" % items)\n",
+            '    total = db.execute("select n from t where a = ?", (items,))\n',
+            "S608",
+        ),
+        (
+            f'    total = fetch("{KEY}")\n',
+            '    total = fetch(os.environ["KEY"])\n',
+            "secret-aws-key",
+        ),
+        (
+            "    total = subprocess.check_output(input(), shell=True)\n",
+            '    total = subprocess.check_output(["wc", "-l"])\n',
+            "S602",
+        ),
+    ],
+)
+async def test_a_dangerous_line_is_corrected_before_the_eyes(
+    stage: Stage, project: Path, bad: str, good: str, rule: str
+) -> None:
+    await stage.open("pkg/things.py")
+    await stage.instruct("get the total in count")
+    for line in (*HEAD, bad):
+        stage.model.give(line)
+    begun = time.monotonic()
+    await stage.until(lambda: len(stage.model.requests) == 2, "correction")
+    assert rule in stage.notice
+    for line in (good, *REST):
+        stage.model.give(line)
+    stage.model.give(None)
+    await stage.until(lambda: good.strip() in "\n".join(stage.rows), "corrected line on screen")
+    assert time.monotonic() - begun < 5.0  # A second on an idle machine; this one may be loaded.
+    await stage.until(lambda: len(stage.session.hunks.undecided()) > 0, "hunks")
+    rows = "\n".join(stage.rows)
+    assert KEY not in rows
+    assert bad.strip() not in "".join(
+        line for hunk in stage.session.hunks.undecided() for line in hunk.new
+    )
+    assert (project / "pkg" / "things.py").read_text() == CODE

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import string
+import sys
 import sysconfig
 import tempfile
 import time
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from midstream.bench.figures import Figure
+from midstream.bench.guard_load import load_figures
 from midstream.guard.findings import Level
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.scanner import Scanner
@@ -34,6 +36,7 @@ from midstream.guard.stream import StreamScan
 _SEED: Final = 9
 _REGION: Final = 60
 _FILE_LINES: Final = 3_000
+_STREAMED: Final = 1_250
 _RATE: Final = 1_000
 
 
@@ -44,6 +47,8 @@ def run(argv: Sequence[str]) -> int:
         argv: Options, see ``--help``.
     """
     options = _options().parse_args(list(argv))
+    if options.all:
+        options.files = sys.maxsize
     figures = asyncio.run(_measure(options.files, options.regions))
     if options.json:
         print(json.dumps({"figures": [asdict(figure) for figure in figures]}, indent=1))
@@ -58,7 +63,10 @@ def run(argv: Sequence[str]) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="midstream bench guard", description=__doc__)
-    parser.add_argument("--files", type=int, default=150, help="files of the standard library")
+    parser.add_argument(
+        "--files", type=int, default=150, help="files of the library and of packages"
+    )
+    parser.add_argument("--all", action="store_true", help="all of them, and all packages")
     parser.add_argument("--regions", type=int, default=12, help="regions that are streamed")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser
@@ -73,8 +81,10 @@ async def _measure(count: int, regions: int) -> list[Figure]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the library's own old syntax
             figures += await _latency(scanner, files, rng, regions)
+            figures += await load_figures(scanner, *_long_region(files, rng))
             figures += await _overrun()
             figures += await _false_halts(scanner, files, rng, regions * 3)
+            figures.append(await _whole(scanner, _packages(rng, count), "installed packages"))
             figures.append(_prefixes(files, rng))
         figures.append(_secrets(rng))
         if scanner.problem:
@@ -87,10 +97,19 @@ async def _measure(count: int, regions: int) -> list[Figure]:
 def _library(rng: random.Random, count: int) -> list[list[str]]:
     """Files of the standard library that parse, tests left out (they hold bad text on purpose)."""
     folder = Path(sysconfig.get_paths()["stdlib"])
+    return _files(folder, {"site-packages", "test", "tests", "idle_test", "lib2to3"}, rng, count)
+
+
+def _packages(rng: random.Random, count: int) -> list[list[str]]:
+    """The same of the packages that are installed."""
+    return _files(Path(sysconfig.get_paths()["purelib"]), {"test", "tests"}, rng, count)
+
+
+def _files(folder: Path, without: set[str], rng: random.Random, count: int) -> list[list[str]]:
     paths = [
         path
         for path in sorted(folder.rglob("*.py"))
-        if not {"site-packages", "test", "tests", "idle_test", "lib2to3"} & set(path.parts)
+        if not without & set(path.relative_to(folder).parts)
     ]
     rng.shuffle(paths)
     files: list[list[str]] = []
@@ -104,6 +123,18 @@ def _library(rng: random.Random, count: int) -> list[list[str]]:
             continue
         files.append(text.split("\n"))
     return files
+
+
+def _long_region(files: Sequence[list[str]], rng: random.Random) -> tuple[list[str], list[str]]:
+    """Lines above and lines that stream."""
+    long = [lines for lines in files if len(lines) > 100]
+    parts: list[list[str]] = []
+    for size in (_FILE_LINES, _STREAMED):
+        part: list[str] = []
+        while len(part) < size:
+            part += rng.choice(long)
+        parts.append(part[:size])
+    return parts[0], parts[1]
 
 
 async def _latency(
@@ -195,12 +226,6 @@ async def _false_halts(
 ) -> list[Figure]:
     """Halts in code that nobody meant to be dangerous, as whole files and as streams."""
     lines = halts = 0
-    for file in files:
-        found = await scanner.scan(file, "m.py")
-        halts += sum(finding.level is Level.HALT for finding in found)
-        lines += len(file)
-    whole = 1000 * halts / max(1, lines)
-    lines = halts = 0
     for _ in range(regions):
         file = rng.choice([f for f in files if len(f) > 2 * _REGION])
         start = rng.randrange(0, len(file) - _REGION)
@@ -212,9 +237,20 @@ async def _false_halts(
         lines += _REGION
     streamed = 1000 * halts / max(1, lines)
     return [
-        Figure("false halts, whole files", whole, "/kline", "<= 0.1", whole <= 0.1),
+        await _whole(scanner, files, "standard library"),
         Figure("false halts, streams", streamed, "/kline", "<= 0.1", streamed <= 0.1),
     ]
+
+
+async def _whole(scanner: Scanner, files: Sequence[list[str]], what: str) -> Figure:
+    """Halts in whole files."""
+    lines = halts = 0
+    for file in files:
+        found = await scanner.scan(file, "m.py")
+        halts += sum(finding.level is Level.HALT for finding in found)
+        lines += len(file)
+    rate = 1000 * halts / max(1, lines)
+    return Figure(f"false halts, {what}, {lines:,} lines", rate, "/kline", "<= 0.1", rate <= 0.1)
 
 
 def _prefixes(files: Sequence[list[str]], rng: random.Random) -> Figure:
