@@ -159,12 +159,13 @@ class RowPainter:
         lead = self._gutter_segments(row, marks, inks)
         if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
             return [self._fit([*lead, *self._fold_segments(row, inks)], inks.ground, self.width)]
-        code = [*self._code(row, spans, marks, inks), *self._note(row, marks, inks)]
+        code, note = self._code(row, spans, marks, inks), self._note(row, marks, inks)
         if row.look is Look.WRITING and not row.text.strip():
             code.append(Segment(" writing here", inks.role("muted")))
         if not self.wrap:
-            return [self._fit([*lead, *self._scrolled(code, left, inks)], inks.ground, self.width)]
-        first, *more = wrapped(code, self.code_width, inks.ground)
+            code = self._beside(self._scrolled(code, left, inks), note, inks)
+            return [self._fit([*lead, *code], inks.ground, self.width)]
+        first, *more = wrapped([*code, *note], self.code_width, inks.ground)
         below = self._gutter_below(row, marks, inks) if more else []
         lines = [[*lead, *first], *([*below, *line] for line in more)]
         return [self._fit(line, inks.ground, self.width) for line in lines]
@@ -286,6 +287,15 @@ class RowPainter:
         sign = self.glyphs.states[HunkState.QUARANTINED]
         style = inks.role("error" if held else "warning", bold=True)
         return [Segment(f"  {sign} {visible(marks.note)}", style)]
+
+    def _beside(self, code: list[Segment], note: list[Segment], inks: Inks) -> list[Segment]:
+        """Code with a note behind it; long code gives way, up to half the room."""
+        if not note:
+            return code
+        room = self.code_width - min(cell_len(note[0].text), self.code_width // 2)
+        if sum(cell_len(text) for text, _, _ in code) > room:
+            code = list(self._fit(code, inks.ground, room))
+        return [*code, *note]
 
     def _code_segments(
         self,

@@ -95,12 +95,12 @@ class SplitPainter(RowPainter):
         sign, role = self._sign(shown)
         lead += [Segment(f"{digits} ", numbers), Segment(f"{sign} ", inks.role(role))]
         code = self._code(shown, spans, own_marks, inks)
-        if is_left == (row.look in _LEFT_ONLY):
-            code += self._note(row, marks, inks)
+        own = is_left == (row.look in _LEFT_ONLY)
+        note = self._note(row, marks, inks) if own else []
         if not self.wrap:
-            code = self._scrolled(code, left, inks)
+            code = self._beside(self._scrolled(code, left, inks), note, inks)
             return [self._fit([*lead, *code], inks.ground, self.side)]
-        first, *more = wrapped(code, self.code_width, inks.ground)
+        first, *more = wrapped([*code, *note], self.code_width, inks.ground)
         mark = Segment(f"{self.glyphs.wrapped:>{self.digits}}   ", inks.role("muted"))
         edge = self._edge_below(marks, row, inks, is_left=is_left)
         lines = [[*lead, *first], *([edge, mark, *line] for line in more)]

@@ -112,6 +112,9 @@ class FileSyntax:
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
         """The lexer that knows a row, and the row's line in it."""
         if row.source < 0:
-            return self._base, row.line
+            lines = self._base_text.lines
+            # A hunk in conflict shows lines that the base does not have any more.
+            same = row.line < len(lines) and lines[row.line] == row.text
+            return (self._base, row.line) if same else (None, 0)
         known = self._streams.get(row.source)
         return (None, 0) if known is None else (known[1], row.line + known[2])

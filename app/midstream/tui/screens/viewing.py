@@ -68,6 +68,7 @@ class ViewActions(GuardActions):
             "split": "side by side",
         }
         self.say("info", f"Layout: {words[pane.layout_choice]}.")
+        self.refresh_facts()
 
     def action_wrap(self) -> None:
         """Let long lines go on below, or scroll them sideways."""
