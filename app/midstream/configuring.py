@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 from midstream.settings import (
     KEY_PRESETS,
@@ -254,7 +254,7 @@ def spelled(spec: Spec, value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, tuple):
-        pairs: Any = value
+        pairs = cast("tuple[tuple[str, str], ...]", value)
         return (
             f"{len(pairs)} of your own"
             if len(pairs) > 2

@@ -91,7 +91,7 @@ def _of_folder(folder: Path) -> ModelChoice | None:
     if not graphs:
         return None
     model = cast("dict[str, Any]", config.get("model") or {})
-    languages = facts.get("languages") or []
+    languages: object = facts.get("languages")
     weights = [path.stat().st_size for path in folder.glob("*.onnx*") if path.is_file()]
     return ModelChoice(
         f"{BUILT_IN}:{folder}",
@@ -104,7 +104,7 @@ def _of_folder(folder: Path) -> ModelChoice | None:
         Price(0.0, 0.0, 0.0),
         str(facts.get("edit_format") or "region"),
         SESSION_EFFORTS,
-        tuple(map(str, languages)) if isinstance(languages, list) else (),
+        tuple(map(str, cast("list[object]", languages))) if isinstance(languages, list) else (),
         size=sum(weights) or None,
     )
 

@@ -15,6 +15,8 @@ from midstream.errors import UserError
 from midstream.workspace.journal import SessionInfo, delete_journal, sessions
 from midstream.workspace.paths import state_dir
 
+__all__ = ["SessionInfo", "SessionSummary", "delete_session", "earlier_sessions", "summarize"]
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:

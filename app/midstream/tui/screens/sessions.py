@@ -99,7 +99,7 @@ class SessionsScreen(PageScreen):
 
     def _row(self, info: SessionInfo) -> ListRow:
         summary = self.summaries.get(info.path.name)
-        left: list[Piece] = [(f" {_when(info.changed):<17}", "foreground")]
+        left: list[Piece] = [(f" {_when(info.changed):<19}", "foreground")]
         state, role = self._state(info, summary)
         right: list[Piece] = []
         if summary is not None and not summary.trouble:

@@ -1,0 +1,204 @@
+"""Pictures of the pages, in two sizes and two themes.
+
+``pytest tests/tui/test_tui_page_snapshots.py --snapshot-update`` takes new ones; look at them
+before you keep them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from midstream.pairing import choosing
+from midstream.pairing.choosing import ModelChoice
+from midstream.pairing.committing import Changes, Committing, FileChange
+from midstream.pairing.sessions import SessionInfo, SessionSummary
+from midstream.responses.profiles import Price
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+from midstream.tui.screens import models, sessions
+from midstream.workspace.staging import IndexState
+
+WIDE, SMALL = (160, 48), (80, 24)
+Step = Callable[[Pilot[None]], Awaitable[None]]
+DAY = 86_400.0
+CONFIG = """\
+layout = "auto"
+
+[model]
+pace = 40
+
+[endpoints.openai]
+kind = "openai"
+model = "deep-5"
+price_in = 1.25
+price_out = 10
+context = 400000
+"""
+CHOICES = [
+    ModelChoice(
+        "built-in:/models/brook-4m",
+        "brook-4m",
+        "Small Python edit model, 3.9 M parameters",
+        "built-in",
+        "folder",
+        "/models/brook-4m",
+        2048,
+        Price(0, 0, 0),
+        "region",
+        ("auto", "low", "medium", "high", "xhigh"),
+        ("python",),
+        size=7_400_000,
+    ),
+    ModelChoice(
+        "endpoint:openai",
+        "deep-5",
+        "",
+        "openai",
+        "openai",
+        "wss://api.openai.com/v1",
+        400_000,
+        Price(1.25, 10, 0.125),
+        "v4a",
+        ("auto", "low", "high"),
+        key="missing",
+        key_name="OPENAI_API_KEY",
+    ),
+    ModelChoice(
+        "endpoint:desk", "qwen", "", "desk", "custom", "http://127.0.0.1:8080/v1", efforts=("auto",)
+    ),
+]
+INFOS = [
+    SessionInfo(
+        Path(f"{n}.jsonl"), 1_700_000_000.0 - n * DAY, 1_700_000_900.0 - n * DAY, size, live
+    )
+    for n, (size, live) in enumerate([(48_000, False), (9_000, True), (1_200, False)])
+]
+SUMMARIES = {
+    "0.jsonl": SessionSummary(
+        ("rename total to found", "raise a ValueError if items is empty"),
+        ("pkg/things.py",),
+        4,
+        1,
+        2,
+    ),
+    "1.jsonl": SessionSummary(("add a parameter limit",), ("pkg/things.py",), 1, 0, 0),
+    "2.jsonl": SessionSummary(trouble="The last session cannot be taken up: it is damaged."),
+}
+
+CHANGES = Changes(
+    (
+        FileChange(
+            "pkg/things.py",
+            IndexState.STAGED,
+            2,
+            2,
+            1,
+            (
+                "@@ -6,6 +6,6 @@",
+                " def count(items):",
+                '     """Count the items that are true."""',
+                "-    total = 0",
+                "+    found = 0",
+                "     for item in items:",
+                "         if item:",
+                "-            total += 1",
+                "+            found += 1",
+            ),
+        ),
+        FileChange("pkg/invoices/overdue.py", IndexState.UNSTAGED, 14, 3, 0, ("@@ -1 +1 @@",)),
+        FileChange("pkg/auth.py", IndexState.CONFLICT, 1, 1, 0, (), "It does not fit."),
+    ),
+    ("notes.md",),
+    "main",
+)
+
+
+@pytest.fixture(autouse=True)
+def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
+    """What differs from run to run and from machine to machine is fixed."""
+
+    async def look(self: Committing) -> Changes:
+        return CHANGES
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(tmp_path / ".config" / "config.toml"))
+    monkeypatch.setattr(models, "model_choices", lambda settings: CHOICES)
+    monkeypatch.setattr(models, "chosen_id", lambda settings: CHOICES[0].id)
+    monkeypatch.setattr(Committing, "look", look)
+    monkeypatch.setattr(choosing, "looks_sensitive", lambda path: False)
+    monkeypatch.setattr(sessions, "earlier_sessions", lambda root: INFOS)
+    monkeypatch.setattr(sessions, "summarize", lambda path: SUMMARIES[path.name])
+    time.tzset()
+    (tmp_path / ".config").mkdir()
+    (tmp_path / ".config" / "config.toml").write_text(CONFIG)
+
+
+def app_on(root: Path, theme: str, **options: object) -> MidstreamApp:
+    # No server is needed, so none is started: nobody listens at this address.
+    settings = Settings(
+        theme=theme,
+        journal=False,
+        attention=False,
+        endpoint_url="http://127.0.0.1:1/v1",
+        **options,  # type: ignore[arg-type]
+    )
+    return MidstreamApp(root, settings)
+
+
+async def on_page(pilot: Pilot[None], key: str, ready: Callable[[object], object]) -> None:
+    app = pilot.app
+    assert isinstance(app, MidstreamApp)
+    for _ in range(600):
+        if app.session is not None:
+            break
+        await pilot.pause(0.02)
+    await pilot.press("escape", key)
+    for _ in range(600):
+        if app.screen is not app.review and ready(app.screen):
+            break
+        await pilot.pause(0.02)
+    await pilot.pause(0.2)
+
+
+async def committing(pilot: Pilot[None]) -> None:
+    await on_page(pilot, "C", lambda screen: getattr(screen, "changes", None))
+    await pilot.press("i", *"Say found for total", "enter", "enter")
+    await pilot.pause(0.2)
+
+
+async def listing(pilot: Pilot[None]) -> None:
+    await on_page(pilot, "H", lambda screen: len(getattr(screen, "summaries", ())) == 3)
+
+
+async def setting(pilot: Pilot[None]) -> None:
+    await on_page(pilot, "comma", lambda screen: getattr(screen, "traced", None))
+    await pilot.press("j")
+    await pilot.pause(0.1)
+
+
+async def choosing_model(pilot: Pilot[None]) -> None:
+    await on_page(pilot, "M", lambda screen: getattr(screen, "read", False))
+    await pilot.press("j")
+    await pilot.pause(0.1)
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL], ids=["wide", "small"])
+@pytest.mark.parametrize("theme", ["midnight", "paper"])
+@pytest.mark.parametrize(
+    "step",
+    [committing, listing, setting, choosing_model],
+    ids=["commit", "sessions", "settings", "models"],
+)
+def test_pages(snap_compare, project: Path, step: Step, theme: str, size: tuple[int, int]) -> None:
+    assert snap_compare(app_on(project, theme), terminal_size=size, run_before=step)
+
+
+def test_ascii(snap_compare, project: Path) -> None:
+    app = app_on(project, "contrast", ascii=True)
+    assert snap_compare(app, terminal_size=SMALL, run_before=setting)
