@@ -40,7 +40,7 @@ class Genai:
             PeerMissing: it is not installed, or cannot run the folder.
         """
         if find_spec("onnxruntime_genai") is None:
-            raise PeerMissing("not installed")
+            raise PeerMissing("it is not installed (pip install onnxruntime-genai)")
         if not (path / "genai_config.json").is_file():
             raise PeerMissing("the folder is not in its layout")
         self._runtime: Any = import_module("onnxruntime_genai")
@@ -79,9 +79,11 @@ class LlamaCpp:
             PeerMissing: it is not installed, or there is no file that it can run.
         """
         if find_spec("llama_cpp") is None:
-            raise PeerMissing("llama-cpp-python is not installed")
+            raise PeerMissing(
+                "llama-cpp-python is not installed; pip builds it, with a C++ compiler"
+            )
         if gguf is None:
-            raise PeerMissing("no --gguf given")
+            raise PeerMissing("no --gguf FILE of equal size and bits was given")
         runtime: Any = import_module("llama_cpp")
         try:
             self._model = runtime.Llama(
