@@ -166,3 +166,12 @@ def test_a_wide_text_fills_its_lines_to_the_last_cell() -> None:
     assert {strip.cell_length for strip in strips} == {60}
     assert not any("\u2026" in strip.text for strip in strips)
     assert "".join(s.text[painter.gutter :].strip() for s in strips) == "\u4e2d\u6587" * 60
+
+
+def test_a_note_beside_long_code_can_be_read() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = RowPainter(palette, UNICODE, 80, 3, two_numbers=True, focused=True)
+    row = ViewRow(Look.CONTEXT, 3, 3, "x = call(" + "argument, " * 20, line=3)
+    text = painter.paint(row, (), Marks(note="a risky call"))[0].text
+    assert text.endswith("\u2026  \u2691 a risky call")
+    assert len(text) == 80

@@ -16,7 +16,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-_BEHIND: Final = frozenset(" ,;([{")
+_BEHIND: Final = (frozenset(" ,;([{"), frozenset("._/-=:"))
+"""Where a line may break, the better places first."""
 _NEAR: Final = 0.35
 """Share of a line's room that may stay empty to break at a better place."""
 _STEP: Final = 2
@@ -65,9 +66,10 @@ def _widths(text: str) -> list[int]:
 def _place(text: str, start: int, at: int, limit: int) -> int:
     """The best offset to break at, not behind ``at``."""
     nearest = max(start + 1, at - int(limit * _NEAR))
-    for place in range(at, nearest - 1, -1):
-        if text[place - 1] in _BEHIND and text[start:place].strip():
-            return place
+    for behind in _BEHIND:
+        for place in range(at, nearest - 1, -1):
+            if text[place - 1] in behind and text[start:place].strip():
+                return place
     # A mark that joins the character before it stays with it.
     place = at
     while place > start + 1 and not cell_len(text[place]):
