@@ -187,6 +187,8 @@ class _Walk:
                     inner.known.update({f"{holder}.{name}": text for name, text in own.items()})
                 self.body(node.body, inner)
                 return
+            case _:
+                pass
         for expression in _expressions(node):
             self._look(expression, texts)
         match node:
@@ -324,12 +326,11 @@ class _Walk:
 
 def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
     """The expressions of a statement itself, not those of the statements in it."""
-    for _, value in ast.iter_fields(node):
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, ast.expr):
-                yield part
-            elif isinstance(part, ast.withitem):
-                yield part.context_expr
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.expr):
+            yield part
+        elif isinstance(part, ast.withitem):
+            yield part.context_expr
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

@@ -202,7 +202,7 @@ class RuffServer:
             "configuration": {"target-version": "py313"},
             "lint": {"select": _RULES, "ignore": self._without},
         }
-        params = {
+        params: dict[str, Any] = {
             "processId": os.getpid(),
             "rootUri": None,
             "capabilities": {

@@ -96,7 +96,7 @@ _WORDS: Final = re.compile(
 """Words that stand-ins are made of; what is left without them must look real by itself."""
 _NOT_A_VALUE: Final = re.compile(
     r"""^(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+          # the name of an environment variable
-        |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?  # words: a header, a scope, a route
+        |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?  # words
         |(?:[A-Z]?[a-z]+|[A-Z])+(?:[_.:/\-](?:[A-Z]?[a-z]+|[A-Z])+)+  # dotted names
         |(?:[A-Z]{1,4}[a-z]{2,})+[A-Z]{0,3}        # class names
         |urn:.*|.*(?:a-z|A-Z|0-9).*                # names of standards, character classes
