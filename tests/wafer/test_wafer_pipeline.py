@@ -10,6 +10,7 @@ import time
 import pytest
 
 from midstream import wafer
+from midstream.wafer import gpu as wafer_gpu
 from midstream.wafer.estimate import decode_step, prefill_seconds
 from midstream.wafer.machines import wafer as find_wafer
 from midstream.wafer.pipeline import simulate, stage_at, stages_of
@@ -169,3 +170,13 @@ def _timed(context: int) -> float:
     began = time.perf_counter()
     wafer.simulate("llama3.1-70b", context=context)
     return time.perf_counter() - began
+
+
+def test_a_gpu_is_calibrated_only_where_its_rows_are() -> None:
+    marks = {
+        name: wafer_gpu.decode(wafer.preset(name), wafer.hardware("a100x8"), context=4096).rate
+        for name in ("llama3.1-8b", "qwen2-72b", "qwen2.5-0.5b", "llama3.1-405b", "gpt-oss-120b")
+    }
+    assert marks["llama3.1-8b"].mark == marks["qwen2-72b"].mark == "calibrated"
+    assert {marks[n].mark for n in ("qwen2.5-0.5b", "llama3.1-405b", "gpt-oss-120b")} == {"assumed"}
+    assert marks["qwen2.5-0.5b"].width > marks["llama3.1-8b"].width

@@ -185,6 +185,8 @@ def _profile(arguments: argparse.Namespace) -> int:
     if arguments.map:
         from midstream.wafer.draw import legend, wafer_text
 
+        if report.plan.wafers > 1:
+            print(f"\nthe first of {report.plan.wafers} wafers; midstream wafer map draws them all")
         print("\n" + wafer_text(report.plan) + "\n" + legend(report.plan))
     return 0
 

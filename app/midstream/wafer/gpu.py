@@ -25,6 +25,8 @@ PREFILL_UTILISATION = 0.5
 BAND_FITTED = 1.2
 BAND_OTHER_GPU = 1.35
 FITTED_GPU = "a100"
+FITTED_WEIGHTS = (4e9, 150e9)
+"""Weights of dense models near the fitted rows (8 and 72 billion), a factor of two around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,12 @@ class GpuEstimate:
     fits_memory: bool
 
 
-def band_factor(gpu: Gpu) -> tuple[float, Mark]:
-    """Half-width and mark of results on this GPU."""
-    return (BAND_FITTED, "calibrated") if gpu.name == FITTED_GPU else (BAND_OTHER_GPU, "assumed")
+def band_factor(gpu: Gpu, shape: ModelShape) -> tuple[float, Mark]:
+    """Half-width and mark of decode on this GPU: calibrated only for what its rows cover."""
+    least, most = FITTED_WEIGHTS
+    covered = not shape.is_moe and shape.latent is None and least <= shape.weights() <= most
+    fitted = gpu.name == FITTED_GPU and covered
+    return (BAND_FITTED, "calibrated") if fitted else (BAND_OTHER_GPU, "assumed")
 
 
 def allreduce_us(gpu: Gpu, parameters: Parameters) -> float:
@@ -74,7 +79,7 @@ def decode(
     }
     stored = shape.weights() * weight_bits / 8 + cache
     fits = stored <= gpu.count_gpus * gpu.number("memory_gb") * 1e9
-    return _estimate(parts, batch, gpu, fits)
+    return _estimate(parts, batch, band_factor(gpu, shape), fits)
 
 
 def prefill(
@@ -93,7 +98,7 @@ def prefill(
         "launch": shape.layers * p.gpu_layer_us,
         "allreduce": 2 * shape.layers * allreduce_us(gpu, p) + link * 1e6,
     }
-    return _estimate(parts, prompt, gpu, True, BAND_OTHER_GPU)
+    return _estimate(parts, prompt, (BAND_OTHER_GPU, "assumed"), True)
 
 
 def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = None) -> float:
@@ -108,12 +113,10 @@ def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = N
 
 
 def _estimate(
-    parts: dict[str, float], tokens: int, gpu: Gpu, fits: bool, widest: float = 1.0
+    parts: dict[str, float], tokens: int, band: tuple[float, Mark], fits: bool
 ) -> GpuEstimate:
     seconds = sum(parts.values()) * 1e-6
-    factor, mark = band_factor(gpu)
-    if widest > factor:
-        factor, mark = widest, "assumed"
+    factor, mark = band
     return GpuEstimate(seconds, parts, Band.around(tokens / seconds, factor, "tok/s", mark), fits)
 
 

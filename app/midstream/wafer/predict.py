@@ -357,11 +357,7 @@ def speculation_kind(text: str) -> SpeculationKind:
 
 
 def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
-    factor, mark = gpus.band_factor(gpu)
     notes: list[str] = []
-    if row.kernels not in ("", FITTED_SOFTWARE) and mark == "calibrated":
-        factor, mark = gpus.BAND_OTHER_GPU, "assumed"
-        notes.append("constants fitted on SGLang")
     clock = 1e9
     group = f"GPU {row.phase}"
     if row.matrix is not None:
@@ -370,6 +366,10 @@ def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
         seconds = gpus.gemv_us(*row.matrix, gpu, parameters) * 1e-6
         return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", tuple(notes), clock)
     shape = _shape(row)
+    factor, mark = gpus.band_factor(gpu, shape)
+    if row.kernels not in ("", FITTED_SOFTWARE) and mark == "calibrated":
+        factor, mark = gpus.BAND_OTHER_GPU, "assumed"
+        notes.append("constants fitted on SGLang")
     context, prompt, output = _lengths(row, BENCHMARK_CONTEXT)
     token = gpus.decode(
         shape,
