@@ -105,6 +105,7 @@ class SniffingParser:
         self._parser: Parser | None = None
         self._held: list[str] = []
         self._partial: list[str] = []
+        self._too_long = False  # the line is not searched any more before it is complete
         self._newlines = NewlineFolder()
         self._clues = _Clues()
         self._fence = ""  # the line that opened the fence we are in
@@ -119,6 +120,7 @@ class SniffingParser:
         for number, start in enumerate(others):
             line = "".join(self._partial)
             self._partial = [start]
+            self._too_long = False
             self._held.append(line + "\n")
             found = self._look(line)
             if found is not None:
@@ -139,12 +141,12 @@ class SniffingParser:
 
     def _look_ahead(self) -> list[Event]:
         """JSON is mostly one long line, which need not be complete to be known."""
-        if self._fence or self._partial[0].lstrip()[:1] not in ("{", "["):
+        if self._fence or self._too_long:
             return []
-        if len(self._partial) > 1:
-            self._partial = ["".join(self._partial)]
-        start = self._partial[0]
-        if len(start) > _MOST_AHEAD or not (_JSON.match(start) and _JSON_KEY.search(start)):
+        start = "".join(self._partial)
+        self._partial = [start]
+        self._too_long = len(start) > _MOST_AHEAD
+        if self._too_long or not (_JSON.match(start) and _JSON_KEY.search(start)):
             return []
         self._partial = [""]
         return self._become(Format.STR_REPLACE, start + self._newlines.release())

@@ -1,0 +1,68 @@
+"""The two moments in a write at which somebody else's save could be lost, met exactly."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from midstream.workspace import atomic
+from midstream.workspace.ledger import content_digest
+
+
+@pytest.fixture
+def pair(root: Path) -> tuple[Path, Path]:
+    """Our complete new file, and the file that it shall replace."""
+    swap, target = root / ".swap", root / "a.py"
+    swap.write_bytes(b"ours\n")
+    target.write_bytes(b"base\n")
+    return swap, target
+
+
+def test_a_save_in_the_last_moment_before_the_exchange_is_not_lost(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap, target = pair
+    looks = atomic.open_for_writing
+    saves = [b"saved by the user\n"]
+
+    def look_then_save(path: str) -> bool:
+        seen = looks(path)
+        if saves and path == str(target):
+            other = target.with_name("editor")
+            other.write_bytes(saves.pop())
+            other.replace(target)
+        return seen
+
+    monkeypatch.setattr(atomic, "open_for_writing", look_then_save)
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.replace(str(swap), str(target), content_digest(b"base\n"), content_digest(b"ours\n"))
+    assert target.read_bytes() == b"saved by the user\n"
+    assert swap.read_bytes() == b"ours\n"
+
+
+def test_what_is_typed_into_our_bytes_while_they_are_taken_back_stays(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file had changed, so the names are exchanged back; an editor has opened ours meanwhile."""
+    swap, target = pair
+    target.write_bytes(b"changed before\n")
+    exchange = atomic._exchange
+    editor: list[io.BufferedRandom] = []
+    calls = 0
+
+    def open_before_the_second(first: str, second: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            editor.append(target.open("r+b"))
+        exchange(first, second)
+
+    monkeypatch.setattr(atomic, "_exchange", open_before_the_second)
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.replace(str(swap), str(target), content_digest(b"base\n"), content_digest(b"ours\n"))
+    with editor[0] as handle:
+        handle.truncate()
+        handle.write(b"typed\n")
+    assert target.read_bytes() == b"typed\n", "the newest save wins"
