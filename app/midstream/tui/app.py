@@ -173,14 +173,13 @@ class MidstreamApp(App[None]):
             resume=journal,
         )
         self.review.detach()
-        if former is not None:
-            if former.drafts is not None and session.drafts is not None:
-                session.drafts.sent[:] = former.drafts.sent
-                session.drafts.draft = former.drafts.draft
-            self.session = None
-            await former.close()
+        if former is not None and former.drafts is not None and session.drafts is not None:
+            session.drafts.sent[:] = former.drafts.sent
+            session.drafts.draft = former.drafts.draft
         self.session = session
         self.review.attach(session)
+        if former is not None:
+            await former.close()
 
     async def on_unmount(self) -> None:
         """End the session with the screen."""
