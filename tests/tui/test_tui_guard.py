@@ -145,7 +145,7 @@ async def test_a_quarantined_hunk_is_rejected_with_a_reason_that_survives_leavin
     assert place is not None
     await stage.press("escape")
     stage.screen.pane.go_to(place[0])
-    for key, state in (("L", HunkState.QUARANTINED), ("R", HunkState.REJECTED)):
+    for key, state in (("L", HunkState.QUARANTINED), ("X", HunkState.REJECTED)):
         await stage.press(key)
         await stage.type("no keys")
         await stage.press("escape")
