@@ -10,8 +10,10 @@ import pytest
 from hosted_support import Hosted
 from pairing_support import Witness, make_repo
 
+from midstream.commands.edit import DiffSink
 from midstream.edits.hunks import HunkState
 from midstream.pairing.events import TurnFinished, TurnStarted
+from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.settings import Settings
 
@@ -348,3 +350,21 @@ async def test_effort_is_passed_on(hosted: Hosted, url: str, root: Path) -> None
             await session.instruct("do it", path="run.py")
             await session.finished()
             assert hosted.creates[-1].get("reasoning") == ({"effort": effort} if effort else None)
+
+
+async def test_one_instruction_without_a_screen(
+    hosted: Hosted, url: str, root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hosted.say("".join(pieces("v4a")).replace("*** End Patch\n", ""))
+    hosted.say("*** Update File: other.py\n@@\n-x = 1\n+x = 2\n*** End Patch\n")
+    hosted.end()
+    sink = DiffSink()
+    job = Job(root, "run.py", "rename", apply=True)
+    outcome = await run_job(job, sink, settings=hosted.settings(url, "v4a"))
+    sink.ended(outcome)
+    assert (outcome.hunks, outcome.written) == (3, True)
+    assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+    assert (root / "other.py").read_text() == "x = 2\n"
+    patch = capfd.readouterr().out
+    assert patch.index("--- a/run.py") < patch.index("+second = 20") < patch.index("--- a/other.py")
+    assert patch.endswith("-x = 1\n+x = 2\n")

@@ -112,6 +112,15 @@ class DiffSink:
     def text(self, text: str) -> None:
         """Text is only shown once it has settled."""
 
+    def file(self, path: str, base: SourceText) -> None:
+        """The hunks that follow are of this file."""
+        from midstream.pairing.unified import UnifiedDiff
+
+        if path != self._path:
+            if self._diff is not None:
+                self._print(self._diff.finish())
+            self._path, self._diff = path, UnifiedDiff(path, base)
+
     def hunk(self, hunk: Hunk) -> None:
         """A hunk has settled."""
         from midstream.edits.documents import LineEdit
@@ -176,12 +185,16 @@ class JsonSink:
         """More text of the region has come."""
         print_json({"event": "text", "text": text})
 
+    def file(self, path: str, base: SourceText) -> None:
+        """The hunks that follow are of this file; they name it themselves."""
+
     def hunk(self, hunk: Hunk) -> None:
         """A hunk has settled; an insertion has a ``last_line`` before its ``first_line``."""
         print_json(
             {
                 "event": "hunk",
                 "id": hunk.id,
+                "path": hunk.path,
                 "first_line": hunk.start + 1,
                 "last_line": hunk.stop,
                 "old": hunk.old,

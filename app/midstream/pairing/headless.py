@@ -90,6 +90,10 @@ class Sink(Protocol):
         """More text of the region has come."""
         ...
 
+    def file(self, path: str, base: SourceText) -> None:
+        """The hunks that follow are of this file (told where an answer may touch several)."""
+        ...
+
     def hunk(self, hunk: Hunk) -> None:
         """A hunk has settled (in order of position)."""
         ...
@@ -132,11 +136,15 @@ async def run_job(
             error = UnavailableError if session.state is SessionState.OFFLINE else EditFailedError
             said = session.notices[-1].text if session.notices else "The model was stopped."
             raise error(turn.error or said)
-        hunks = session.hunks.undecided(turn.path)
+        hunks = session.hunks.undecided()
         if not hunks:
             raise NothingToChangeError(session.notices[-1].text)
-        if job.apply and await session.accept_rest(turn.path) != len(hunks):
+        if turn.failures:
             raise EditFailedError(session.notices[-1].text)
+        for path in dict.fromkeys(hunk.path for hunk in hunks) if job.apply else ():
+            wanted = len(session.hunks.undecided(path))
+            if await session.accept_rest(path) != wanted:
+                raise EditFailedError(session.notices[-1].text)
         return Outcome(
             hunks=len(hunks),
             added=sum(hunk.added for hunk in hunks),
@@ -149,6 +157,12 @@ async def run_job(
 
 async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
     """Report what is new until the turn has ended."""
+    if turn.edit_format != "region":  # The model names the places itself.
+        await session.finished()
+        for hunk in sorted(session.hunks.undecided(), key=lambda h: h.path != turn.path):
+            sink.file(hunk.path, session.files[hunk.path].base)
+            sink.hunk(hunk)
+        return
     segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
     characters = 0
     told: set[int] = set()

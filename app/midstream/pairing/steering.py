@@ -367,6 +367,7 @@ class Steering:
                 stop=target.stop,
                 symbol=target.symbol,
                 why=target.why,
+                edit_format=request.edit_format,
                 background=question.background,
             )
             answer = self._answer(turn, proposal, request.conversation, request.edit_format)
@@ -421,6 +422,7 @@ class Steering:
             symbol=old.turn.symbol,
             why=why,
             redirected_from=old.turn.id,
+            edit_format=old.turn.edit_format,
         )
 
     def _answer(

@@ -53,6 +53,8 @@ class Turn:
         error: The sentence to show when the status is ``failed``.
         redirected_from: The id of the turn this one goes on from, or ``None``.
         background: Whether the session asked by itself; a screen shows it without moving.
+        edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
+            in any other it names the places itself.
         failures: Why edits of the answer found no place, one sentence each.
         tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
     """
@@ -71,6 +73,7 @@ class Turn:
     error: str = ""
     redirected_from: int | None = None
     background: bool = False
+    edit_format: str = "region"
     failures: tuple[str, ...] = ()
     tried: str = ""
 
