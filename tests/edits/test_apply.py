@@ -13,7 +13,7 @@ from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats.sniff import Format
 from midstream.edits.formats.v4a import operation_events
-from midstream.edits.matching import Level
+from midstream.edits.matching import Level, Matcher
 from midstream.edits.outcome import ApplyResult, Reason, Status
 
 PY = """import os
@@ -624,3 +624,19 @@ def test_a_rendered_difference_gives_the_new_text(
     data = result.changes.get(path, before.encode())
     assert data is not None
     assert SourceText.from_bytes(data).lines == tuple(new)
+
+
+@pytest.mark.parametrize("change", ["too few", "too many"])
+def test_a_block_with_a_line_too_few_or_too_many_is_proposed(change: str) -> None:
+    lines = [
+        "alpha = load(path)",
+        "if not alpha:",
+        "    raise ValueError(kind)",
+        "for row in table:",
+        "    print(row, end='')",
+        "return sorted(names)",
+    ]
+    middle = [] if change == "too few" else ["    raise ValueError(kind)", "  # a note of its own"]
+    place = Matcher(["", *lines, ""]).nearest([*lines[:2], *middle, *lines[3:]])[0]
+    assert (place.start, place.stop) == (1, 7)
+    assert place.similarity > 0.8

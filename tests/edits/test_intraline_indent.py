@@ -124,3 +124,25 @@ def test_repaired_rewrite_keeps_what_the_model_wrote() -> None:
     proposal.finish()
     (hunk,) = proposal.hunks
     assert (hunk.old, hunk.new) == (("        x = 1",), ("        x = 2",))
+
+
+def test_spaces_for_tabs_are_mended_while_they_stream() -> None:
+    old = ["func main() {", "\tif x {", "\t\tfoo()", "\t}", "}"]
+    for unit in (2, 4, 8):
+        repair = IndentRepair(old)
+        new = ["func main() {", "\tif x {", "\t\tbar()", "\t\tbaz()", "\t}", "}"]
+        assert [repair.line(line.expandtabs(unit)) for line in new] == new
+
+
+def test_tabs_for_spaces_are_mended_while_they_stream() -> None:
+    old = ["def f():", "  if x:", "    g()"]
+    repair = IndentRepair(old)
+    assert [repair.line(line) for line in ["def f():", "\tif x:", "\t\th()", "", "\treturn"]] == [
+        "def f():",
+        "  if x:",
+        "    h()",
+        "",
+        "  return",
+    ]
+    mixed = IndentRepair(["a:", "\tb", "    c"])
+    assert mixed.line("    d") == "    d", "a region of both tells nothing"

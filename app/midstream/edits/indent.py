@@ -140,7 +140,8 @@ class IndentRepair:
 
     The first line that is, but for its indentation, the region's first line settles the shift of
     that line; the next one that is known in the region settles that of the rest.  A rewrite whose
-    first line does not tell is passed on as it is.
+    first line does not tell is passed on as it is.  Spaces for tabs (or tabs for spaces) are told
+    by the first indented line that the region has otherwise.
     """
 
     def __init__(self, old: Sequence[str]) -> None:
@@ -148,11 +149,17 @@ class IndentRepair:
         self._first: Shift | None = None
         self._rest: Shift | None = None
         self._decided = not self._old
+        kinds = {indent_of(line)[:1] for line in self._old} - {""}
+        self._kind = kinds.pop() if len(kinds) == 1 else ""  # "\t" or " ", if it is all one
+        self._unit: int | None = None  # spaces to a tab, once the other kind was seen
 
     def line(self, line: str) -> str:
         """The next complete line, repaired."""
         if not line.strip():
             return line
+        indent = indent_of(line)
+        if self._kind and indent and self._kind not in indent:
+            return self._other_kind(line, indent)
         if self._first is None and not self._decided:
             self._decided = True
             known = self._old[0]
@@ -165,6 +172,19 @@ class IndentRepair:
         if self._rest is None:
             self._rest = self._learn(line)
         return self._rest.apply(line)
+
+    def _other_kind(self, line: str, indent: str) -> str:
+        """A line indented with spaces in a region of tabs, or the other way round."""
+        self._decided = True
+        if self._unit is None:
+            text = line.strip()
+            depths = [len(indent_of(old)) for old in self._old if old.strip() == text]
+            depth = next((d for d in depths if d), 0)
+            wide, deep = (len(indent), depth) if self._kind == "\t" else (depth, len(indent))
+            if depth and wide % deep == 0 and wide // deep in (2, 3, 4, 8):
+                self._unit = wide // deep
+        unit = self._unit or 4
+        return Shift(spaces_per_tab=unit if self._kind == "\t" else -unit).apply(line)
 
     def _learn(self, line: str) -> Shift:
         """The shift of every line but the first."""

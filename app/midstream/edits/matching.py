@@ -21,6 +21,8 @@ from midstream.edits.indent import BlockShift, find_shift, indent_of
 _FUZZY: Final = 0.8
 _NEARBY: Final = 0.6
 _CANDIDATES: Final = 48
+_UNEVEN: Final = (1, -1, 2, -2)
+"""By how many lines a block may be longer or shorter than what was quoted."""
 _PUNCTUATION: Final = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
@@ -157,15 +159,24 @@ class Matcher:
         """Up to ``limit`` places that are at least 60 % similar, best first, not overlapping."""
         size = len(old)
         places: list[Place] = []
+        block = "\n".join(line.strip() for line in old)
         for begin in self._candidates(old):
             window = self.lines[begin : begin + size]
             scores = [
                 fuzz.ratio(a.strip(), b.strip()) / 100 if a.strip() or b.strip() else 1.0
                 for a, b in zip(old, window, strict=False)
             ]
-            similarity = sum(scores) / size
-            if similarity >= _NEARBY:
-                places.append(Place(begin, begin + len(window), similarity))
+            best = Place(begin, begin + len(window), sum(scores) / size)
+            # A line too many or too few moves all that follow: then the block counts as one text.
+            for more in _UNEVEN if best.similarity < _FUZZY else ():
+                window = self.lines[begin : begin + size + more]
+                if size + more > 0 and len(window) == size + more:
+                    text = "\n".join(line.strip() for line in window)
+                    similarity = fuzz.ratio(block, text, score_cutoff=100 * best.similarity) / 100
+                    if similarity > best.similarity:
+                        best = Place(begin, begin + len(window), similarity)
+            if best.similarity >= _NEARBY:
+                places.append(best)
         places.sort(key=lambda place: (-place.similarity, place.start))
         chosen: list[Place] = []
         for place in places:
