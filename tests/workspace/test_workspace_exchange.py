@@ -45,7 +45,7 @@ def test_a_save_in_the_last_moment_before_the_exchange_is_not_lost(
 def test_what_is_typed_into_our_bytes_while_they_are_taken_back_stays(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file had changed, so the names are exchanged back; an editor has opened ours meanwhile."""
+    """The file had changed, so the names are exchanged back; an editor has ours open."""
     swap, target = pair
     target.write_bytes(b"changed before\n")
     exchange = atomic._exchange

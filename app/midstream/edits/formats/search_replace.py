@@ -164,8 +164,8 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileClosed(self._path))
             self._path = None
         if self._path is None:
-            self._path = name or ""
-            self._events.append(FileOpened(FileOp.UPDATE, self._path))
+            self._path = path = name or ""
+            self._events.append(FileOpened(FileOp.UPDATE, path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
         self._hunks += 1
