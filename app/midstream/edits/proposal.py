@@ -303,10 +303,11 @@ class FileProposal:
         """Make room for a new segment: older ones keep only what lies outside its range."""
         kept: list[Segment] = []
         live = self.hunks.for_path(self.path)
+        live_ids = {hunk.id for hunk in live}
         for segment in self.segments:
             mine = set(segment.hunk_ids)
             if segment.stop <= start or segment.start >= stop:
-                if not mine <= {hunk.id for hunk in live}:  # an insertion where they meet
+                if not mine <= live_ids:  # an insertion where they meet
                     segment.rebuild()
                 if segment.settled:
                     kept.append(segment)
