@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pages_support import hints, page, rows, shown
+from textual.events import Key
 from tui_support import Stage, on_stage
 
 from midstream.settings import Settings, load_settings
@@ -294,3 +295,11 @@ async def test_rows_fit_and_ascii_is_ascii(
         await stage.press("G")
         assert screen.list.value == "+endpoint"
         assert "A new endpoint" in shown(screen, "about")
+
+
+async def test_a_burst_of_keys_acts_in_its_order(stage: Stage, config: Path) -> None:
+    screen = await opened(stage)
+    for key, character in (("down", None), ("down", None), ("space", " ")):
+        stage.app.post_message(Key(key, character))
+    await stage.until(lambda: "ascii = true" in config.read_text(), "written")
+    assert stage.app.screen is screen

@@ -2,8 +2,8 @@
 """The actions of the pages (commit, sessions, settings, models) as data: id, keys, words.
 
 Like ``keymap`` for the review screen: bindings, key bar and help of a page are made from this
-table, and a person's own keys replace key strings by id.  Moving in a list uses the keys of the
-review screen (``row.down`` and so on), which are not repeated here.
+table, and a person's own keys replace key strings by id.  All of them are priority bindings: in a
+burst of keys, none overtakes the one before it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ PAGE_ACTIONS: Final = (
     PageAction("models.use", _M, "enter", "use", "use", "Use this model from the next instruction on"),
     PageAction("models.keep", _M, "s", "keep", "use, keep", "Use it, and write it to your settings as well"),
     PageAction("models.effort", _M, "e", "effort", "effort", "The next level of effort that this model knows"),
+    PageAction("page.row_down", _A, "j,down,ctrl+n", "move(1)", "", "Next row"),
+    PageAction("page.row_up", _A, "k,up,ctrl+p", "move(-1)", "", "Row above"),
+    PageAction("page.rows_down", _A, "pagedown,ctrl+d", "move(10)", "", "Ten rows down"),
+    PageAction("page.rows_up", _A, "pageup,ctrl+u", "move(-10)", "", "Ten rows up"),
+    PageAction("page.top", _A, "g,home", "move(-1000000)", "", "First row"),
+    PageAction("page.bottom", _A, "G,end", "move(1000000)", "", "Last row"),
     PageAction("page.scroll_down", _A, "J,shift+down", "scroll(3)", "", "Further down in what is told beside or below the list"),
     PageAction("page.scroll_up", _A, "K,shift+up", "scroll(-3)", "", "Further up there"),
     PageAction("page.help", _A, "question_mark,f1", "help", "keys", "The keys of this page"),
@@ -83,8 +89,11 @@ def actions_of(page: Page) -> Iterator[PageAction]:
 
 
 def page_bindings(page: Page) -> list[Binding]:
-    """Textual bindings, with ids, for a page."""
+    """Textual bindings, with ids, for a page, and the number keys that answer a question."""
     return [
-        Binding(a.keys, f"page('{a.id}')", a.help, show=False, priority=True, id=a.id)
-        for a in actions_of(page)
+        *(
+            Binding(a.keys, f"page('{a.id}')", a.help, show=False, priority=True, id=a.id)
+            for a in actions_of(page)
+        ),
+        *(Binding(str(n), f"answer({n})", show=False, priority=True) for n in range(1, 10)),
     ]

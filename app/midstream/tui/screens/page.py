@@ -24,7 +24,6 @@ from textual.widgets import Input, Static, TextArea
 
 from midstream.errors import UserError
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.keymap import show_key
 from midstream.tui.page_keys import PAGE_BY_ID, Page, actions_of
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.screens.page_help import PageHelp
@@ -42,15 +41,6 @@ WIDE: Final = 110
 """Columns from which on a page shows its list and what is chosen in it side by side."""
 FACT_S: Final = 8.0
 """How long a mere fact stays."""
-_MOVES: Final = {
-    "row.down": 1,
-    "row.up": -1,
-    "page.down": 10,
-    "page.up": -10,
-    "top": -1_000_000,
-    "bottom": 1_000_000,
-}
-"""Keys of the review screen that move in a list, and by how many rows."""
 
 
 class TitleRow(Widget):
@@ -327,6 +317,8 @@ class PageScreen(EagerScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the list act only where keys are not text."""
+        if action == "answer":
+            return bool(self._answers) and not self.typing
         if action != "page":
             return True
         return not self.typing or PAGE_BY_ID[str(parameters[0])].typing
@@ -335,25 +327,9 @@ class PageScreen(EagerScreen):
         """Do what a bound key stands for."""
         await self.run_action(PAGE_BY_ID[action_id].call)
 
-    def on_key(self, event: events.Key) -> None:
-        """Number keys answer a question; the keys of the review screen move in the list."""
-        if self.typing:
-            return
-        if self._answers and (event.character or "").isdigit():
-            event.stop()
-            event.prevent_default()
-            number = int(event.character or "0")
-            if 1 <= number <= len(self._answers):
-                answer = self._answers[number - 1]
-                self.hush()
-                answer()
-            return
-        for action_id, step in _MOVES.items():
-            if event.key in self.program.keys[action_id].split(","):
-                event.stop()
-                event.prevent_default()
-                self.list.move(step)
-                return
+    def action_move(self, rows: int) -> None:
+        """Move in the list."""
+        self.list.move(rows)
 
     def hidden_hints(self) -> frozenset[str]:
         """Ids of actions that do nothing useful at the moment."""
@@ -435,23 +411,15 @@ class PageScreen(EagerScreen):
 
     def action_help(self) -> None:
         """The keys of this page."""
-        moves = [
-            (" ".join(show_key(k) for k in self.program.keys[i].split(",") if k), words)
-            for i, words in (
-                ("row.down", "Next row"),
-                ("row.up", "Row above"),
-                ("page.down", "Ten rows down"),
-                ("page.up", "Ten rows up"),
-                ("top", "First row"),
-                ("bottom", "Last row"),
-            )
-        ]
-        own = [
-            (self.program.all_keys_for(action.id), action.help)
-            for action in actions_of(self.PAGE)
-            if self.program.keys[action.id]
-        ]
-        self.program.push_screen(PageHelp(self.palette, self.TITLE_WORDS, own, moves))
+        own, anywhere = (
+            [
+                (self.program.all_keys_for(action.id), action.help)
+                for action in actions_of(self.PAGE)
+                if self.program.keys[action.id] and (action.page is Page.ANY) is common
+            ]
+            for common in (False, True)
+        )
+        self.program.push_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
 
     def action_close(self) -> None:
         """Close the innermost thing that is open."""

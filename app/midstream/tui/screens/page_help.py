@@ -23,7 +23,7 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         palette: The theme.
         title: The page.
         own: Keys and sentence of each action of the page.
-        moves: The same of the keys that move in its list.
+        anywhere: The same of those that every page has.
     """
 
     DEFAULT_CSS = """
@@ -47,13 +47,13 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         palette: Palette,
         title: str,
         own: Sequence[tuple[str, str]],
-        moves: Sequence[tuple[str, str]],
+        anywhere: Sequence[tuple[str, str]],
     ) -> None:
         super().__init__()
         self._palette = palette
         self._title = title
         self._own = own
-        self._moves = moves
+        self._anywhere = anywhere
 
     def compose(self) -> ComposeResult:
         """The widgets."""
@@ -64,7 +64,7 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right", no_wrap=True, width=16)
         table.add_column(ratio=1)
-        for number, rows in enumerate((self._own, self._moves)):
+        for number, rows in enumerate((self._own, self._anywhere)):
             if number:
                 table.add_row("", "")
             for keys, words in rows:
