@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from midstream.configuring import SPECS
 from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
 from midstream.pairing.committing import Changes, Committing, FileChange
@@ -20,7 +21,7 @@ from midstream.pairing.sessions import SessionInfo, SessionSummary
 from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens import models, sessions
+from midstream.tui.screens import models, sessions, settings
 from midstream.workspace.staging import IndexState
 
 WIDE, SMALL = (160, 48), (80, 24)
@@ -39,6 +40,7 @@ price_in = 1.25
 price_out = 10
 context = 400000
 """
+SHOWN = ("theme", "layout", "ascii", "keys", "key_binds", "model", "threads", "pace", "guard")
 CHOICES = [
     ModelChoice(
         "built-in:/models/brook-4m",
@@ -131,6 +133,8 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     monkeypatch.setattr(models, "model_choices", lambda settings: CHOICES)
     monkeypatch.setattr(models, "chosen_id", lambda settings: CHOICES[0].id)
     monkeypatch.setattr(Committing, "look", look)
+    # The pictures are of the page, not of how many settings there are by now.
+    monkeypatch.setattr(settings, "SPECS", [s for s in SPECS if s.name in SHOWN])
     monkeypatch.setattr(choosing, "looks_sensitive", lambda path: False)
     monkeypatch.setattr(sessions, "earlier_sessions", lambda root: INFOS)
     monkeypatch.setattr(sessions, "summarize", lambda path: SUMMARIES[path.name])
@@ -141,14 +145,14 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
 
 def app_on(root: Path, theme: str, **options: object) -> MidstreamApp:
     # No server is needed, so none is started: nobody listens at this address.
-    settings = Settings(
+    chosen = Settings(
         theme=theme,
         journal=False,
         attention=False,
         endpoint_url="http://127.0.0.1:1/v1",
         **options,  # type: ignore[arg-type]
     )
-    return MidstreamApp(root, settings)
+    return MidstreamApp(root, chosen)
 
 
 async def on_page(pilot: Pilot[None], key: str, ready: Callable[[object], object]) -> None:
