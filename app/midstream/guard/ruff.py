@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _RULES: Final = ["S"]
-_TIMEOUT_S: Final = 2.0
+_TIMEOUT_S: Final = 5.0
 _DEATHS: Final = 3
 _AGAIN_S: Final = 30.0
 """How long after its third death the server is not tried again."""
@@ -77,6 +77,7 @@ class RuffServer:
         self._next_id = 0
         self._deaths = 0
         self._again_at = 0.0
+        self._closing: list[dict[str, Any]] = []
 
     @property
     def pid(self) -> int | None:
@@ -123,12 +124,15 @@ class RuffServer:
         uri = f"untitled:guard-{self._next_id}.py"
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         about = {"textDocument": {"uri": uri}}
-        # One write: each one wakes the child, and that costs more than what is in it.
+        # One write: each one wakes the child, and that costs more than what is in it.  So the
+        # document is closed with the next query; closed in this one, it could be gone too early.
+        closing, self._closing = self._closing, []
         await self._send(
+            *closing,
             {"method": "textDocument/didOpen", "params": {"textDocument": document}},
             {"id": self._next_id, "method": "textDocument/diagnostic", "params": about},
-            {"method": "textDocument/didClose", "params": about},
         )
+        self._closing = [{"method": "textDocument/didClose", "params": about}]
         report = await self._answer(self._next_id)
         found = [
             Diagnostic(
@@ -256,6 +260,7 @@ class RuffServer:
 
     async def _kill(self) -> None:
         process, self._process = self._process, None
+        self._closing = []
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError):

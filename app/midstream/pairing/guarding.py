@@ -36,7 +36,7 @@ CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the person decides."""
 MOST_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
-VERDICT_S: Final = 3.0
+VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
 
 _SENSITIVE: Final = re.compile(
