@@ -177,9 +177,7 @@ class RowList(ScrollView, can_focus=True):
         ground = palette.ground("selection" if marked else self._ground)
         if palette.ansi and marked:
             ground += Style(reverse=True)
-        segments = [
-            Segment(self._glyphs.cursor if marked else " ", palette.style("accent") + ground)
-        ]
+        segments = [_segment(palette, (self._glyphs.cursor if marked else " ", "accent"), ground)]
         left = [_segment(palette, piece, ground) for piece in row.left]
         right = [_segment(palette, piece, ground) for piece in row.right]
         used = sum(cell_len(s.text) for s in left)
@@ -236,4 +234,7 @@ class RowList(ScrollView, can_focus=True):
 
 def _segment(palette: Palette, piece: Piece, ground: Style) -> Segment:
     text, role = piece
+    if ground.reverse:
+        # Colours would turn into blocks.
+        return Segment(text, ground)
     return Segment(text, palette.style(role.rstrip("!"), bold=role.endswith("!")) + ground)
