@@ -385,7 +385,10 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     turn = await session.instruct("change", path="run.py", cursor=3)
     await session.finished()
     assert turn.status is TurnStatus.DONE
-    assert witness.notice == "Nothing to change: the model returned `run` of run.py as it is."
+    assert witness.notice == (
+        "Nothing to change: the model returned `run` of run.py as it is. "
+        "If there is, say it in other words, or choose a larger model for it."
+    )
 
 
 async def test_an_empty_answer_deletes_nothing(

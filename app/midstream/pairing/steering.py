@@ -477,9 +477,10 @@ class Steering:
             return True
         if not answer.hunk_ids and not reply.failures:
             what = answer.turn.place if answer.region is not None else "everything"
-            self._board.inform(
-                f"Nothing to change: the model returned {what} of {answer.turn.path} as it is."
-            )
+            said = f"Nothing to change: the model returned {what} of {answer.turn.path} as it is."
+            if is_bare(self._link.facts):  # an edit model does so too where it cannot do a thing
+                said += " If there is, say it in other words, or choose a larger model for it."
+            self._board.inform(said)
         return False
 
     async def _correct(self, answer: Answer) -> bool:
