@@ -50,6 +50,7 @@ COMMANDS = (
     Command("models", "list, inspect, check and add models", "midstream.commands.models"),
     Command("wafer", "the wafer-scale simulator", "midstream.wafer.commands", "main"),
     Command("guard", "scan files as the live guard would", "midstream.guard.commands"),
+    Command("config", "settings, where they come from, changing one", "midstream.commands.config"),
     Command("bench", "measure this machine", "midstream.cli", "bench"),
     Command("doctor", "what works on this machine, and what to do", "midstream.commands.doctor"),
 )
