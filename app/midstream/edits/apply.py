@@ -6,8 +6,6 @@ for).  Reading and writing files, and keeping them inside a root, is the caller'
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -29,6 +27,7 @@ from midstream.edits.outcome import (
     Status,
 )
 from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
+from midstream.edits.syntax import NOT_PYTHON, parse_python
 
 Read = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the reply names, None if there is no such file."""
@@ -339,10 +338,8 @@ def _breaks(before: SourceText, after: SourceText) -> bool:
 
 
 def _parses(source: SourceText) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        try:
-            ast.parse(source.text())
-        except (SyntaxError, ValueError):
-            return False
+    try:
+        parse_python(source.text())
+    except NOT_PYTHON:
+        return False
     return True

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from midstream.edits.syntax import NOT_PYTHON, parse_python
 from midstream.guard.prefix import PrefixLexer
 
 MOST_LINES: Final = 20_000
@@ -61,10 +61,8 @@ class Mended:
 def parse(text: str) -> ast.Module | None:
     """Return the syntax tree of a text, ``None`` if it has none."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Of the text's own escapes; they are not ours to tell.
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse_python(text)
+    except NOT_PYTHON:
         return None
 
 
@@ -151,9 +149,7 @@ def _stand_in(line: str) -> str:
 def _take_out(opening: tuple[str, ...], lines: list[str]) -> bool:
     """Replace the statement that stops the parser; whether there was one."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("\n".join([*opening, *lines, ""]))
+        parse_python("\n".join([*opening, *lines, ""]))
     except IndentationError as error:
         number = (error.lineno or 1) - 1 - len(opening)
         if "expected an indented block" in error.msg:

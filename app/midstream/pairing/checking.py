@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
-
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
+from midstream.edits.syntax import parse_python
 
 _MOST_LINES = 5_000
 """Longer files are not checked: parsing them would hold up the screen."""
@@ -28,9 +26,7 @@ def newly_broken(proposal: FileProposal) -> str:
 
 def _syntax_error(text: str) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        parse_python(text)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError):

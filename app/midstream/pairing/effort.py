@@ -8,7 +8,6 @@ command, and stream the best.  A hosted endpoint is told the effort and does wit
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import json
@@ -17,12 +16,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from midstream.edits.syntax import parse_python
 from midstream.errors import UsageError, UserError
 from midstream.settings import SESSION_EFFORTS
 
@@ -330,9 +329,7 @@ def _region_lines(text: str, old: Sequence[str]) -> list[str]:
 
 def _syntax_error(text: str) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        parse_python(text)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from midstream.edits.syntax import NOT_PYTHON, parse_python
 
 Kind = Literal["function", "class", "assignment"]
 
@@ -102,10 +103,8 @@ def outline(lines: Sequence[str]) -> Outline:
     if len(lines) > PARSED_LINES:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python("\n".join(lines))
+    except NOT_PYTHON:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     statements = tuple((_first_line(node), _stop(node)) for node in tree.body)
     return Outline(tuple(_definitions(tree.body, "")), statements, parsed=True, lines=lines)
@@ -155,10 +154,8 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 def _binds(lines: Sequence[str]) -> frozenset[str]:
     """Parameters and local names of the function in ``lines``; none if it does not parse."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(textwrap.dedent("\n".join(lines)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(textwrap.dedent("\n".join(lines)))
+    except NOT_PYTHON:
         return frozenset()
     names: set[str] = set()
     for node in ast.walk(tree):

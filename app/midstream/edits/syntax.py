@@ -1,0 +1,29 @@
+"""Python's own parser, one text at a time.  Says nothing about what it finds in the tree."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from typing import Final
+
+NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What :func:`parse_python` raises for a text that cannot be read as Python."""
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the syntax tree of a text; warnings about the text are not told.
+
+    Use this instead of ``ast.parse``: Python 3.11 counts the depth of the tree once for all
+    threads, so a collection of garbage that lets a second one parse meanwhile ends in
+    ``SystemError: AST constructor recursion depth mismatch`` (compare python/cpython#106905).
+    ``warnings.catch_warnings`` is shared by all threads as well.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: The text cannot be read as Python.
+    """
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
