@@ -119,12 +119,18 @@ def _table(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def efforts_of(profile: Profile | None) -> tuple[str, ...]:
+    """The efforts to offer, least first: an endpoint's, or without one the built-in server's."""
+    if profile is None:
+        return SESSION_EFFORTS
+    return tuple(e for e in SESSION_EFFORTS if e == "auto" or e in profile.efforts)
+
+
 def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
     has_key = profile.has_key(environ)
     key = "set" if has_key else "missing" if has_key is False else ""
     if has_key is None and profile.keyring is not None:
         key = "keyring"
-    efforts = tuple(dict.fromkeys(("auto", *profile.efforts)))
     return ModelChoice(
         f"endpoint:{profile.name}",
         profile.model or "the server's own",
@@ -135,7 +141,7 @@ def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
         profile.context,
         profile.price,
         profile.edit_format,
-        tuple(effort for effort in efforts if effort in SESSION_EFFORTS),
+        efforts_of(profile),
         key=key,
         key_name=profile.key_env or profile.keyring or "",
     )
@@ -189,23 +195,21 @@ def _is_default(folder: Path) -> bool:
         return False
 
 
-def advice(path: str, waiting: Sequence[str], current: ModelChoice | None) -> str:
+def advice(path: str, waiting: Sequence[str], *, here: bool) -> str:
     """A sentence when another kind of model would suit the work better, ``""`` otherwise.
 
     Args:
-        path: The open file.
+        path: The open file, ``""`` for none.
         waiting: Files with hunks of this session.
-        current: The model in use.
+        here: Whether the built-in server answers.
     """
-    if current is None:
-        return ""
     if looks_sensitive(path):
-        if current.here:
+        if here:
             return f"{path} looks security-sensitive: take a deeper model for it, and read slowly."
         return f"{path} looks security-sensitive: a deeper model is right for it; read slowly."
-    if len(waiting) >= MANY_FILES and current.here:
+    if len(waiting) >= MANY_FILES and here:
         return f"This session is in {len(waiting)} files: a deeper model keeps track of more."
-    if path and not current.here and len(waiting) <= 1:
+    if path and not here and len(waiting) <= 1:
         return (
             "For quick edits in one file a fast model on this machine answers sooner, for nothing."
         )

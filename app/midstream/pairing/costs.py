@@ -91,6 +91,11 @@ class Cost:
         return self.output_tokens / self.forwards if self.forwards else None
 
 
+def shown_dollars(dollars: float | None) -> str:
+    """An amount as a person reads it: ``$0.0123``, ``$2.40``, ``-`` where it is not known."""
+    return "-" if dollars is None else f"${dollars:,.{2 if dollars >= 1 else 4}f}"
+
+
 def _seconds(metadata: Mapping[str, str], name: str) -> float | None:
     milliseconds = _number(metadata, name)
     return None if milliseconds is None else milliseconds / 1000

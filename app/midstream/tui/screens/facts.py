@@ -53,6 +53,8 @@ class Facts(PageActions):
                 ttft_s=meter.ttft_s,
                 tokens=meter.turn_tokens,
                 pacing=pacing_words(session.facts, meter.cost),
+                effort="" if session.effort == "auto" else session.effort,
+                trying=session.trying,
                 queued=len(session.queued) + session.errands.waiting,
                 continuous=session.errands.continuous,
                 dollars=meter.total.dollars,

@@ -156,7 +156,7 @@ class ModelsScreen(PageScreen):
             waiting: list[str] = []
             if session is not None:
                 waiting = sorted({hunk.path for hunk in session.hunks})
-            if words := advice(self.program.review.path, waiting, choice):
+            if words := advice(self.program.review.path, waiting, here=choice.here):
                 text.append(f"\n{visible(words)}\n", palette.style("accent"))
         self.detail.show(text)
 

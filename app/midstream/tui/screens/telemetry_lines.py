@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from midstream.pairing.costs import Cost
+from midstream.pairing.costs import Cost, shown_dollars
 from midstream.pairing.simulating import pace_sentence, pacing_words
 from midstream.pairing.turns import SessionState
 from midstream.tui.glyphs import Glyphs
@@ -249,6 +249,8 @@ def _counts(make: Lines, now: Measured) -> list[Text]:
     row("drafted", _count(answer.drafted), _count(total.drafted))
     row("  accepted", _share(answer.accepted_share), _share(total.accepted_share))
     row("decode", _ms(answer.decode_s), _ms(total.decode_s))
+    about = "" if total.dollars is not None else "no price is set" if total.output_tokens else ""
+    row("cost", shown_dollars(answer.dollars), shown_dollars(total.dollars), about)
     return lines
 
 

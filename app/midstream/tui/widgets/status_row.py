@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual.widget import Widget
 
+from midstream.pairing.costs import shown_dollars
 from midstream.pairing.meter import Meter
 from midstream.pairing.turns import SessionState
 from midstream.tui.glyphs import Glyphs, sparkline
@@ -41,6 +42,8 @@ class StatusFacts:
         ttft_s: Seconds to the first text of the last turn.
         tokens: Tokens of the running or last turn.
         pacing: What simulated machine the rate imitates, ``""`` where none.
+        effort: How much is done for an answer, ``""`` where nobody chose.
+        trying: The candidate that is being written, and of how many; ``None`` otherwise.
         queued: Instructions that wait, those of the background included.
         continuous: Whether saves are followed up in the background.
         dollars: What the session has cost, ``None`` where nothing has a price.
@@ -57,6 +60,8 @@ class StatusFacts:
     ttft_s: float | None = None
     tokens: int = 0
     pacing: str = ""
+    effort: str = ""
+    trying: tuple[int, int] | None = None
     queued: int = 0
     continuous: bool = False
     dollars: float | None = None
@@ -124,6 +129,11 @@ class StatusRow(Widget):
                 palette.style("foreground", bold=True),
             )
         )
+        if facts.trying is not None:
+            number, count = facts.trying
+            pieces.append(Text(f"  candidate {number} of {count}", palette.style("accent")))
+        elif facts.effort:
+            pieces.append(Text(f"  {facts.effort} effort", muted))
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
@@ -135,9 +145,7 @@ class StatusRow(Widget):
                 pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
             pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
             if facts.dollars is not None:
-                pieces.append(
-                    Text(f"   ${facts.dollars:,.{2 if facts.dollars >= 1 else 4}f}", muted)
-                )
+                pieces.append(Text(f"   {shown_dollars(facts.dollars)}", muted))
             bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
             if bars:
                 pieces.append(Text(f"   {bars}", palette.style("accent")))
