@@ -15,6 +15,7 @@ from pairing_support import SteppedModel, Witness, follow_ups
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
+from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.guarding import LightState
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession, TurnStatus
@@ -367,3 +368,31 @@ async def test_headless_gives_the_corrected_answer(
     assert BAD_SQL.rstrip("\n") not in Sink.hunks
     assert GOOD_SQL in (root / "m.py").read_text()
     assert BAD_SQL not in (root / "m.py").read_text()
+
+
+async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_rest(
+    session: PairingSession, model: SteppedModel, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered, check = asyncio.Event(), asyncio.Event(), RuffServer.check
+
+    async def slow(server: RuffServer, text: str) -> list[Diagnostic]:
+        if "limit=20" in text:
+            asked.set()
+            await answered.wait()
+        return await check(server, text)
+
+    monkeypatch.setattr(RuffServer, "check", slow)
+    give(model, "def find(db, name, limit=20):\n", "    rows = db.all()\n", end=False)
+    await session.instruct("use the database", path="m.py", cursor=4)
+    witness = Witness(session)
+    [first] = await witness.decidable(1)
+    await asyncio.wait_for(asked.wait(), 20)
+    accepting = asyncio.create_task(session.accept_rest("m.py"))
+    await asyncio.sleep(0)
+    give(model, "    found = sorted(rows)\n", "    found.sort()\n", end=False)
+    [_, second] = await witness.decidable(2)
+    answered.set()
+    assert await accepting == 1
+    assert session.hunks.get(first).state is HunkState.ACCEPTED
+    assert session.hunks.get(second).state is HunkState.SETTLED
+    assert (root / "m.py").read_text() == BEFORE.replace("limit=10", "limit=20")

@@ -99,15 +99,17 @@ class Deciding:
 
         Args:
             path: The file.
-            only: The hunks that are meant; ``None`` for all.
+            only: The hunks that are meant; ``None`` for all that are settled now.
 
         Returns:
             How many; 0 with a notice if they could not be written.
         """
         from midstream.edits.hunks import HunkState
 
+        if only is None:  # what comes while we wait was not meant, and has no verdict yet
+            only = {hunk.id for hunk in self.hunks.undecided(path)}
         await self.guard.caught_up()
-        ids = [h.id for h in self.hunks.undecided(path) if only is None or h.id in only]
+        ids = [hunk.id for hunk in self.hunks.undecided(path) if hunk.id in only]
         self.attention.accepted_all(self.hunks, ids)
         return await self._decide_all(ids, HunkState.ACCEPTED)
 

@@ -219,8 +219,10 @@ class Steering:
         idle = self._answering.idle
         while True:
             await idle.wait()
+            count = len(self.turns)
             await self._guard.caught_up()
-            if idle.is_set():
+            # A correction that began while we waited may have ended by now, too.
+            if idle.is_set() and len(self.turns) == count:
                 return
 
     # What the guard does
