@@ -243,8 +243,10 @@ async def test_the_light_says_the_truth(
     assert session.guard.light("m.py").words == "scanning nothing"
     assert session.guard.light("notes.md").state is LightState.UNGUARDED
     monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: None)
-    give(model, *HEAD, BAD_SQL, *TAIL)
+    give(model, *HEAD, BAD_SQL, end=False)
     await session.instruct("use the database", path="m.py", cursor=4)
+    await stopped_at(session, model, 2)  # queries are read without ruff
+    give(model, GOOD_SQL, *TAIL)
     await session.finished()
     assert "ruff is not installed" in session.guard.light("m.py").words
 
