@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -368,3 +369,93 @@ async def test_one_instruction_without_a_screen(
     patch = capfd.readouterr().out
     assert patch.index("--- a/run.py") < patch.index("+second = 20") < patch.index("--- a/other.py")
     assert patch.endswith("-x = 1\n+x = 2\n")
+
+
+KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
+BAD = (SECOND[0], f'second = "{KEY}"\n')
+BLOCKS = [name for name in FORMATS if name != "region"]
+
+
+def edit_of(edit_format: str, change: tuple[str, str]) -> str:
+    """An answer with the second edit alone, or with the whole file where that is the format."""
+    old, new = change
+    if edit_format == "whole":
+        return "run.py\n```python\n" + changed(FIRST, change) + "```\n"
+    if edit_format == "v4a":
+        body = f"@@\n {LINES[19]}-{old}+{new} {LINES[21]}"
+        return f"*** Begin Patch\n*** Update File: run.py\n{body}*** End Patch\n"
+    if edit_format == "udiff":
+        body = f"@@ -20,3 +20,3 @@\n {LINES[19]}-{old}+{new} {LINES[21]}"
+        return f"--- a/run.py\n+++ b/run.py\n{body}"
+    if edit_format == "search-replace":
+        return f"run.py\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+    edit = {"path": "run.py", "old_str": old.strip(), "new_str": new.strip()}
+    return json.dumps({"edits": [edit]})
+
+
+def both_of(edit_format: str, change: tuple[str, str]) -> str:
+    """An answer with the first edit and then this one."""
+    first = pieces(edit_format)[0]
+    alone = edit_of(edit_format, change)
+    if edit_format == "whole":
+        return alone
+    if edit_format in ("v4a", "udiff"):
+        return first + alone[alone.index("@@") :]
+    if edit_format == "str-replace":
+        return first + ", " + alone.removeprefix('{"edits": [')
+    return first + alone
+
+
+@pytest.mark.parametrize("edit_format", BLOCKS)
+async def test_the_guard_has_a_dangerous_edit_written_again(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    session = await opened(root, replace(hosted.settings(url, edit_format), guard=True))
+    async with session:
+        witness = Witness(session)
+        hosted.say(both_of(edit_format, BAD))
+        turn = await session.instruct("rename two", path="run.py")
+        await witness.until(lambda: len(hosted.creates) == 2)
+        assert turn.status is TurnStatus.STOPPED
+        (first,) = session.hunks.undecided()
+        assert first.new == ("first = 3",)
+        role, said = hosted.messages[-1]
+        assert role == "user"
+        assert said.startswith("<instruction>\nrename two\nLine 21 must not be written like that:")
+        assert "the complete ones before it stand" in said
+        assert KEY not in json.dumps(hosted.messages)
+        hosted.say(edit_of(edit_format, SECOND))
+        hosted.end()
+        await session.finished()
+        assert session.turn is not None
+        assert session.turn.status is TurnStatus.DONE, session.turn.error
+        assert session.turn.redirected_from == turn.id
+        await session.accept_rest("run.py")
+        assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+        assert len(hosted.creates) == 2
+
+
+@pytest.mark.parametrize("edit_format", BLOCKS)
+async def test_after_two_corrections_of_an_edit_the_person_decides(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    session = await opened(root, replace(hosted.settings(url, edit_format), guard=True))
+    async with session:
+        witness = Witness(session)
+        hosted.say(both_of(edit_format, BAD))
+        await session.instruct("rename two", path="run.py")
+        for count in (2, 3):
+            await witness.until(lambda count=count: len(hosted.creates) == count)
+            hosted.say(edit_of(edit_format, BAD))
+        await session.finished()
+        assert len(hosted.creates) == 3
+        assert session.turn is not None
+        assert session.turn.status is TurnStatus.STOPPED
+        assert "it is quarantined" in session.notices[-1].text
+        held = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
+        assert held
+        await session.accept_rest("run.py")
+        assert (root / "run.py").read_text() == changed(FIRST), "the rest of the answer stands"
+        session.release(held[-1].id, "a key of the tests")
+        assert await session.accept(held[-1].id)
+        assert (root / "run.py").read_text() == changed(FIRST, BAD)

@@ -313,23 +313,35 @@ class Steering:
     def _rewrite_block(self, generation: Generation, *, asked: str, said: str) -> Generation:
         from midstream.edits.hunks import HunkStore
         from midstream.edits.segment import Segment
+        from midstream.guard.secrets import mask
 
         old, proposal = generation.answer, generation.proposal
         said = (
             f"{said}\n\nYour answer was stopped there. Send that edit again, and those that were "
             "still to come; the complete ones before it stand."
         )
-        new = self._followed(old, asked, said, "corrects what the guard stopped")
+        written = "".join(mask(line) for line in old.text.splitlines(keepends=True))
+        new = self._followed(old, asked, said, "corrects what the guard stopped", written)
         new.held = old.held + 1
         at = min(generation.segment.start, len(proposal.base.lines))
         # Nothing is written yet; the guard watches each rewrite from its beginning.
         return Generation(new, proposal, Segment(proposal.path, proposal.base, at, at, HunkStore()))
 
-    def _followed(self, old: Answer, asked: str, said: str, why: str) -> Answer:
-        """The answer to a further message after one in which the model named the places."""
+    def _followed(
+        self, old: Answer, asked: str, said: str, why: str, written: str | None = None
+    ) -> Answer:
+        """The answer to a further message after one in which the model named the places.
+
+        Args:
+            old: That answer.
+            asked: The person's instruction.
+            said: The message.
+            why: Why there is one.
+            written: What is sent as the text of the old answer, if not what came.
+        """
         turn = self._next_turn(old, asked, why)
         said = self.asker.with_rejections(said, old.proposal.path)
-        conversation = old.conversation.followed(old.text, said)
+        conversation = old.conversation.followed(old.text if written is None else written, said)
         new = self._answer(turn, old.proposal, conversation, old.edit_format)
         new.tools, new.known, new.mended = old.tools, old.known, old.mended
         if not old.reported:
