@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tui_support import CODE, Stage, on_stage
 
+from midstream.tui.widgets.key_sheet import KeySheet
+
 NEW_COUNT = (
     "def count(items):\n",
     '    """Count the items that are true."""\n',
@@ -363,3 +365,16 @@ async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
     stage.screen.set_focus(stage.screen.pane)
     await stage.type("iaAr then R")
     assert stage.screen.composer.text == "aAr then R"
+
+
+async def test_help_that_does_not_fit_is_scrolled_with_the_keyboard(project: Path) -> None:
+    async with on_stage(project, size=(80, 24)) as stage:
+        await stage.press("escape", "question_mark")
+        sheet = stage.app.screen.query_one(KeySheet)
+        assert "scroll" in str(sheet.parent.border_subtitle)
+        await stage.press("pagedown")
+        await stage.until(lambda: sheet.scroll_y > 5, "a page")
+        await stage.press("G")
+        await stage.until(lambda: sheet.scroll_y == sheet.max_scroll_y, "the end")
+        await stage.press("g")
+        await stage.until(lambda: sheet.scroll_y == 0, "the start")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -17,6 +17,7 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import ACTIONS, Action, Group, Place, all_keys
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.key_sheet import KeySheet
 
 _ABOUT: Final = (
     "Say what you want below the code; the change streams in as a diff. Decide each block as soon "
@@ -32,6 +33,8 @@ _MOUSE: Final = (
 class HelpScreen(EagerScreen, ModalScreen[None]):
     """Two columns of keys, or one where the screen is narrow."""
 
+    AUTO_FOCUS = "KeySheet"
+
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $ms-background 60%; }
     HelpScreen > Vertical {
@@ -39,7 +42,7 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
         border: round $ms-border; border-title-color: $ms-accent;
         border-subtitle-color: $ms-muted;
     }
-    HelpScreen VerticalScroll {
+    HelpScreen KeySheet {
         height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
         background: $ms-panel;
     }
@@ -74,8 +77,7 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
         second = (Group.MOVE.value, Group.VIEW.value)
         box = Vertical()
         box.border_title = "Keys while writing" if self._composing else "Keys"
-        box.border_subtitle = "esc closes"
-        with box, VerticalScroll(can_focus=True):
+        with box, KeySheet():
             yield Static(f"{_ABOUT}\n{_MOUSE}", classes="about", markup=False)
             with Horizontal():
                 for column in (first, second):

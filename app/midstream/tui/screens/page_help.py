@@ -8,12 +8,13 @@ from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.key_sheet import KeySheet
 
 
 class PageHelp(EagerScreen, ModalScreen[None]):
@@ -26,6 +27,8 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         anywhere: The same of those that every page has.
     """
 
+    AUTO_FOCUS = "KeySheet"
+
     DEFAULT_CSS = """
     PageHelp { align: center middle; background: $ms-background 60%; }
     PageHelp > Vertical {
@@ -33,7 +36,7 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         border: round $ms-border; border-title-color: $ms-accent;
         border-subtitle-color: $ms-muted;
     }
-    PageHelp VerticalScroll {
+    PageHelp KeySheet {
         height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
         background: $ms-panel;
     }
@@ -59,7 +62,6 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         """The widgets."""
         box = Vertical()
         box.border_title = f"Keys: {self._title.lower()}"
-        box.border_subtitle = "esc closes"
         palette = self._palette
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right", no_wrap=True, width=16)
@@ -72,7 +74,7 @@ class PageHelp(EagerScreen, ModalScreen[None]):
                     Text(keys, palette.style("foreground", bold=True)),
                     Text(words, palette.style("foreground")),
                 )
-        with box, VerticalScroll(can_focus=True):
+        with box, KeySheet():
             yield Static(table)
 
     def on_key(self, event: events.Key) -> None:

@@ -26,7 +26,9 @@ _LIGHTS: Final = {
 }
 _SPARK_CELLS: Final = 12
 _GUARD_CELLS: Final = 48
-_GUARD_ROLES: Final = {"guarded": "success", "scanning nothing": "muted"}
+_GUARD_ROLES: Final = {"guarded": "success"}
+_IDLE: Final = "scanning nothing"
+"""What the guard says before anything has streamed into the file: nothing that helps here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +161,13 @@ class StatusRow(Widget):
             pieces.append(Text("continuous   ", palette.style("accent")))
         if facts.watching:
             native = facts.watching == "native"
-            words = "watching" if native else facts.watching
+            why = facts.watching.removeprefix("off: ")
+            off = "" if why == facts.watching else f"not watching: {why}"
+            words = "watching" if native else off or facts.watching
             pieces.append(
                 Text(f"{visible(words)}   ", muted if native else palette.style("warning"))
             )
-        if facts.guard:
+        if facts.guard and facts.guard != _IDLE:
             role = _GUARD_ROLES.get(facts.guard, "warning")
             words = visible(facts.guard)
             if len(words) > _GUARD_CELLS:
