@@ -1,7 +1,8 @@
 """Steering: what a person and the guard do with the model, and what follows an answer.
 
-Turns begin here, by an instruction, a redirect, or because something in an answer has to be written
-again.  Running them is ``answering``'s, wording requests ``asking``'s, decisions the desk's.
+An instruction, a redirect, or something in an answer that has to be written again leads to a turn.
+Making turns is ``beginning``'s, running them ``answering``'s, wording requests ``asking``'s,
+decisions the desk's.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.errors import UsageError, UserError
-from midstream.pairing.answer import Answer, AnswerWriter
+from midstream.pairing.answer import Answer
 from midstream.pairing.answering import Answering
-from midstream.pairing.asking import Asker, Place, Question, Request
+from midstream.pairing.asking import Asker, Question
+from midstream.pairing.beginning import Beginning
 from midstream.pairing.board import Board
 from midstream.pairing.checking import newly_broken
 from midstream.pairing.context import Context
@@ -21,16 +23,14 @@ from midstream.pairing.desk import Desk
 from midstream.pairing.generation import Generation
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
-from midstream.pairing.naming import ReplyFiles
 from midstream.pairing.recorder import Recorder
-from midstream.pairing.requests import is_bare, is_chat
+from midstream.pairing.requests import is_bare
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
-    from midstream.edits.proposal import FileProposal, Segment
+    from midstream.edits.proposal import FileProposal
     from midstream.pairing.effort import Effort, Verdict
-    from midstream.pairing.generation import Conversation
     from midstream.pairing.guarding import Guard
     from midstream.workspace.files import Workspace
 
@@ -87,7 +87,6 @@ class Steering:
         self.context = Context()
         self._guard = guard
         guard.serve(self)
-        self._workspace = workspace
         self._hunks = hunks
         self._desk = desk
         self._link = link
@@ -104,6 +103,16 @@ class Steering:
             turns=turns,
             on_end=on_end,
             follow=self._follow,
+        )
+        self._beginning = Beginning(
+            workspace=workspace,
+            desk=desk,
+            link=link,
+            board=board,
+            recorder=recorder,
+            guard=guard,
+            asker=self.asker,
+            answering=self._answering,
         )
         self._answering.effort = lambda: effort.passed_on(own=link.own)
         self._preparing = False
@@ -153,7 +162,7 @@ class Steering:
                 seen = await self.asker.locate(path, question, seen)
                 self.asker.begin()
                 self.context = await self.asker.context(seen, question)
-                answer, request = self._begin(seen, question)
+                answer, request = self._beginning.begin(seen, question, self.context)
         except BaseException:
             idle.set()
             raise
@@ -200,12 +209,12 @@ class Steering:
         old.proposal.resume()
         self._recorder.mark("resume", path)
         lines = kept.count("\n")
-        turn = self._next_turn(
+        turn = self._beginning.next_turn(
             old, text, f"goes on behind {lines} line{'s' * (lines != 1)} that were kept"
         )
         said = self.asker.with_rejections(text, path)
         conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
-        new = self._answer(turn, old.proposal, conversation, "region", old.region, kept)
+        new = self._beginning.answer(turn, old.proposal, conversation, "region", old.region, kept)
         new.announced, new.known = old.announced, old.known
         self._answering.report(old)
         self._answering.enter(new)
@@ -280,9 +289,9 @@ class Steering:
         if self._hunks.accepted_edits(path):
             start, stop = self._desk.fold(proposal, start, stop)
         segment = proposal.begin(start, stop)
-        turn = self._next_turn(old, asked, "corrects what the guard stopped", segment)
+        turn = self._beginning.next_turn(old, asked, "corrects what the guard stopped", segment)
         conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
-        new = self._answer(turn, proposal, conversation, "region", segment, carried_text)
+        new = self._beginning.answer(turn, proposal, conversation, "region", segment, carried_text)
         if not old.reported:
             self._answering.report(old)
         self._answering.enter(new)
@@ -306,7 +315,7 @@ class Steering:
             f"{text}\n\nYour answer was stopped. Edits that were complete are proposed and stand; "
             "do not send them again, and quote their new lines where you go on from them."
         )
-        new = self._followed(old, text, said, "goes on behind the edits that were kept")
+        new = self._beginning.followed(old, text, said, "goes on behind the edits that were kept")
         await self._resend(old, new)
         return new.turn
 
@@ -321,34 +330,11 @@ class Steering:
             "still to come; the complete ones before it stand."
         )
         written = "".join(mask(line) for line in old.text.splitlines(keepends=True))
-        new = self._followed(old, asked, said, "corrects what the guard stopped", written)
+        new = self._beginning.followed(old, asked, said, "corrects what the guard stopped", written)
         new.held = old.held + 1
         at = min(generation.segment.start, len(proposal.base.lines))
         # Nothing is written yet; the guard watches each rewrite from its beginning.
         return Generation(new, proposal, Segment(proposal.path, proposal.base, at, at, HunkStore()))
-
-    def _followed(
-        self, old: Answer, asked: str, said: str, why: str, written: str | None = None
-    ) -> Answer:
-        """The answer to a further message after one in which the model named the places.
-
-        Args:
-            old: That answer.
-            asked: The person's instruction.
-            said: The message.
-            why: Why there is one.
-            written: What is sent as the text of the old answer, if not what came.
-        """
-        turn = self._next_turn(old, asked, why)
-        said = self.asker.with_rejections(said, old.proposal.path)
-        conversation = old.conversation.followed(old.text if written is None else written, said)
-        new = self._answer(turn, old.proposal, conversation, old.edit_format)
-        new.tools, new.known, new.mended = old.tools, old.known, old.mended
-        if not old.reported:
-            self._answering.report(old)
-        self._answering.enter(new)
-        self._recorder.ask(turn)
-        return new
 
     # Beginning
 
@@ -363,106 +349,6 @@ class Steering:
         self._board.enter(SessionState.READY)
         if self._stop_preparing:
             raise StoppedError("Stopped before the instruction was sent.")
-
-    def _begin(
-        self, place: Place, question: Question, after: Answer | None = None
-    ) -> tuple[Answer, Request]:
-        """Begin a turn, a new one or one that corrects what came ``after``."""
-        proposal, target = place.proposal, place.target
-        if after is not None and not after.reported:
-            self._answering.report(after)
-        if not place.by_region:
-            request = self.asker.block_request(place, question, self.context)
-            turn = Turn(
-                id=len(self.turns) + 1,
-                instruction=question.text,
-                path=proposal.path,
-                start=target.start,
-                stop=target.stop,
-                symbol=target.symbol,
-                why=target.why,
-                edit_format=request.edit_format,
-                background=question.background,
-            )
-            answer = self._answer(turn, proposal, request.conversation, request.edit_format)
-            answer.tools = request.tools
-            self._answering.enter(answer)
-            self._note(lambda: self._recorder.ask(turn))
-            return answer, request
-        start, stop = proposal.cover(target.start, target.stop)
-        request = self.asker.region_request(place, question, self.context, start, stop)
-        base = proposal.base
-        segment = proposal.begin(start, stop, repair_indentation=self._mends)
-        turn = Turn(
-            id=len(self.turns) + 1,
-            instruction=question.text,
-            path=proposal.path,
-            start=segment.start,
-            stop=segment.stop,
-            symbol=target.symbol,
-            why=target.why if after is None else "corrects what the checks found",
-            redirected_from=None if after is None else after.turn.id,
-            background=question.background,
-        )
-        answer = self._answer(turn, proposal, request.conversation, "region", segment)
-        answer.known = frozenset(base.lines[start:stop])
-        self._answering.enter(answer)
-        self._guard.begin(answer.generations[0])
-        self._note(lambda: self._recorder.begin(turn, answer.known, repair=self._mends))
-        return answer, request
-
-    @property
-    def _mends(self) -> bool:
-        """Whether a region's indentation is mended: for models not trained on regions."""
-        return is_chat(self._link.facts)
-
-    def _note(self, note: Callable[[], None]) -> None:
-        try:
-            note()
-        except (OSError, UserError) as error:
-            self._board.warn(f"This session has no journal and cannot be resumed: {error}")
-
-    def _next_turn(
-        self, old: Answer, instruction: str, why: str, segment: Segment | None = None
-    ) -> Turn:
-        """A turn that goes on from an answer."""
-        place = segment or old.region
-        return Turn(
-            id=len(self.turns) + 1,
-            instruction=instruction,
-            path=old.proposal.path,
-            start=old.turn.start if place is None else place.start,
-            stop=old.turn.stop if place is None else place.stop,
-            symbol=old.turn.symbol,
-            why=why,
-            redirected_from=old.turn.id,
-            edit_format=old.turn.edit_format,
-        )
-
-    def _answer(
-        self,
-        turn: Turn,
-        proposal: FileProposal,
-        conversation: Conversation,
-        edit_format: str,
-        region: Segment | None = None,
-        kept_before: str = "",
-    ) -> Answer:
-        lines = () if region is None else proposal.base.lines[region.start : region.stop]
-        return Answer(
-            turn,
-            proposal,
-            conversation,
-            self.asker.parser(edit_format, lines),
-            ReplyFiles(
-                self._workspace, self._desk, self._board, proposal.path, self._workspace.ignores
-            ),
-            AnswerWriter(self._desk, self._recorder, self._guard),
-            edit_format=edit_format,
-            region=region,
-            kept_before=kept_before,
-            bare=is_bare(self._link.facts),
-        )
 
     async def _resend(self, old: Answer, new: Answer) -> None:
         if old.stream is not None:
@@ -529,7 +415,7 @@ class Steering:
         )
         async with self._desk.lock:
             place = await self.asker.locate(proposal.path, question, None)
-            new, request = self._begin(place, question, after=answer)
+            new, request = self._beginning.begin(place, question, self.context, answer)
         new.corrects = verdict
         await self._answering.send(new, request.tools)
         return True
@@ -551,6 +437,6 @@ class Steering:
         )
         said = answer.reply.outcome(answer.edit_format).message()
         why = f"corrects {count} edit{'s' * (count != 1)} without a place"
-        new = self._followed(answer, answer.turn.instruction, said, why)
+        new = self._beginning.followed(answer, answer.turn.instruction, said, why)
         new.mended = answer.mended + 1
         await self._resend(answer, new)
