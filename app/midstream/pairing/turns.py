@@ -89,6 +89,11 @@ class Turn:
         return f"lines {self.start + 1}-{self.stop}"
 
     @property
+    def correction(self) -> bool:
+        """Whether the session went on by itself, to have an answer corrected."""
+        return self.redirected_from is not None and self.why.startswith("corrects")
+
+    @property
     def running(self) -> bool:
         """Whether text may still come."""
         return self.status is TurnStatus.STREAMING

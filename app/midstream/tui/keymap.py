@@ -80,6 +80,9 @@ ACTIONS: Final = (
     Action("commit", "C", "commit", "commit", "Commit what was accepted: choose files, write the message", _D),
     Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),
     Action("hunk.elsewhere", "E", "elsewhere", "elsewhere", "Ask for the same change in the other places where it is wanted", _S),
+    Action("effort", "m", "effort", "effort", "Choose how much is done for an answer: one pass, checks, candidates", _S),
+    Action("failures", "exclamation_mark", "failures", "what failed", "The edits of answers that found no place, and why", _S),
+    Action("context", "f3", "context", "what is sent", "What goes along with the instruction, and what of it is cut", _S, _A, True),
     Action("continuous", "F", "continuous", "follow-on", "Continuous mode: propose the follow-on edits whenever you save a change", _S),
     Action("compose", "i", "compose", "instruct", "Write an instruction for the marked lines", _S),
     Action("choose", "enter", "choose", "instruct", "Write an instruction; in the file list: open the file", _S),
@@ -245,6 +248,7 @@ def bindings(*places: Place) -> list[Binding]:
 _SHOWN: Final = {
     "question_mark": "?",
     "slash": "/",
+    "exclamation_mark": "!",
     "colon": ":",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

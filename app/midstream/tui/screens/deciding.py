@@ -39,6 +39,8 @@ class DecideActions(MoveActions):
 
     def _target(self, wanted: HunkState) -> Hunk | None:
         """The hunk under the cursor if it can get this decision; else go to one that can."""
+        if self.just_arrived:
+            return None
         hunk = self.hunk
         if hunk is None:
             if not self.to_hunk(forward=True, undecided=True):
@@ -92,7 +94,7 @@ class DecideActions(MoveActions):
     def action_reject_rest(self) -> None:
         """Reject every undecided hunk of this file."""
         session, path = self.session, self.path
-        if session is None or not path:
+        if session is None or not path or self.just_arrived:
             return
 
         async def work() -> None:

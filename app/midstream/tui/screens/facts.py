@@ -74,7 +74,8 @@ class Facts(PageActions):
             bar.show(FileFacts())
             return
         states = [hunk.state for hunk in session.hunks.for_path(self.path)]
-        turn, pane = session.turn, self.pane
+        pane, written = self.pane, self.written_path
+        waiting = sum(hunk.path != self.path for hunk in session.hunks.undecided())
         bar.show(
             FileFacts(
                 path=self.path,
@@ -84,7 +85,8 @@ class Facts(PageActions):
                 accepted=states.count(HunkState.ACCEPTED),
                 rejected=states.count(HunkState.REJECTED),
                 conflicts=states.count(HunkState.CONFLICT),
-                writing=self.running and turn is not None and turn.path == self.path,
+                writing_in=written,
+                elsewhere=waiting,
                 following=pane.following,
                 new_rows=pane.new_rows,
                 position=self._position(),
@@ -112,7 +114,7 @@ class Facts(PageActions):
         session = self.session
         if session is None or not self.rail.display:
             return
-        turn = session.turn
+        written = self.written_path
         entries: list[FileEntry] = []
         for path in session.files:
             hunks = session.hunks.for_path(path)
@@ -123,7 +125,7 @@ class Facts(PageActions):
                     deleted=sum(h.deleted for h in hunks if h.state is not HunkState.REJECTED),
                     undecided=sum(h.state is HunkState.SETTLED for h in hunks),
                     decided=sum(h.decided for h in hunks),
-                    writing=self.running and turn is not None and turn.path == path,
+                    writing=written == path,
                     current=path == self.path,
                 )
             )
@@ -173,6 +175,7 @@ class Facts(PageActions):
             cut=self.pane.cut,
             choosing=self.composer.choosing,
             pasted=self.composer.text != self.composer.field.text,
+            failed=bool(self.failed_edits),
         )
         self.query_one(KeyBar).show(hints(moment, self.program.keys))
 

@@ -83,7 +83,7 @@ class GuardActions(ReworkActions):
     def action_accept_rest(self) -> None:
         """Accept what was read; with the key again, what was not; never what is risky."""
         session, path = self.session, self.path
-        if session is None or not path:
+        if session is None or not path or self.just_arrived:
             return
 
         async def work() -> None:

@@ -32,6 +32,7 @@ class Moment:
         cut: The row under the cursor does not fit.
         choosing: A list of mentions is open.
         pasted: A chip stands for a pasted block.
+        failed: Edits of the last answer found no place.
     """
 
     composing: bool = False
@@ -51,6 +52,7 @@ class Moment:
     cut: bool = False
     choosing: bool = False
     pasted: bool = False
+    failed: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -102,6 +104,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "compose:redirect"
         if not moment.following:
             yield "follow"
+    if moment.failed and not moment.marked:
+        yield "failures"
     if moment.undecided > 1 and not moment.marked:
         yield "hunk.accept_rest:accept all"
     if moment.decided:

@@ -158,8 +158,13 @@ class MoveActions(ReviewBase):
             pane.detach()
             self.refresh_facts()
             return
-        session = self.session
-        turn = None if session is None else session.turn
-        if turn is not None and self.running and turn.path != self.path:
-            self.show_path(turn.path)
-        pane.follow()
+        path = self.written_path
+        if path in ("", self.path):
+            pane.follow()
+            return
+
+        async def work() -> None:
+            if await self.open_path(path):
+                pane.follow()
+
+        self.in_order(work)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from midstream.tui.screens.viewing import ViewActions
+from midstream.tui.screens.asking import AskActions
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 
-class PageActions(ViewActions):
+class PageActions(AskActions):
     """Actions that open a page, and staging, which needs none."""
 
     def _opened(self) -> PairingSession | None:

@@ -83,6 +83,8 @@ class ReviewScreen(Facts):
         self._frames = 0
         self._settled = False
         """Whether a hunk has settled since the last frame."""
+        self._going = False
+        """Whether the file to follow into is being opened."""
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -250,14 +252,18 @@ class ReviewScreen(Facts):
             gc.enable()
 
     def _turn_started(self, turn: Turn) -> None:
-        if turn.background:  # whoever reads stays where they are
+        pane = self.pane
+        if turn.background or (turn.correction and not pane.following):
+            return  # whoever reads stays where they are
+        if turn.redirected_from is not None and turn.edit_format != "region":
+            pane.follow()  # the model has not said yet in which file it goes on
             return
 
         async def work() -> None:
             # The focus stays: whoever is typing must not find the keys going elsewhere.
             if not await self.open_path(turn.path, focus=False):
                 return
-            view, pane = self.view, self.pane
+            view = self.view
             if view is None:
                 return
             pane.sync()
@@ -277,8 +283,7 @@ class ReviewScreen(Facts):
     def _hunk_settled(self) -> None:
         """While following, the cursor waits on the first hunk that can be decided."""
         self._settled = False
-        turn = None if self.session is None else self.session.turn
-        if turn is None or turn.path != self.path or not self.pane.following:
+        if not self.pane.following:
             return
         self.pane.sync()
         if self._offer_hunk():
@@ -320,20 +325,42 @@ class ReviewScreen(Facts):
                 else "nothing had settled yet"
             )
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
-        if following and turn.path == self.path:
+        if following:
             self._offer_hunk()
+        self.tell_failures()
+        self.advise()
 
     # the tick
 
     def _tick(self) -> None:
         if self.output_backlog > 2:
             return
+        self._go_along()
         self.pane.sync()
         if self._settled:
             self._hunk_settled()
         self._frames += 1
         if self._frames % FACTS_EVERY == 0:
             self.refresh_facts()
+
+    def _go_along(self) -> None:
+        """Follow the writing into another file."""
+        session, pane = self.session, self.pane
+        writing = None if session is None else session.writing
+        if writing is None or not pane.following or self._going or writing[0] == self.path:
+            return
+        self._going = True
+        path, line = writing
+
+        async def work() -> None:
+            try:
+                if await self.open_path(path, focus=False, following=True) and self.view:
+                    pane.go_to(self.view.row_of_base(line), detach=False)
+                    pane.follow()
+            finally:
+                self._going = False
+
+        self.run_worker(work(), group="turn")
 
     def _lex(self) -> None:
         if self.running:
@@ -461,9 +488,11 @@ class ReviewScreen(Facts):
         if self._lexer is not None:
             self._lexer.resume()
 
-    async def open_path(self, path: str, *, line: int | None = None, focus: bool = True) -> bool:
+    async def open_path(
+        self, path: str, *, line: int | None = None, focus: bool = True, following: bool = False
+    ) -> bool:
         """Show a file and colour it."""
-        opened = await super().open_path(path, line=line, focus=focus)
+        opened = await super().open_path(path, line=line, focus=focus, following=following)
         if opened:
             self.resume_lexing()
             self.aim()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 FACT_S = 8.0
 """How long a mere fact stays on screen."""
+ARRIVAL_S = 0.4
+"""After following into another file, decisions wait for so long: they were meant for the former."""
 RUNNING = frozenset({SessionState.WAITING, SessionState.STREAMING})
 """States in which Enter redirects and Ctrl+C stops."""
 
@@ -51,6 +54,7 @@ class ReviewBase(EagerScreen):
         self.answers: tuple[Callable[[], None], ...] = ()
         """What the number keys do while a question is shown."""
         self._order = asyncio.Lock()
+        self._arrived = 0.0
         self._fading: Timer | None = None
 
     @property
@@ -87,6 +91,23 @@ class ReviewBase(EagerScreen):
     def running(self) -> bool:
         """Whether a turn runs."""
         return self.session is not None and self.session.state in RUNNING
+
+    @property
+    def written_path(self) -> str:
+        """The file in which the model writes, ``""`` while it does not."""
+        session = self.session
+        if session is None or session.turn is None or not self.running:
+            return ""
+        writing = session.writing
+        return session.turn.path if writing is None else writing[0]
+
+    @property
+    def just_arrived(self) -> bool:
+        """Whether following has changed the file a moment ago; says so."""
+        if time.monotonic() - self._arrived >= ARRIVAL_S:
+            return False
+        self.say("info", f"The writing has just gone on to {self.path}; decide here once more.")
+        return True
 
     @property
     def typing(self) -> bool:
@@ -173,8 +194,18 @@ class ReviewBase(EagerScreen):
         """Show what the session says now; the screen overrides it."""
         raise NotImplementedError
 
-    async def open_path(self, path: str, *, line: int | None = None, focus: bool = True) -> bool:
-        """Show a file; says whether that worked."""
+    async def open_path(
+        self, path: str, *, line: int | None = None, focus: bool = True, following: bool = False
+    ) -> bool:
+        """Show a file; says whether that worked.
+
+        Args:
+            path: The file.
+            line: 0-based line to show.
+            focus: Whether the keys go to the code.
+            following: Whether the writing has gone on to this file; nothing happens if the person
+                does not follow it any more.
+        """
         session = self.session
         if session is None:
             return False
@@ -182,6 +213,8 @@ class ReviewBase(EagerScreen):
             proposal = await session.open_file(path)
         except UserError as error:
             self.say("error", str(error))
+            return False
+        if following and not self.pane.following:
             return False
         path = proposal.path
         if self.path and self.path != path:
@@ -195,6 +228,10 @@ class ReviewBase(EagerScreen):
             cursor, top = self.places.get(path, (0, 0))
             self.path = path
             self.pane.show(view, self.syntaxes[path], cursor=cursor, top=top)
+            if following:
+                self._arrived = time.monotonic()
+            else:
+                self.pane.detach()
         if line is not None:
             self.pane.go_to(view.row_of_line(line), centre=True)
         self.query_one("#welcome").display = False

@@ -16,6 +16,7 @@ from midstream.tui.screens.deciding import DecideActions
 from midstream.tui.visible import visible
 
 if TYPE_CHECKING:
+    from midstream.pairing.at_paths import NeedsConsentError
     from midstream.pairing.targets import Target, TargetUnclearError
 
 QUIT_WITHIN_S = 2.0
@@ -107,17 +108,23 @@ class SteerActions(DecideActions):
                     await session.instruct(text, path=path, cursor=cursor, selection=marked)
             except UserError as error:
                 self.composer.give_back(text)
-                self._explain(error, text)
+                self._explain(error, text, selection)
                 return
             pane.mark = None
             self.mark_tried(text)
 
         self.in_order(work)
 
-    def _explain(self, error: UserError, text: str) -> None:
+    def _explain(
+        self, error: UserError, text: str, selection: tuple[int, int] | None = None
+    ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
+        from midstream.pairing.at_paths import NeedsConsentError
         from midstream.pairing.targets import TargetUnclearError
 
+        if isinstance(error, NeedsConsentError):
+            self.ask_consent(error, text, selection)
+            return
         self.set_focus(self.composer.field)
         if not isinstance(error, TargetUnclearError) or not error.candidates:
             self.say("error", str(error))
@@ -273,7 +280,12 @@ class SteerActions(DecideActions):
             self.aim()
 
     def aim(self) -> None:
-        """Show which lines the next instruction would get: in the gutter and above the text."""
+        """Show what the next instruction would be about, and soon what would go along with it."""
+        self._show_aim()
+        self.preview_soon()
+
+    def _show_aim(self) -> None:
+        """Show which lines it would get: in the gutter and above the text."""
         pane, view, title = self.pane, self.view, self.composer.title
         active = self.composer.has_focus_within
         if self.running:
@@ -287,13 +299,17 @@ class SteerActions(DecideActions):
             title.show(
                 "Instruct",
                 "",
-                "name a function of this folder, or open a file first",
+                "name a file with @, or open one first"
+                if self.finds_places
+                else "name a function of this folder, or open a file first",
                 active=active,
             )
             return
         target = self.find_scope()
         if isinstance(target, str):
             pane.scope = None
+            if self.finds_places:
+                target = "the model finds the place"
             title.show("Instruct", self.path, target, active=active)
         else:
             pane.scope = (view.to_base(target.start), view.to_base(target.stop))
@@ -335,8 +351,34 @@ class SteerActions(DecideActions):
         value = "" if session is None else session.facts.get("max_region_lines", "")
         return int(value) if value.isdigit() else None
 
+    @property
+    def talks(self) -> bool:
+        """Whether the model is a chat model, to which more is sent than the lines."""
+        from midstream.pairing.requests import is_chat
+
+        session = self.session
+        # Without a name nobody has told yet what it is.
+        return session is not None and bool(session.model_name) and is_chat(session.facts)
+
+    @property
+    def finds_places(self) -> bool:
+        """Whether the model can be left to find the lines itself."""
+        from midstream.pairing.requests import edit_format
+
+        session = self.session
+        return self.talks and session is not None and edit_format(session.facts) != "region"
+
     def mark_tried(self, text: str) -> None:
         """An example was sent; the screen overrides it."""
+
+    def preview_soon(self) -> None:
+        """The instruction has changed; overridden below."""
+
+    def ask_consent(
+        self, error: NeedsConsentError, text: str, selection: tuple[int, int] | None
+    ) -> None:
+        """Ask whether ignored files may go out; overridden below."""
+        raise NotImplementedError
 
 
 def _first_sentence(error: TargetUnclearError) -> str:

@@ -48,6 +48,8 @@ class ComposerTitle(Widget):
         self.target: str = ""
         self.detail: str = ""
         self.active: bool = False
+        self.along: str = ""
+        self.note: str = ""
         self._palette = palette
         self._glyphs = glyphs
 
@@ -62,6 +64,12 @@ class ComposerTitle(Widget):
             self.verb, self.target, self.detail, self.active = verb, target, detail, active
             self.refresh()
 
+    def show_along(self, along: str, note: str) -> None:
+        """Show what goes along with the text, on the right, and a remark on it."""
+        if (along, note) != (self.along, self.note):
+            self.along, self.note = along, note
+            self.refresh()
+
     def render(self) -> Text:
         """A rule with words on it."""
         palette, rule = self._palette, self._glyphs.rule
@@ -73,12 +81,30 @@ class ComposerTitle(Widget):
         if self.target:
             text.append(f" {self._glyphs.separator} ", muted)
             text.append(visible(self.target), palette.style("foreground"))
+        width = self.size.width
+        along = self._along(width - cell_len(text.plain) - 6)
         detail = visible(self.detail)
-        if detail and cell_len(text.plain) + cell_len(detail) + 6 <= self.size.width:
+        room = width - along.cell_len - 2 * bool(along.plain)
+        if detail and cell_len(text.plain) + cell_len(detail) + 6 <= room:
             text.append(f"  {detail}", muted)
         text.append(" ", muted)
-        text.append(rule * max(0, self.size.width - cell_len(text.plain)), line_style)
+        text.append(rule * max(0, room - cell_len(text.plain)), line_style)
+        if along.plain:
+            text.append(" ").append_text(along).append(" ")
         return text
+
+    def _along(self, room: int) -> Text:
+        """What goes along: all of it, or as much of its beginning as there is room for."""
+        palette = self._palette
+        words = visible(self.along)
+        note = f" ({self.note})" if self.note else ""
+        line = Text(no_wrap=True)
+        if cell_len(words) + cell_len(note) > room:
+            words = words.partition(":")[0]
+        if words and cell_len(words) + cell_len(note) <= room:
+            line.append(words, palette.style("foreground" if self.active else "muted"))
+            line.append(note, palette.style("warning" if "cut" in note else "muted"))
+        return line
 
 
 class ComposerText(TextArea):

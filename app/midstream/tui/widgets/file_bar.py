@@ -25,7 +25,8 @@ class FileFacts:
         accepted: Hunks accepted.
         rejected: Hunks rejected.
         conflicts: Hunks that no longer fit the file.
-        writing: Whether the model writes in it now.
+        elsewhere: Hunks that wait in other files.
+        writing_in: The file in which the model writes now, ``""`` while it does not.
         following: Whether the view follows the writing.
         new_rows: Rows that came since following ended.
         position: Words on the hunk under the cursor or the search, ``""`` for none.
@@ -39,7 +40,8 @@ class FileFacts:
     accepted: int = 0
     rejected: int = 0
     conflicts: int = 0
-    writing: bool = False
+    elsewhere: int = 0
+    writing_in: str = ""
     following: bool = False
     new_rows: int = 0
     position: str = ""
@@ -120,7 +122,15 @@ class FileBar(Widget):
                         (joint, palette.style("muted")), (f"{number} {words}", palette.style(role))
                     )
                 )
-        if facts.writing:
+        if facts.elsewhere:
+            joint = f" {states} " if pieces else ""
+            pieces.append(Text(f"{joint}{facts.elsewhere} in other files", palette.style("muted")))
+        if facts.writing_in and facts.writing_in != facts.path:
+            joint = "   " if pieces else ""
+            name = visible(facts.writing_in).rpartition("/")[2]
+            words = f"{joint}writing in {name} {states} {facts.follow_key}"
+            pieces.append(Text(words, palette.style("warning")))
+        elif facts.writing_in:
             joint = "   " if pieces else ""
             if facts.following:
                 pieces.append(Text(f"{joint}following", palette.style("accent", bold=True)))

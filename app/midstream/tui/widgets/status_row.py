@@ -146,8 +146,9 @@ class StatusRow(Widget):
             if facts.ttft_s is not None:
                 pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
             pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
-            if facts.dollars is not None:
-                pieces.append(Text(f"   {shown_dollars(facts.dollars)}", muted))
+        if facts.dollars is not None:
+            pieces.append(Text(f"   {shown_dollars(facts.dollars)}", muted))
+        if facts.rate is not None:
             bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
             if bars:
                 pieces.append(Text(f"   {bars}", palette.style("accent")))

@@ -1,0 +1,247 @@
+"""What is around an instruction: what goes along with it, consent, effort, what found no place.
+
+Shows and asks; sending is ``steering``'s, and what goes along is the session's to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.timer import Timer
+
+from midstream.errors import UserError
+from midstream.pairing.turns import Turn, TurnStatus
+from midstream.tui.screens.reading import Paragraph, ReadingScreen
+from midstream.tui.screens.viewing import ViewActions
+from midstream.tui.widgets.row_list import ListRow
+
+if TYPE_CHECKING:
+    from midstream.pairing.at_paths import NeedsConsentError
+    from midstream.pairing.context import Context
+
+PREVIEW_PAUSE_S: Final = 0.3
+"""How long the keys rest before it is looked up what would go along."""
+_OWN_EFFORT: Final = {
+    "auto": "as low, one pass",
+    "low": "one pass",
+    "medium": "one pass, checked; a finding is corrected once",
+    "high": "4 candidates, the best by the checks and your test command",
+    "xhigh": "8 candidates, the best by the checks and your test command",
+}
+_HOSTED_EFFORT: Final = {"auto": "as the endpoint does by itself"}
+
+
+class AskActions(ViewActions):
+    """Preview of the context, consent, effort, and the edits without a place."""
+
+    _preview_timer: Timer | None = None
+    _previewed: tuple[object, ...] = ()
+    _along: Context | None = None
+    _advised = False
+
+    # what goes along
+
+    def preview_soon(self) -> None:
+        """Look up what would go along once the keys rest."""
+        if self._preview_timer is not None:
+            self._preview_timer.stop()
+            self._preview_timer = None
+        wanted = self._asked
+        if wanted is None:
+            self._previewed, self._along = (), None
+            self.composer.title.show_along("", "")
+        elif wanted != self._previewed:
+            self._preview_timer = self.set_timer(PREVIEW_PAUSE_S, self._look_along)
+
+    @property
+    def _asked(self) -> tuple[str, str | None, int | None, tuple[int, int] | None] | None:
+        """The instruction that is being written, where anything is added to it."""
+        text = self.composer.text.strip()
+        if not text or self.running or not self.composer.has_focus_within or not self.talks:
+            return None
+        return text, self.path or None, self.cursor_line, self.marked_lines
+
+    def _look_along(self) -> None:
+        self.run_worker(self._preview(), group="preview", exclusive=True)
+
+    async def _preview(self) -> None:
+        session, wanted = self.session, self._asked
+        if session is None or wanted is None:
+            return
+        text, path, cursor, marked = wanted
+        context, trouble = None, ""
+        try:
+            context = await session.preview(text, path=path, cursor=cursor, selection=marked)
+        except UserError as error:
+            trouble = str(error)
+        if wanted != self._asked or session is not self.session:
+            return
+        self._previewed, self._along = wanted, context
+        title = self.composer.title
+        if context is None:
+            title.show_along(trouble, "")
+        else:
+            count = len(context.cuts)
+            key = self.program.key_for("context")
+            title.show_along(
+                context.summary, f"{count} cut{'s' * (count != 1)}, {key}" if count else key
+            )
+
+    def action_context(self) -> None:
+        """What goes along with the instruction, and what of it is cut."""
+        session = self.session
+        if session is None:
+            return
+        context, heading = session.context, "With the last instruction went"
+        if self._along is not None and self._asked is not None:
+            context, heading = self._along, "With this instruction goes"
+        turn = session.turn
+        if not context.parts:
+            self.say(
+                "info",
+                "Nothing was sent yet; write an instruction, and this page shows what goes along.",
+            )
+            return
+        lines = [
+            (
+                f"{part.name}   about {part.tokens:,} tokens" + (f", {part.cut}" * bool(part.cut)),
+                "warning" if part.cut else "foreground",
+            )
+            for part in context.parts
+        ]
+        used = f"about {context.tokens:,} of at most {context.limit:,} tokens"
+        paragraphs = [Paragraph(heading, (*lines, (used, "muted")))]
+        if context.cuts:
+            paragraphs.append(
+                Paragraph("What is missing", tuple((cut, "warning") for cut in context.cuts))
+            )
+        if turn is not None and turn.tried:
+            paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
+        self._read("What the model gets", paragraphs)
+
+    def _read(self, title: str, paragraphs: list[Paragraph]) -> None:
+        self.program.push_screen(ReadingScreen(self.program.palette, title, paragraphs))
+
+    # consent
+
+    def ask_consent(
+        self, error: NeedsConsentError, text: str, selection: tuple[int, int] | None
+    ) -> None:
+        """Ask whether ignored files may go out; the text stays in the composer until they may."""
+        session = self.session
+        if session is None:
+            return
+        names = ", ".join(error.paths)
+        one = len(error.paths) == 1
+        whose = session.model_name or "the model"
+        profile = session.profile
+        where = f"{whose} at {profile.name}" if profile is not None and profile.name else whose
+
+        def send() -> None:
+            session.allow(*error.paths)
+            if self.composer.text.strip() == text:
+                self.composer.take()
+            self.send(text, selection=selection)
+
+        def leave() -> None:
+            self.hush()
+            self.set_focus(self.composer.field)
+
+        self.ask(
+            f"Git ignores {names}, so {'it' if one else 'they'} may hold secrets. "
+            f"Send {'it' if one else 'them'} to {where}?",
+            (f"send {names}; not asked again in this session", "do not send, back to the text"),
+            (send, leave),
+        )
+        self.set_focus(self.pane if self.view is not None else None)
+
+    # effort
+
+    def action_effort(self) -> None:
+        """Choose how much is done for an answer."""
+        from midstream.pairing.choosing import efforts_of
+
+        session = self.session
+        if session is None:
+            return
+        profile = session.profile
+        own = profile is None or profile.kind == "local"
+        words = _OWN_EFFORT if own else _HOSTED_EFFORT
+        rows = [
+            ListRow(
+                level,
+                ((level, "foreground"),),
+                ((f"  {words.get(level, 'passed on to the endpoint')}", "muted"),),
+            )
+            for level in efforts_of(profile)
+        ]
+
+        def chosen(level: str | None) -> None:
+            if level is None or level == session.effort:
+                return
+            session.effort = level
+            self.say("info", f"Effort {level} from the next instruction on.")
+            self.refresh_facts()
+
+        picker = self._picker("Effort for the next answers", rows, select=session.effort)
+        self.program.push_screen(picker, chosen)
+
+    # what found no place
+
+    @property
+    def failed_edits(self) -> int:
+        """Edits of the last answer that found no place."""
+        turn = None if self.session is None else self.session.turn
+        return 0 if turn is None or turn.running else len(turn.failures)
+
+    def tell_failures(self) -> None:
+        """Say after a turn that edits found no place, and which key shows them."""
+        if not (count := self.failed_edits):
+            return
+        many = f"{count} edit{'s' * (count != 1)}"
+        key = self.program.key_for("failures")
+        before = ""
+        if self.notice.is_shown and self.notice.level in ("warning", "error"):
+            before = f"{self.notice.text.rstrip('.')}. "
+        self.say("warning", f"{before}{key} shows why {many} found no place.")
+
+    def action_failures(self) -> None:
+        """The edits of this session that found no place, and why."""
+        session = self.session
+        turns = [] if session is None else [turn for turn in session.turns if turn.failures]
+        if session is None or not turns:
+            self.say("info", "Every edit of this session has found its place.")
+            return
+        self._read(
+            "Edits without a place", [_of_turn(turn, session.turns) for turn in reversed(turns)]
+        )
+
+    # advice
+
+    def advise(self) -> None:
+        """Once a session: work over many files is for a deeper model."""
+        from midstream.pairing.choosing import advice
+
+        session = self.session
+        if session is None or self._advised:
+            return
+        here = session.profile is None and not self.program.given_endpoint
+        if words := advice("", sorted({hunk.path for hunk in session.hunks}), here=here):
+            self._advised = True
+            self.say("info", f"{words[:-1]}; {self.program.key_for('models')} shows which.")
+
+
+def _of_turn(turn: Turn, turns: list[Turn]) -> Paragraph:
+    lines = [(f"{number}  {text}", "foreground") for number, text in enumerate(turn.failures, 1)]
+    after = next((later for later in turns if later.redirected_from == turn.id), None)
+    if after is not None and after.correction:
+        done = after.status is TurnStatus.DONE and not after.failures
+        lines.append(
+            (
+                "The model was asked again and found the places."
+                if done
+                else "The model was asked again; see above.",
+                "success" if done else "muted",
+            )
+        )
+    return Paragraph(f"{turn.path}: {turn.instruction}", tuple(lines))

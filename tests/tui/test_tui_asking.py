@@ -1,0 +1,383 @@
+"""Around an instruction: context, consent, effort, what found no place, writing in other files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pages_support import make_repo
+from textual.widgets import Static
+from tui_support import CODE, Stage, SteppedModel, on_stage
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "pairing"))
+from hosted_support import Hosted
+
+from midstream.responses.profiles import Price
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+from midstream.tui.screens.picker import PickerScreen
+from midstream.tui.screens.reading import ReadingScreen
+from midstream.tui.screens.telemetry import TelemetryScreen
+from midstream.tui.widgets.fact_lines import FactLines
+from midstream.tui.widgets.file_bar import FileBar
+from midstream.tui.widgets.status_row import StatusRow
+
+LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
+
+
+def block(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    return Hosted()
+
+
+@pytest.fixture
+async def url(hosted: Hosted) -> AsyncIterator[str]:
+    async with hosted.running() as url:
+        yield url
+
+
+@pytest.fixture
+def root(project: Path) -> Path:
+    (project / "run.py").write_text("".join(LINES))
+    (project / "other.py").write_text("".join(LINES))
+    (project / "AGENTS.md").write_text("Use tabs.\n")
+    (project / ".gitignore").write_text(".env\n")
+    make_repo(project)
+    (project / ".env").write_text("KEY=1\n")
+    return project
+
+
+@asynccontextmanager
+async def hosted_stage(
+    root: Path, settings: Settings, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[Stage]:
+    """The app on a hosted chat model."""
+    app = MidstreamApp(root, replace(settings, journal=False, attention=False))
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, SteppedModel())
+        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        yield stage
+
+
+async def send(stage: Stage, hosted: Hosted, text: str) -> None:
+    before = len(hosted.creates)
+    await stage.press("i")
+    stage.screen.composer.put(text)
+    await stage.press("enter")
+    await stage.until(lambda: len(hosted.creates) > before, "request")
+
+
+def read(stage: Stage) -> str:
+    screen = stage.app.screen
+    assert isinstance(screen, ReadingScreen)
+    return screen.query_one(Static).content.plain  # type: ignore[union-attr]
+
+
+def file_bar(stage: Stage) -> str:
+    return stage.screen.query_one(FileBar).render().plain
+
+
+def status(stage: Stage) -> str:
+    return stage.screen.query_one(StatusRow).render().plain
+
+
+# what goes along
+
+
+async def test_the_title_says_what_goes_along_while_typing(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        await stage.press("i")
+        assert "tokens" not in stage.title
+        await stage.type("sort it")
+        await stage.until(lambda: "tokens: run.py, AGENTS.md (f3)" in stage.title, "preview")
+        await stage.type(" as in @other.py")
+        await stage.until(lambda: "run.py, other.py, AGENTS.md" in stage.title, "mention")
+        assert not hosted.creates
+        await stage.press("f3")
+        assert "With this instruction goes\nrun.py   about" in read(stage)
+        assert "of at most 24,000 tokens" in read(stage)
+        await stage.press("escape")
+        assert stage.screen.composer.text == "sort it as in @other.py"
+        stage.screen.composer.put("see @pkg/thing.py ")
+        await stage.until(lambda: "There is no file pkg/thing.py" in stage.title, "trouble")
+        stage.screen.composer.put("")
+        await stage.until(lambda: "There is no" not in stage.title, "nothing to say")
+
+
+async def test_cuts_are_counted_in_the_title_and_listed_on_the_page(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    (root / "AGENTS.md").write_text("Use tabs, always and everywhere.\n" * 900)
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        await stage.press("i")
+        await stage.type("sort it")
+        await stage.until(lambda: "(1 cut, f3)" in stage.title, "cut")
+        await stage.press("f3")
+        assert "What is missing\nAGENTS.md: lines 1-" in read(stage)
+
+
+async def test_a_narrow_title_keeps_the_count(hosted: Hosted, url: str, root: Path) -> None:
+    settings = hosted.settings(url, "search-replace")
+    async with hosted_stage(root, settings, size=(80, 24)) as stage:
+        await stage.open("run.py")
+        await stage.press("i")
+        await stage.type("sort it as in @other.py and @pkg/things.py and so on")
+        await stage.until(lambda: "tokens (f3)" in stage.title, "count")
+        assert len(stage.title) == 80
+
+
+async def test_a_built_in_model_gets_its_lines_and_no_preview(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("rename total to found")
+    await stage.pilot.pause(0.6)
+    assert "tokens" not in stage.title
+    assert not stage.screen.talks
+
+
+# consent
+
+
+async def test_an_ignored_file_is_sent_only_after_a_yes(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        await stage.press("i")
+        stage.screen.composer.put("use @.env")
+        await stage.press("enter")
+        await stage.until(lambda: stage.screen.answers, "question")
+        assert stage.notice == (
+            "Git ignores .env, so it may hold secrets. Send it to model-x at hosted?"
+        )
+        await stage.press("2")
+        assert not stage.screen.answers
+        assert stage.screen.composer.text == "use @.env"
+        assert stage.screen.composer.has_focus_within
+        assert not hosted.creates
+        await stage.press("enter")
+        await stage.until(lambda: stage.screen.answers, "question")
+        await stage.press("1")
+        await stage.until(lambda: hosted.creates, "request")
+        assert "KEY=1" in hosted.messages[-1][1]
+        assert stage.screen.composer.text == ""
+        hosted.end()
+        await stage.until(lambda: stage.session.state == "ready", "end")
+
+
+async def test_a_name_that_is_no_file_leaves_the_text(hosted: Hosted, url: str, root: Path) -> None:
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        await stage.press("i")
+        stage.screen.composer.put("see @pkg/thing.py please")
+        await stage.press("enter")
+        await stage.until(lambda: "did you mean @pkg/things.py?" in stage.notice, "sentence")
+        assert stage.screen.composer.text == "see @pkg/thing.py please"
+        assert not hosted.creates
+
+
+# effort
+
+
+async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        assert "effort" not in status(stage)
+        await stage.press("m")
+        assert isinstance(stage.app.screen, PickerScreen)
+        await stage.type("high")
+        await stage.press("enter")
+        assert stage.session.effort == "high"
+        assert "high effort" in status(stage)
+        stage.screen.pane.go_to(16)
+        await stage.instruct("rename number to value")
+        await stage.until(lambda: "candidate 1 of 4" in status(stage), "first")
+        region = stage.model.region
+        for text in (region, region.replace("number", "value"), region, region):
+            stage.model.give(text)
+            stage.model.give(None)
+        await stage.until(lambda: stage.session.turns[-1].tried, "choice")
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        assert "number 2 won" in stage.notice
+        assert "candidate" not in status(stage)
+        await stage.press("f3")
+        assert "number 2 won" in read(stage)
+
+
+async def test_only_efforts_of_the_endpoint_are_offered(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    settings = hosted.settings(url, "search-replace")
+    (profile,) = settings.endpoints
+    settings = replace(settings, endpoints=(replace(profile, efforts=("low", "high")),))
+    async with hosted_stage(root, settings) as stage:
+        await stage.open("run.py")
+        await stage.press("m")
+        screen = stage.app.screen
+        assert isinstance(screen, PickerScreen)
+        assert [row.value for row in screen.list.rows] == ["auto", "low", "high"]
+
+
+# several files
+
+
+async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: Path) -> None:
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        await send(stage, hosted, "rename two")
+        assert stage.screen.pane.following
+        hosted.say(block("run.py", LINES[3], "first = 3\n"))
+        await stage.until(lambda: stage.session.hunks.undecided("run.py"), "hunk")
+        hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond")
+        await stage.until(lambda: stage.screen.path == "other.py", "following")
+        await stage.press("a")
+        assert "The writing has just gone on to other.py" in stage.notice
+        await stage.until(lambda: "following" in file_bar(stage), "state")
+        assert any("second" in row for row in stage.rows)
+        hosted.say(" = 40\n>>>>>>> REPLACE\n")
+        hosted.end()
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        assert stage.screen.path == "other.py"
+        assert "1 in other files" in file_bar(stage)
+        assert not [h for h in stage.session.hunks if h.decided]
+        await stage.pilot.pause(0.5)
+        await stage.press("a", "right_square_bracket")
+        await stage.until(lambda: stage.screen.path == "run.py", "next file")
+        assert stage.screen.decidable_hunk is not None
+        await stage.press("a")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "decided")
+        assert "first = 3" in (root / "run.py").read_text()
+        assert "second = 40" in (root / "other.py").read_text()
+
+
+async def test_nothing_moves_for_a_reader_who_does_not_follow(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    settings = hosted.settings(url, "search-replace")
+    async with hosted_stage(root, settings, size=(150, 40)) as stage:
+        await stage.open("run.py")
+        await send(stage, hosted, "rename two")
+        await stage.press("j")
+        before = stage.rows
+        hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond = 40\n")
+        await stage.until(lambda: stage.session.writing is not None, "writing")
+        await stage.until(lambda: "writing in other.py" in file_bar(stage), "state")
+        rail = [stage.screen.rail._strip(y).text for y in range(4)]
+        assert any("other.py" in row and "writing" in row for row in rail)
+        assert (stage.screen.path, stage.rows) == ("run.py", before)
+        await stage.press("f")
+        await stage.until(lambda: stage.screen.path == "other.py", "there")
+        assert stage.screen.pane.following
+        stage.screen.show_path("run.py")
+        await stage.until(lambda: stage.screen.path == "run.py", "back by hand")
+        await stage.pilot.pause(0.2)
+        assert stage.screen.path == "run.py"
+        hosted.say(">>>>>>> REPLACE\n")
+        hosted.end()
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        assert stage.screen.path == "run.py"
+
+
+# what found no place
+
+
+async def test_edits_without_a_place_are_counted_and_listed(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
+        await stage.open("run.py")
+        bad = block("run.py", "nowhere = 1\n", "x = 1\n") + block("run.py", "none = 2\n", "y\n")
+        hosted.say(block("run.py", LINES[3], "first = 3\n") + bad)
+        hosted.end()
+        await send(stage, hosted, "rename three")
+        await stage.until(lambda: len(hosted.creates) == 2, "asked again")
+        hosted.say(bad)
+        hosted.end()
+        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: "! shows why 2 edits found no place" in stage.notice, "notice")
+        assert "! what failed" in stage.keys
+        stage.screen.hush()
+        await stage.press("exclamation_mark")
+        words = read(stage)
+        assert words.count("run.py: rename three") == 2
+        assert all(f in words for f in stage.session.turns[-1].failures)
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen
+
+
+async def test_without_failures_the_key_says_so(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("exclamation_mark")
+    assert stage.notice == "Every edit of this session has found its place."
+
+
+# advice and cost
+
+
+async def test_a_sensitive_file_is_advised_on_once(project: Path) -> None:
+    (project / "auth.py").write_text(CODE)
+    async with on_stage(project) as stage:
+        await stage.open("auth.py")
+        for number in range(2):
+            stage.screen.pane.go_to(16)
+            await stage.instruct("rename number to value")
+            seen = "auth.py looks security-sensitive" in stage.notice
+            assert seen is (number == 0)
+            stage.screen.hush()
+            stage.model.give(stage.model.region)
+            stage.model.give(None)
+            await stage.until(lambda: stage.session.state == "ready", "end")
+        told = [n for n in stage.session.notices if "security-sensitive" in n.text]
+        assert len(told) == 1
+
+
+async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> None:
+    for number in range(5):
+        (project / f"part{number}.py").write_text(CODE)
+    async with on_stage(project) as stage:
+        stage.app._endpoint = None  # as with the built-in server
+        said: list[str] = []
+        for number in range(5):
+            await stage.open(f"part{number}.py")
+            stage.screen.pane.go_to(16)
+            await stage.instruct("rename number to value")
+            stage.model.give(stage.model.region.replace("number", "value"))
+            stage.model.give(None)
+            await stage.until(lambda: stage.session.state == "ready", "end")
+            said.append(stage.notice)
+            stage.screen.hush()
+        assert ["deeper model" in text for text in said] == [False, False, False, True, False]
+
+
+async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) -> None:
+    settings = hosted.settings(url, "search-replace")
+    (profile,) = settings.endpoints
+    priced = replace(profile, price=Price(1_000.0, 2_000.0, 1_000.0))
+    async with hosted_stage(root, replace(settings, endpoints=(priced,))) as stage:
+        await stage.open("run.py")
+        for number in range(2):
+            hosted.say(block("run.py", LINES[number], f"first = {number}\n"))
+            hosted.end()
+            await send(stage, hosted, "rename one")
+            await stage.until(lambda: stage.session.state == "ready", "end")
+        assert "$0.0460" in status(stage)
+        stage.screen.set_focus(stage.screen.pane)
+        await stage.press("W")
+        screen = stage.app.screen
+        assert isinstance(screen, TelemetryScreen)
+        await stage.pilot.pause(0.2)
+        lines = screen.query_one("#wall", FactLines).lines
+        (cost,) = [line.plain.split() for line in lines if line.plain.startswith("cost")]
+        assert cost == ["cost", "$0.0230", "$0.0460"]
