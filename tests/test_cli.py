@@ -191,6 +191,9 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["edit", "empty", "-m", "rename x to y in f"], 2, "There is no Python file in"),
         (["serve", "--host", "0.0.0.0"], 2, "a token is needed"),
         (["serve", "--token-file", "gone"], 2, "token file gone cannot be read"),
+        (["serve", "--replicas", "3"], 2, "add --ray"),
+        (["bench", "edits", "--repo", "gone"], 2, "gone has no git history"),
+        (["bench", "guard", "--files", "0"], 2, "--files must be 10 or more"),
         (["models", "info", "nowhere"], 3, "There is no model folder at nowhere"),
         (["models", "frob"], 2, "'frob'"),
         (["bench", "speed"], 2, "'speed'"),
@@ -413,6 +416,41 @@ def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:
     )
     assert json.loads(done.stdout)["event"] == "started"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_under_the_output_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [str(PROGRAM), "wafer", "profile", "llama3.1-8b"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "midstream: Standard output cannot be written: No space left on device; "
+        "send it elsewhere.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("apply <&-", 1), ("guard - <&-", 0), ("models >&-", 0), ("models 2>&-", 0)],
+)
+def test_closed_standard_streams_are_no_crash(folder: Path, command: str, code: int) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{PROGRAM} {command}"], capture_output=True, text=True, cwd=folder, timeout=60
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+@pytest.mark.parametrize("command", ["edit", "apply", "serve", "models", "guard", "wafer"])
+def test_errors_as_json_have_one_shape(folder: Path, command: str) -> None:
+    done = midstream_(command, "--frob", "--json", cwd=folder)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"].keys() >= {"code", "message"}
 
 
 def test_python_m_runs_the_same_program() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import json
 import os
 import sys
@@ -23,6 +24,9 @@ from midstream.errors import UsageError, UserError
 
 INTERRUPTED = 130
 """Exit code after Ctrl+C, as shells have it."""
+
+_NOT_TAKEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a full or broken standard output answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ COMMANDS = (
     Command("edit", "one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "the model server alone", "midstream.commands.serve"),
-    Command("models", "list, inspect, check and add models", "midstream.commands.models"),
+    Command("models", "list, info, check and add models", "midstream.commands.models"),
     Command("wafer", "the wafer-scale simulator", "midstream.wafer.commands", "main"),
     Command("guard", "scan files as the live guard would", "midstream.guard.commands"),
     Command("config", "settings, where they come from, changing one", "midstream.commands.config"),
@@ -74,6 +78,7 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_missing_streams()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -85,12 +90,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("midstream: stopped.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone; Python must not try to flush again when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
+    except OSError as error:
+        if error.errno not in _NOT_TAKEN or error.filename is not None:
+            raise
+        _drop_output()
+        reason = error.strerror or "it takes nothing more"
+        _report(UserError(f"Standard output cannot be written: {reason}; send it elsewhere."))
+        return UserError.exit_code
 
 
-def _report(error: UserError, *, as_json: bool) -> None:
+def _open_missing_streams() -> None:
+    """Put the null device where the caller closed a standard stream, as ``<&-`` in a shell does.
+
+    Otherwise the next file that is opened would take the number of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def _drop_output() -> None:
+    """Lead standard output away, since Python would try to flush it again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report(error: UserError, *, as_json: bool = False) -> None:
     if as_json:
         value: dict[str, Any] = {"code": error.code, "message": str(error)}
         candidates = getattr(error, "candidates", ())

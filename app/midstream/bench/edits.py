@@ -29,6 +29,7 @@ from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
 from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.lcs import matching_pairs
+from midstream.errors import UsageError
 
 _PIECE: Final = 32
 """Characters a piece: about eight tokens, one WebSocket frame at 1,000 tokens a second."""
@@ -39,11 +40,16 @@ def run(argv: Sequence[str]) -> int:
 
     Args:
         argv: Options, see ``--help``.
+
+    Raises:
+        UsageError: The repository that was named has no changes to replay.
     """
     options = _options().parse_args(list(argv))
-    figures = list(_parsers(options.kilobytes))
-    pairs = list(_history(options.repo, options.pairs)) or list(_synthetic(200))
-    figures += _aligner(pairs)
+    pairs = list(_history(options.repo or Path(), options.pairs))
+    if not pairs and options.repo is not None:
+        raise UsageError(f"{options.repo} has no git history with changes; name a repository.")
+    pairs = pairs or list(_synthetic(200))
+    figures = [*_parsers(options.kilobytes), *_aligner(pairs)]
     figures += _large_file()
     if options.json:
         print(json.dumps({"pairs": len(pairs), "figures": [asdict(f) for f in figures]}, indent=1))
@@ -58,7 +64,7 @@ def run(argv: Sequence[str]) -> int:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="midstream bench edits", description=__doc__)
     parser.add_argument(
-        "--repo", type=Path, default=Path(), help="git repository to take changes of"
+        "--repo", type=Path, metavar="FOLDER", help="git repository to take changes of"
     )
     parser.add_argument("--pairs", type=int, default=500, help="most changes to replay")
     parser.add_argument("--kilobytes", type=int, default=512, help="size of each synthetic reply")

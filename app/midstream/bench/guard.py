@@ -27,6 +27,7 @@ from typing import Final
 
 from midstream.bench.figures import Figure
 from midstream.bench.guard_load import load_figures
+from midstream.errors import UsageError
 from midstream.guard.findings import Level
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.scanner import Scanner
@@ -38,6 +39,7 @@ _REGION: Final = 60
 _FILE_LINES: Final = 3_000
 _STREAMED: Final = 1_250
 _RATE: Final = 1_000
+_LEAST_FILES: Final = 10  # fewer may hold none that is long enough to stream
 
 
 def run(argv: Sequence[str]) -> int:
@@ -45,8 +47,13 @@ def run(argv: Sequence[str]) -> int:
 
     Args:
         argv: Options, see ``--help``.
+
+    Raises:
+        UsageError: An option is out of its range.
     """
     options = _options().parse_args(list(argv))
+    if options.files < _LEAST_FILES or options.regions < 1:
+        raise UsageError(f"--files must be {_LEAST_FILES} or more, and --regions 1 or more.")
     if options.all:
         options.files = sys.maxsize
     figures = asyncio.run(_measure(options.files, options.regions))

@@ -116,6 +116,8 @@ def run(options: argparse.Namespace) -> int:
             "it with --token-file."
         )
     _check_tls(options)
+    if not options.ray and (options.ray_address is not None or options.replicas > 1):
+        raise UsageError("Replicas are served by Ray; add --ray (it needs the extra `ray`).")
     _check_origins(options.allow_origin)
     if not loopback and options.tls_cert is None:
         print(
