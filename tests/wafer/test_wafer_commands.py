@@ -79,8 +79,8 @@ def test_refusals_are_exit_code_one_with_the_count(capsys) -> None:
     assert "smallest count that fits is 4" in err
     assert err.count("\n") == 1
     code, out, _ = run(capsys, "profile", "llama3.1-70b", "--wafers", "1", "--json")
-    content = json.loads(out)
-    assert (code, content["error"], content["smallest_wafers"]) == (1, "does_not_fit", 4)
+    error = json.loads(out)["error"]
+    assert (code, error["code"], error["smallest_wafers"]) == (1, "does_not_fit", 4)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,10 @@ def test_refusals_are_exit_code_one_with_the_count(capsys) -> None:
         (["map", "llama3.1-8b", "--wafer", "4"], 2),
         (["map", "llama3.1-8b", "--view", "x-ray"], 2),
         (["compare", "llama3.1-8b", "--on", "tpu"], 2),
-        (["validate", "--rows", "missing.csv"], 3),
+        (["validate", "--rows", "missing.csv"], 2),
+        (["profile", "llama3.1-8b", "--clock-ghz", "0"], 2),
+        (["profile", "llama3.1-8b", "--trace", "no/folder.json"], 2),
+        (["profile", "llama3.1-8b", "--trace", "t.json", "--tokens", "0"], 2),
     ],
 )
 def test_errors_have_codes_and_one_sentence(capsys, argv: list[str], code: int) -> None:
@@ -110,7 +113,7 @@ def test_errors_have_codes_and_one_sentence(capsys, argv: list[str], code: int) 
     assert err.count("\n") == 1
     got, out, _ = run(capsys, *argv, "--json")
     assert got == code
-    assert json.loads(out)["message"]
+    assert json.loads(out)["error"]["message"]
 
 
 def test_compare(capsys) -> None:

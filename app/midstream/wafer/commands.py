@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from midstream.wafer.errors import (
     DoesNotFitError,
-    ModelUnavailableError,
     WaferError,
     WaferUsageError,
 )
@@ -125,10 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def report_error(error: WaferError, *, as_json: bool) -> int:
     """Print an error for people or as an object, and give its exit code."""
     if as_json:
-        content: dict[str, object] = {"error": error.code, "message": str(error)}
+        content: dict[str, object] = {"code": error.code, "message": str(error)}
         if isinstance(error, DoesNotFitError):
             content |= {"reason": error.reason, "smallest_wafers": error.smallest_wafers}
-        print(json.dumps(content))
+        print(json.dumps({"error": content}))
     else:
         print(f"midstream wafer: {error}", file=sys.stderr)
     return error.exit_code
@@ -168,9 +167,11 @@ def _print_json(content: object) -> None:
 def _profile(arguments: argparse.Namespace) -> int:
     from midstream.wafer.text import report_text
 
+    if arguments.tokens < 1:
+        raise WaferUsageError(f"A trace of {arguments.tokens} passes is empty; use 1 or more.")
     report = _simulate(arguments)
     if arguments.trace is not None:
-        _write_trace(report, arguments.trace, max(1, arguments.tokens))
+        _write_trace(report, arguments.trace, arguments.tokens)
     if arguments.json:
         content = report.as_dict()
         if arguments.trace is not None:
@@ -202,7 +203,7 @@ def _write_trace(report: Report, target: Path, tokens: int) -> None:
     try:
         target.write_text(json.dumps(trace_events(report.plan, passes)), encoding="utf-8")
     except OSError as error:
-        raise ModelUnavailableError(
+        raise WaferUsageError(
             f"The trace cannot be written to '{target}': {error.strerror}."
         ) from error
 

@@ -4,6 +4,7 @@ command-line flags.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -97,10 +98,11 @@ def _value(name: str, text: str) -> object:
             return None
         raise WaferUsageError(f"Option {name} needs a number, not '{text}'.")
     try:
-        return (
-            float(plain)
-            if name == "clock_ghz"
-            else int(plain.removesuffix("k")) * (1024 if plain.endswith("k") else 1)
-        )
+        if name != "clock_ghz":
+            return int(plain.removesuffix("k")) * (1024 if plain.endswith("k") else 1)
+        clock = float(plain)
     except ValueError:
         raise WaferUsageError(f"Option {name} needs a number, not '{text}'.") from None
+    if not 0 < clock < math.inf:
+        raise WaferUsageError(f"A clock of {text} GHz is none; leave it out for the hardware's.")
+    return clock

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from midstream.wafer.errors import ModelUnavailableError, RowError
+from midstream.wafer.errors import RowError, WaferUsageError
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.predict import Prediction, configuration, predict
 from midstream.wafer.rows import Row, RowProblem, read_rows
@@ -216,8 +216,7 @@ def validate(rows_file: str | Path | None = None) -> Validation:
             calibration and validation tables that ship with the package.
 
     Raises:
-        ModelUnavailableError: The file cannot be read.
-        WaferUsageError: The file has no usable header.
+        WaferUsageError: The file cannot be read or has no usable header.
     """
     rows: list[Row] = []
     problems: list[RowProblem] = []
@@ -227,7 +226,7 @@ def validate(rows_file: str | Path | None = None) -> Validation:
         try:
             texts = [Path(rows_file).read_text("utf-8-sig")]
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelUnavailableError(
+            raise WaferUsageError(
                 f"The table '{rows_file}' cannot be read; give a CSV file."
             ) from error
     for text in texts:
