@@ -37,6 +37,17 @@ def test_a_clean_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == ""
 
 
+def test_what_is_not_looked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rust, data = tmp_path / "lib.rs", tmp_path / "data.py"
+    rust.write_text("fn main() {}\n")
+    data.write_bytes(b"\x7fELF\0\0\0")
+    assert guard(str(rust), str(data)) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"Only credentials are looked for in {rust}.\n" in shown.err
+    assert f"{data} cannot be read as UTF-8 text" in shown.err
+
+
 def test_json_and_sarif(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     guard(bad, "--json")
     finding = json.loads(capsys.readouterr().out)

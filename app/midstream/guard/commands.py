@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from midstream.commands.common import printable
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
-from midstream.guard.scanner import Scanner
+from midstream.guard.scanner import Scanner, is_python
 from midstream.settings import load_settings
 
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}
@@ -113,8 +114,22 @@ async def _scan_all(
     finally:
         await scanner.close()
     if scanner.problem:
-        print(f"midstream guard: Python is unguarded: {scanner.problem}", file=sys.stderr)
+        _note(f"Python is unguarded: {scanner.problem}")
+    if odd := [path for path, lines in texts if any("\0" in line for line in lines)]:
+        _note(f"{_listed(odd)} cannot be read as UTF-8 text, so findings may be missing.")
+    others = [p for p, _ in texts if not scanner.guards(p) and not is_python(p) and p not in odd]
+    if others:
+        _note(f"Only credentials are looked for in {_listed(others)}.")
     return found
+
+
+def _note(sentence: str) -> None:
+    print(f"midstream guard: {sentence}", file=sys.stderr)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(map(printable, paths[:3])) + more
 
 
 def _as_line(path: str, finding: Finding) -> str:
