@@ -282,6 +282,32 @@ def test_search_replace_malformed(reply: str, message: str) -> None:
     assert message.lower() in result.message().lower()
 
 
+@pytest.mark.parametrize("name", ["C:\\\\a.py", "C:/a.py", "~/a.py", "a\\nb.py", "a\\u007fb.py"])
+def test_names_that_start_elsewhere_are_refused(name: str) -> None:
+    reply = f'{{"command": "create", "path": "{name}", "file_text": "x"}}'
+    result = apply(reply, {})
+    assert (result.ok, dict(result.changes)) == (False, {})
+    assert result.message().count("no path below this folder") == 1
+
+
+def test_backslashes_in_a_name_are_slashes() -> None:
+    reply = "*** Begin Patch\n*** Update File: b\\a.py\n*** Move to: c\\d.py\n@@\n-a\n+x\n"
+    result = apply(f"{reply}*** End Patch\n", {"b/a.py": "a\n"})
+    assert dict(result.changes) == {"b/a.py": None, "c/d.py": b"x\n"}
+
+
+def test_the_only_file_with_these_last_parts_is_meant() -> None:
+    reply = "a.py\n<<<<<<< SEARCH\na\n=======\nx\n>>>>>>> REPLACE\n"
+    files = {"b/a.py": b"a\n", "c/a.py": b"a\n"}
+    one = apply_reply(reply, files.get, find=lambda _: ["b/a.py"])
+    assert dict(one.changes) == {"b/a.py": b"x\n"}
+    two = apply_reply(reply, files.get, find=lambda _: ["b/a.py", "c/a.py"])
+    assert not two.changes
+    assert "meant may be b/a.py or c/a.py" in two.message()
+    new = apply_reply(reply.replace("\na\n=", "\n="), files.get, find=lambda _: ["b/a.py"])
+    assert dict(new.changes) == {"a.py": b"x\n"}, "a new file is written where it was named"
+
+
 # JSON
 
 

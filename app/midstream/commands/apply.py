@@ -48,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
     reply = sys.stdin.buffer.read().decode("utf-8", "replace")
     workspace = Workspace(options.root)
     read = Reader(workspace)
-    result = apply_reply(reply, read, options.format, options.file, options.partial)
+    result = apply_reply(
+        reply, read, options.format, options.file, options.partial, find=read.ending_in
+    )
     written = False
     if result.changes and not options.dry_run:
         write(workspace, result, read)
@@ -73,6 +75,13 @@ class Reader:
     def __init__(self, workspace: Workspace) -> None:
         self.digests: dict[str, str | None] = {}
         self._workspace = workspace
+        self._files: list[str] | None = None
+
+    def ending_in(self, path: str) -> list[str]:
+        """The workspace's files whose last parts are those of ``path``."""
+        if self._files is None:
+            self._files = self._workspace.files()
+        return [file for file in self._files if file.endswith(f"/{path}")]
 
     def __call__(self, path: str) -> bytes | None:
         """Bytes of a file, ``None`` if there is none."""

@@ -6,7 +6,8 @@ for).  Reading and writing files, and keeping them inside a root, is the caller'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
 
@@ -32,6 +33,11 @@ from midstream.edits.syntax import NOT_PYTHON, parse_python
 Read = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the reply names, None if there is no such file."""
 
+Find = Callable[[str], Sequence[str]]
+"""Gives the files whose paths end in what the reply names, in place of one that does not exist."""
+
+_ELSEWHERE = re.compile(r"(?:[A-Za-z]:|~)[/\\]")
+
 
 def apply_reply(
     reply: str,
@@ -39,6 +45,7 @@ def apply_reply(
     format: str = "auto",  # noqa: A002 - the name that the command line uses
     file: str | None = None,
     partial: bool = False,
+    find: Find | None = None,
 ) -> ApplyResult:
     """Find out what a reply does to files.
 
@@ -49,6 +56,8 @@ def apply_reply(
             ``whole``.
         file: The file that a reply means which names none (or names it by its last part).
         partial: Apply what matches even if something does not.
+        find: Finds files by the last parts of their paths; models leave out the first ones.  Only
+            lines that the reply quotes are ever replaced in the single file that is found.
 
     Returns:
         The outcome of every hunk and the new bytes of every file that changes.
@@ -60,7 +69,7 @@ def apply_reply(
     # A reply without any marker is read as fenced files, but never as the bare text of one.
     parser = WholeFileParser() if edit_format is None else parser_for(edit_format)
     events = [*parser.feed(reply), *parser.finish()]
-    return apply_events(events, read, edit_format or Format.WHOLE, file=file, partial=partial)
+    return apply_events(events, read, edit_format or Format.WHOLE, file, partial, find)
 
 
 def apply_events(
@@ -69,6 +78,7 @@ def apply_events(
     edit_format: Format,
     file: str | None = None,
     partial: bool = False,
+    find: Find | None = None,
 ) -> ApplyResult:
     """As ``apply_reply``, of a reply that was parsed while it streamed.
 
@@ -76,7 +86,7 @@ def apply_events(
     ``formats.v4a.operation_events`` and ``Format.V4A``.
     """
     files, problems = collect(events)
-    run = _Run(read, file, edit_format)
+    run = _Run(read, file, edit_format, find)
     named = [section for section in files if section.path and not section.mentioned]
     for section in files:
         # Beside files that are named, a block without a name is an example.
@@ -88,8 +98,11 @@ def apply_events(
 class _Run:
     """One application: a view of the files in which earlier sections are done already."""
 
-    def __init__(self, read: Read, file: str | None, edit_format: Format) -> None:
+    def __init__(
+        self, read: Read, file: str | None, edit_format: Format, find: Find | None
+    ) -> None:
         self._read = read
+        self._find = find
         self._file = file
         self._format = edit_format
         self._before: dict[str, bytes | None] = {}
@@ -115,10 +128,16 @@ class _Run:
 
     def section(self, section: ReplyFile) -> None:
         """Do what one section of the reply says."""
+        if section.new_path and not _is_foreign(section.new_path):
+            section.new_path = section.new_path.replace("\\", "/")
         path = self._resolve(section)
         if path is None:
             message = "The edit names no file; name it in the line above, or give --file."
             self._fail(section, section.path, HunkError(Reason.NO_FILE, message))
+            return
+        if any(map(_is_foreign, (path, section.new_path or ""))) and self._bytes(path) is None:
+            message = f"{path} is no path below this folder; name the file as the folder has it."
+            self._fail(section, path, HunkError(Reason.NO_FILE, message))
             return
         data = self._bytes(path)
         try:
@@ -183,7 +202,7 @@ class _Run:
         if source is None:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
             if not creates or self._format in (Format.V4A, Format.UDIFF):
-                message = f"{path} does not exist."
+                message = f"{path} does not exist{self._others(path)}."
                 self._fail(section, path, HunkError(Reason.NO_FILE, message))
                 return
             source = SourceText((), ())
@@ -235,6 +254,8 @@ class _Run:
     def _resolve(self, section: ReplyFile) -> str | None:
         """The file that a section means."""
         path = section.path.removeprefix("./")
+        if "\\" in path and self._bytes(path) is None:
+            path = path.replace("\\", "/")
         bogus = path.removeprefix("path/to/")  # as in many prompts' examples
         if bogus != path and self._bytes(path) is None:
             path = bogus
@@ -248,7 +269,14 @@ class _Run:
             return stripped
         if self._file and PurePosixPath(self._file).name == PurePosixPath(path).name:
             return self._file
+        if section.op is FileOp.UPDATE and any(hunk.old for hunk in section.hunks):
+            found = self._find(path) if self._find else ()
+            return found[0] if len(found) == 1 else path
         return path
+
+    def _others(self, path: str) -> str:
+        found = self._find(path) if self._find else ()
+        return f"; meant may be {' or '.join(found[:3])}" if found else ""
 
     def _bytes(self, path: str) -> bytes | None:
         if path not in self._now:
@@ -290,6 +318,11 @@ class _Run:
     def _applied(self, hunk: ReplyHunk, path: str, level: Level | None) -> None:
         outcome = HunkOutcome(hunk.id, path, Status.APPLIED, level, added=len(hunk.new))
         self._hunks.append(outcome)
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether a path starts at a drive or a home, or would break the lines it is shown in."""
+    return bool(_ELSEWHERE.match(path)) or any(ord(c) < 32 or ord(c) == 127 for c in path)
 
 
 def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:

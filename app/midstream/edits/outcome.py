@@ -177,7 +177,12 @@ class ApplyResult:
         for problem in self.problems:
             if problem.hunk is None:
                 parts.append(f"Line {problem.line + 1} of the reply: {problem.message}.")
-        parts += (f"{file.path}: {file.error.message}" for file in self.files if file.error)
+        shown = {id(hunk.error) for hunk in self.hunks}
+        parts += (
+            f"{file.path}: {file.error.message}" if file.path else file.error.message
+            for file in self.files
+            if file.error and id(file.error) not in shown
+        )
         digests = {file.path: file.digest for file in self.files}
         for hunk in self.hunks:
             if hunk.error is not None:
@@ -211,7 +216,8 @@ def _them(hunks: list[HunkOutcome]) -> str:
 
 def _hunk_message(hunk: HunkOutcome, error: HunkError, digest: str) -> str:
     version = f" (version {digest})" if digest else ""
-    lines = [f"Hunk {hunk.number + 1} of {hunk.path}{version}: {error.message}"]
+    place = f" of {hunk.path}{version}" if hunk.path else ""
+    lines = [f"Hunk {hunk.number + 1}{place}: {error.message}"]
     if error.expected is not None and error.line is not None:
         lines.append(f"First difference, at line {error.line + 1} of the file:")
         lines.append(f"  expected: {error.expected}")

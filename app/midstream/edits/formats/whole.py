@@ -96,7 +96,8 @@ class WholeFileParser(LineParser):
             self._close()
         elif not self._hunks:
             self._events += map(Prose, self._recent)
-            self._events.append(Problem("the reply has no fenced file", self._number, fatal=True))
+            message = "no edit was found, no fenced file and no mark of another format"
+            self._events.append(Problem(message, self._number, fatal=True))
         else:
             self._events += map(Prose, self._recent)
 
