@@ -72,6 +72,23 @@ async def test_what_cannot_be_answered_is_an_http_error(
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "sentence"),
+    [
+        ("POST", "/v1/chat/completions", 404, "nothing at /v1/chat/completions; this server has"),
+        ("GET", "/v1/responses", 405, "/v1/responses does not take GET."),
+    ],
+)
+async def test_other_places_and_methods_are_refused_in_words(
+    method: str, path: str, status: int, sentence: str
+) -> None:
+    async with running("alpha") as port, client(port) as http:
+        answer = await http.request(method, path)
+    assert answer.status_code == status
+    assert sentence in answer.json()["error"]["message"]
+    assert ("allow" in answer.headers) == (status == 405)
+
+
 async def test_a_body_over_the_limit_is_refused() -> None:
     async with running(limits=Limits(message_bytes=1000)) as port, client(port) as http:
         answer = await http.post("/v1/responses", json={"input": "x" * 2000})

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -26,6 +27,9 @@ from midstream.serving.post import EventStream, post_response
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
 from midstream.serving.telemetry import telemetry_events
+
+_PLACES = ("/v1/responses", "/v1/models", "/v1/telemetry", "/healthz", "/metrics")
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
 def _cross_origin(origins: Collection[str]) -> Middleware:
@@ -108,6 +112,18 @@ def create_app(
         assert isinstance(error, RequestError)
         return JSONResponse({"error": error.error}, status_code=error.status)
 
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        place = request.url.path
+        sentence = {
+            404: f"There is nothing at {place}; this server has {', '.join(_PLACES)}.",
+            405: f"{place} does not take {request.method}.",
+        }.get(error.status_code, f"{error.detail}.")
+        code = _CODES.get(error.status_code, "invalid_request")
+        response = refusal_response(error.status_code, code, sentence)
+        response.headers.update(error.headers or {})
+        return response
+
     app = Starlette(
         routes=[
             WebSocketRoute("/v1/responses", responses_socket),
@@ -131,7 +147,10 @@ def create_app(
             *([_cross_origin(origins)] if origins else []),
             Middleware(AccessControl, token=token, origins=origins),
         ],
-        exception_handlers={RequestError: on_request_error},
+        exception_handlers={
+            RequestError: on_request_error,
+            HTTPException: on_http_error,
+        },
         lifespan=lifespan,
         max_body_size=bounds.message_bytes,
     )

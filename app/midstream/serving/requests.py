@@ -149,7 +149,7 @@ def read_frame(text: str | bytes) -> dict[str, Any]:
         return _frame_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError(
-            "The message is not a JSON object; send one object per text frame.", code="invalid_json"
+            "The message is not a JSON object; send one object in it.", code="invalid_json"
         ) from error
 
 
