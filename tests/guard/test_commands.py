@@ -58,6 +58,17 @@ def test_json_and_sarif(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "endLine": 3}
 
 
+def test_names_in_sarif_are_uri_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a b#.py").write_text("import os\ndef f(x):\n    os.system(x)\n")
+    guard("a b#.py", "--sarif")
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "a%20b%23.py"}
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"nowhere\.py cannot be read"):
         guard("nowhere.py")

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from midstream import __version__
 from midstream.commands.common import printable
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
@@ -155,11 +157,11 @@ def _sarif(found: Sequence[tuple[str, Finding]]) -> dict[str, Any]:
         {
             "ruleId": finding.rule,
             "level": _SARIF_LEVEL[finding.level],
-            "message": {"text": finding.message},
+            "message": {"text": ". ".join(filter(None, (finding.message, finding.idiom)))},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": path},
+                        "artifactLocation": {"uri": quote(Path(path).as_posix())},
                         "region": {"startLine": finding.line + 1, "endLine": finding.stop},
                     }
                 }
@@ -168,7 +170,7 @@ def _sarif(found: Sequence[tuple[str, Finding]]) -> dict[str, Any]:
         for path, finding in found
     ]
     rules = [{"id": rule} for rule in sorted({finding.rule for _, finding in found})]
-    driver = {"name": "midstream guard", "rules": rules}
+    driver = {"name": "midstream guard", "version": __version__, "rules": rules}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
