@@ -11,7 +11,7 @@ tried everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
@@ -147,6 +147,10 @@ def _category(name: str) -> frozenset[int]:
     """The ASCII characters of a class such as ``\\d``."""
     if name.endswith("NOT_SPACE"):
         return _ASCII - set(b" \t\n\r\f\v")  # The separators are spaces to some flags only.
-    kinds = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda c: c.isalnum() or c == "_"}
+    kinds: dict[str, Callable[[str], bool]] = {
+        "DIGIT": str.isdigit,
+        "SPACE": str.isspace,
+        "WORD": lambda c: c.isalnum() or c == "_",
+    }
     test = kinds[name.rpartition("_")[2]]
     return frozenset(code for code in _ASCII if test(chr(code)) != ("_NOT_" in name))
