@@ -65,6 +65,22 @@ class Failure:
     path: str
     error: HunkError
 
+    @property
+    def words(self) -> str:
+        """Why, with the first line that differs, or else the nearest place, on lines below."""
+        error = self.error
+        lines = [f"{self.path}: {error.message}" if self.path else error.message]
+        if error.expected is not None and error.line is not None:
+            found = "the end of the file" if error.found is None else error.found
+            number = f"line {error.line + 1}:"
+            lines += [f"{'quoted:':<{len(number)}}  {error.expected}", f"{number}  {found}"]
+        else:
+            for place in error.places:
+                where = f" in {place.scope}" if place.scope else ""
+                lines += [f"Around line {place.start + 1}{where} stands:"]
+                lines += [f"    {line}" for line in place.text.splitlines()]
+        return "\n".join(lines)
+
 
 @dataclass(slots=True)
 class _Block:

@@ -365,7 +365,7 @@ class Steering:
             return True
         if reply.failures:
             errors = [failure.error.message for failure in reply.failures]
-            answer.turn.failures = tuple(errors)
+            answer.turn.failures = tuple(failure.words for failure in reply.failures)
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             self._board.warn(f"An edit of this answer found no place: {errors[0]}{more}")
         if reply.problems:
@@ -429,7 +429,7 @@ class Steering:
     async def _mend(self, answer: Answer) -> None:
         """Ask once more for the blocks that found no place, saying why they did not."""
         failures = answer.reply.failures
-        answer.turn.failures = tuple(failure.error.message for failure in failures)
+        answer.turn.failures = tuple(failure.words for failure in failures)
         count = len(failures)
         self._board.warn(
             f"{count} edit{'s' * (count != 1)} found no place ({failures[0].error.message}); "

@@ -55,7 +55,8 @@ class Turn:
         background: Whether the session asked by itself; a screen shows it without moving.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
             in any other it names the places itself.
-        failures: Why edits of the answer found no place, one sentence each.
+        failures: Why edits of the answer found no place: a sentence each, and below it what was
+            quoted and what the file has.
         tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
     """
 

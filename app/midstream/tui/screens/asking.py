@@ -84,7 +84,8 @@ class AskActions(ViewActions):
             count = len(context.cuts)
             key = self.program.key_for("context")
             title.show_along(
-                context.summary, f"{count} cut{'s' * (count != 1)}, {key}" if count else key
+                context.summary.replace(" (cut)", ""),
+                f"{count} cut{'s' * (count != 1)}, {key}" if count else key,
             )
 
     def action_context(self) -> None:
@@ -102,19 +103,22 @@ class AskActions(ViewActions):
                 "Nothing was sent yet; write an instruction, and this page shows what goes along.",
             )
             return
+        names = min(48, max(len(part.name) for part in context.parts))
         lines = [
             (
-                f"{part.name}   about {part.tokens:,} tokens" + (f", {part.cut}" * bool(part.cut)),
+                f"{part.name:<{names}}  {part.tokens:>7,} tokens"
+                + (f", cut to {part.cut}" if part.cut else ""),
                 "warning" if part.cut else "foreground",
             )
             for part in context.parts
         ]
-        used = f"about {context.tokens:,} of at most {context.limit:,} tokens"
+        used = (
+            f"{'together':<{names}}  {context.tokens:>7,} of at most {context.limit:,}, estimated"
+        )
         paragraphs = [Paragraph(heading, (*lines, (used, "muted")))]
-        if context.cuts:
-            paragraphs.append(
-                Paragraph("What is missing", tuple((cut, "warning") for cut in context.cuts))
-            )
+        if context.left_out:
+            lines = [(words, "warning") for words in context.left_out]
+            paragraphs.append(Paragraph("Left out", tuple(lines)))
         if turn is not None and turn.tried:
             paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
         self._read("What the model gets", paragraphs)
@@ -232,7 +236,11 @@ class AskActions(ViewActions):
 
 
 def _of_turn(turn: Turn, turns: list[Turn]) -> Paragraph:
-    lines = [(f"{number}  {text}", "foreground") for number, text in enumerate(turn.failures, 1)]
+    lines: list[tuple[str, str]] = []
+    for number, failure in enumerate(turn.failures, 1):
+        sentence, _, rest = failure.partition("\n")
+        lines.append((f"{number}  {sentence}", "foreground"))
+        lines += [(f"   {line}", "muted") for line in rest.split("\n") if rest]
     after = next((later for later in turns if later.redirected_from == turn.id), None)
     if after is not None and after.correction:
         done = after.status is TurnStatus.DONE and not after.failures
