@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -128,7 +128,7 @@ class Errands:
         return dropped
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Generator[None]:
         """Begin nothing meanwhile."""
         self._may_begin.clear()
         try:

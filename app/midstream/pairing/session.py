@@ -6,14 +6,15 @@ no Textual.  All methods belong to one event loop.
 
 This module puts the parts together: ``desk`` (files), ``deciding`` (decisions), ``steering``
 (turns), ``effort``, ``link`` (the server), ``outside`` (what others change), ``recorder`` and
-``resuming`` (the journal), ``board`` (state, notices, events).
+``resuming`` (the journal), ``board`` (state, notices, events),
+``showing`` (what a screen asks for).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,12 @@ from midstream.pairing.deciding import Deciding
 from midstream.pairing.desk import Desk
 from midstream.pairing.effort import Effort
 from midstream.pairing.errands import Errands
-from midstream.pairing.events import Notice, SessionEvent
 from midstream.pairing.guarding import Guard
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.outside import Outside
 from midstream.pairing.recorder import Recorder
+from midstream.pairing.showing import Showing
 from midstream.pairing.steering import Steering
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.resuming import Replay
     from midstream.responses.endpoint import Endpoint
-    from midstream.responses.profiles import Profile
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
 
-class PairingSession(Deciding, Outside):
+class PairingSession(Deciding, Outside, Showing):
     """One person, one model, one folder.  Made by ``open``.
 
     Attributes:
@@ -223,67 +223,7 @@ class PairingSession(Deciding, Outside):
             session._spawn(session._read_repo())
         return session
 
-    # Looking
-
-    @property
-    def state(self) -> SessionState:
-        """What the session is doing."""
-        return self._board.state
-
-    @property
-    def notices(self) -> list[Notice]:
-        """Sentences for the person, oldest first."""
-        return self._board.notices
-
-    @property
-    def turn(self) -> Turn | None:
-        """The running or last turn."""
-        return self.turns[-1] if self.turns else None
-
-    @property
-    def turns(self) -> list[Turn]:
-        """All turns, oldest first."""
-        return self._steering.turns
-
-    @property
-    def model_name(self) -> str:
-        """What the server calls its model, ``""`` before it is known."""
-        return self._link.model_name
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        """What the server says about the model (edit format, longest region, languages, ...)."""
-        return self._link.facts
-
-    @property
-    def profile(self) -> Profile | None:
-        """The configured endpoint in use, ``None`` for the built-in server."""
-        return self._link.profile
-
-    def use_endpoint(self, settings: Settings) -> None:
-        """Send the next request to the endpoint and model of these settings."""
-        self._link.switch(settings)
-
-    @property
-    def journal_path(self) -> Path | None:
-        """The journal of this session, ``None`` while there is none."""
-        return self._recorder.path
-
-    @property
-    def server_pid(self) -> int | None:
-        """Process id of the embedded server while it runs."""
-        server = self._link.server
-        return server.process.pid if server is not None and server.process is not None else None
-
-    @property
-    def version(self) -> int:
-        """Grows with everything a screen could show; while it stays, there is nothing to paint."""
-        proposals = sum(proposal.version for proposal in self.files.values())
-        return self._board.version + self.hunks.version + proposals
-
-    def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
-        """Call ``listener`` on the loop with every event from now on; returns how to stop that."""
-        return self._board.subscribe(listener)
+    # Files
 
     async def open_file(self, rel: str) -> FileProposal:
         """The proposal of a file, opening it when needed.
@@ -294,6 +234,10 @@ class PairingSession(Deciding, Outside):
         return await self._desk.open(rel)
 
     # Steering
+
+    def use_endpoint(self, settings: Settings) -> None:
+        """Send the next request to the endpoint and model of these settings."""
+        self._link.switch(settings)
 
     async def instruct(
         self,
@@ -324,12 +268,6 @@ class PairingSession(Deciding, Outside):
                 await self._steering.stop()
             return await self._steering.instruct(Question(text, path, cursor, selection))
 
-    @property
-    def in_background(self) -> bool:
-        """Whether the running turn is one that the session asked for by itself."""
-        turn = self.turn
-        return turn is not None and turn.running and turn.background
-
     async def _run_errand(
         self, text: str, *, path: str, selection: tuple[int, int], consume: bool
     ) -> Turn:
@@ -354,11 +292,6 @@ class PairingSession(Deciding, Outside):
         """
         return await self._steering.preview(Question(text, path, cursor, selection))
 
-    @property
-    def context(self) -> Context:
-        """What went along with the last instruction."""
-        return self._steering.context
-
     def allow(self, *paths: str) -> None:
         """Let files that git ignores go out when an instruction names them, in this session."""
         self._steering.asker.allowed.update(map(self.workspace.relative, paths))
@@ -374,16 +307,6 @@ class PairingSession(Deciding, Outside):
     @effort.setter
     def effort(self, level: str) -> None:
         self._effort.level = level
-
-    @property
-    def trying(self) -> tuple[int, int] | None:
-        """The candidate that is being written and how many there will be, ``None`` otherwise."""
-        return self._effort.trying
-
-    @property
-    def writing(self) -> tuple[str, int] | None:
-        """File and base line at which the model writes now, ``None`` while it does not."""
-        return self._steering.writing
 
     async def stop(self) -> None:
         """Stop the model now: complete lines stay decidable, the unread rest of the file stays.
