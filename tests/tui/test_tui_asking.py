@@ -308,7 +308,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         hosted.say(bad)
         hosted.end()
         await stage.until(lambda: stage.session.state == "ready", "end")
-        await stage.until(lambda: "! shows why 2 edits found no place" in stage.notice, "notice")
+        await stage.until(lambda: "! shows 2 edits without a place" in stage.notice, "notice")
         assert "! what failed" in stage.keys
         stage.screen.hush()
         await stage.press("exclamation_mark")

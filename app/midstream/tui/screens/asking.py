@@ -164,6 +164,7 @@ class AskActions(ViewActions):
     def action_effort(self) -> None:
         """Choose how much is done for an answer."""
         from midstream.pairing.choosing import efforts_of
+        from midstream.settings import SESSION_EFFORTS
 
         session = self.session
         if session is None:
@@ -171,13 +172,16 @@ class AskActions(ViewActions):
         profile = session.profile
         own = profile is None or profile.kind == "local"
         words = _OWN_EFFORT if own else _HOSTED_EFFORT
+        levels = efforts_of(profile)
+        if len(levels) == 1:  # the profile names none, which does not say that there are none
+            levels = SESSION_EFFORTS
         rows = [
             ListRow(
                 level,
                 ((level, "foreground"),),
                 ((f"  {words.get(level, 'passed on to the endpoint')}", "muted"),),
             )
-            for level in efforts_of(profile)
+            for level in levels
         ]
 
         def chosen(level: str | None) -> None:
@@ -207,7 +211,7 @@ class AskActions(ViewActions):
         before = ""
         if self.notice.is_shown and self.notice.level in ("warning", "error"):
             before = f"{self.notice.text.rstrip('.')}. "
-        self.say("warning", f"{before}{key} shows why {many} found no place.")
+        self.say("warning", f"{before}{key} shows {many} without a place and what differs.")
 
     def action_failures(self) -> None:
         """The edits of this session that found no place, and why."""

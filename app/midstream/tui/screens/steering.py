@@ -289,8 +289,8 @@ class SteerActions(DecideActions):
         pane, view, title = self.pane, self.view, self.composer.title
         active = self.composer.has_focus_within
         if self.running:
-            turn = None if self.session is None else self.session.turn
-            target = "" if turn is None else f"{turn.path} {turn.symbol}".strip()
+            turn, path = None if self.session is None else self.session.turn, self.written_path
+            target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
             pane.scope = None
             title.show("Redirect", target, "the model goes on from what is settled", active=active)
             pane.repaint()

@@ -183,7 +183,8 @@ def measured_lines(
 def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
     rate = now.rate if now.running else now.mean
     if rate is None:
-        head = make.text(("no answer yet", "muted"))
+        words = "no answer yet" if now.ttft_s is None else "the answer was too short for a rate"
+        head = make.text((words, "muted"))
     elif now.running and now.ttft_s is None:
         head = make.text(("waiting for the first token", "muted"))
     else:

@@ -124,17 +124,17 @@ class StatusRow(Widget):
         facts, palette, glyphs = self.facts, self._palette, self._glyphs
         muted = palette.style("muted")
         light = palette.style(_LIGHTS[facts.state])
-        pieces = [Text.assemble((f"{glyphs.light} ", light), (facts.state.value.ljust(9), light))]
+        doing = facts.state.value.ljust(9)
+        if facts.trying is not None:  # in place of waiting, so that no width leaves it out
+            doing = "candidate {} of {}".format(*facts.trying)
+        pieces = [Text.assemble((f"{glyphs.light} ", light), (doing, light))]
         pieces.append(
             Text(
                 f"  {visible(facts.model) or 'model server'}",
                 palette.style("foreground", bold=True),
             )
         )
-        if facts.trying is not None:
-            number, count = facts.trying
-            pieces.append(Text(f"  candidate {number} of {count}", palette.style("accent")))
-        elif facts.effort:
+        if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", muted))
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
