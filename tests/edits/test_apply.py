@@ -282,6 +282,48 @@ def test_search_replace_malformed(reply: str, message: str) -> None:
     assert message.lower() in result.message().lower()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "- `b/a.py`\n```",
+        "* **b/a.py**:\n```python",
+        "=== b/a.py ===\n```python",
+        '```python title="b/a.py"',
+        "```python {file_name='b/a.py'}",
+        "\ufeffb/a.py\n```python",
+    ],
+)
+def test_ways_to_name_a_file(name: str) -> None:
+    result = apply(f"{name}\nx = 1\n```\n", {})
+    assert dict(result.changes) == {"b/a.py": b"x = 1\n"}
+
+
+def test_items_of_the_responses_api() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+x\n*** End Patch\n"
+    calls = [
+        {"type": "custom_tool_call", "name": "apply_patch", "input": patch},
+        {
+            "type": "apply_patch_call",
+            "operation": {"type": "update_file", "path": "a.py", "diff": "@@\n-b\n+y\n"},
+        },
+        {
+            "type": "apply_patch_call",
+            "operation": {"type": "create_file", "path": "n.py", "diff": "+n\n+"},
+        },
+        {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "d.py"}},
+    ]
+    files: dict[str, str | bytes] = {"a.py": "a\nb\n", "d.py": "d\n"}
+    for reply in (
+        json.dumps(calls),
+        json.dumps(calls, indent=2),
+        "\n".join(map(json.dumps, calls)),
+    ):
+        result = apply(reply, files)
+        assert dict(result.changes) == {"a.py": b"x\ny\n", "n.py": b"n\n", "d.py": None}
+        numbers = [hunk.number for hunk in result.hunks]
+        assert len(numbers) == len(set(numbers))
+
+
 @pytest.mark.parametrize("name", ["C:\\\\a.py", "C:/a.py", "~/a.py", "a\\nb.py", "a\\u007fb.py"])
 def test_names_that_start_elsewhere_are_refused(name: str) -> None:
     reply = f'{{"command": "create", "path": "{name}", "file_text": "x"}}'

@@ -65,6 +65,7 @@ def apply_reply(
     Raises:
         ValueError: The format is none of those.
     """
+    reply = reply.removeprefix("\ufeff")  # a reply that was saved to a file may begin with it
     edit_format = sniff(reply) if format == "auto" else Format(format)
     # A reply without any marker is read as fenced files, but never as the bare text of one.
     parser = WholeFileParser() if edit_format is None else parser_for(edit_format)

@@ -24,7 +24,7 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.formats.v4a import V4AParser
+from midstream.edits.formats.v4a import V4AParser, operation_events
 from midstream.edits.newlines import NewlineFolder
 
 _OLD: Final = frozenset({"old_str", "old_string", "old_text", "oldText", "search", "old"})
@@ -255,7 +255,7 @@ class JsonEditParser:
             return
         if top is None:
             return
-        command = top.is_list or top.key in _COMMAND
+        command = top.is_list or top.key in _COMMAND | _PATCH
         if command and not self._is_key and "*** Begin Patch" in text:
             patch = V4AParser(self._hunks)
             self._events += patch.feed(text)
@@ -302,6 +302,14 @@ class JsonEditParser:
         if edit.hunk is not None:
             everywhere = _first(edit.scalars, _ALL) == "true"
             self._events.append(HunkClosed(edit.hunk, everywhere=everywhere))
+            self._edits += 1
+            return
+        kind, path = edit.strings.get("type"), edit.strings.get("path")
+        if (kind == "create_file" or kind == "update_file" or kind == "delete_file") and path:
+            self._open_file(None)
+            events = operation_events(kind, path, edit.strings.get("diff", ""), self._hunks)
+            self._events += events
+            self._hunks += sum(isinstance(event, HunkOpened) for event in events)
             self._edits += 1
             return
         command = edit.strings.get("command", "")

@@ -17,7 +17,8 @@ _MENTION = re.compile(r"`([^`\s]+)`")
 _TAG = re.compile(r"<(?:file_?)?path>(.*?)</(?:file_?)?path>")
 _LABEL = re.compile(r"(?:file(?:name|path)?|path)\s*:\s*(?=\S)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?://|--|;|%|/\*|<!--)\s+")
-_NUMBERED = re.compile(r"\d{1,3}[.)]\s+")
+_NUMBERED = re.compile(r"(?:\d{1,3}[.)]|[-*+])\s+")
+_ATTRIBUTE = re.compile(r"\{?(?:title|name|path|file(?:_?(?:name|path))?)=", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z0-9_+-]{1,12}$")
 _BARE: Final = frozenset(
     {
@@ -52,16 +53,20 @@ def file_name(line: str) -> str | None:
     fence = _FENCE.match(line)
     text = fence[2].strip() if fence else line.strip()
     if fence:
-        # "```src/a.py", "```python:src/a.py" and "```python src/a.py"
-        text = re.split(r"[:\s]", text)[-1] if text else ""
+        # "```src/a.py", "```python:src/a.py", "```python src/a.py", "```python title="src/a.py""
+        text = _ATTRIBUTE.sub("", re.split(r"[:\s]", text)[-1]).rstrip("}") if text else ""
     text = _COMMENT.sub("", text.strip().lstrip("#").strip(), count=1)
-    text = _NUMBERED.sub("", text, count=1).rstrip(":").strip("`*\"' ").rstrip(":")
+    text = _NUMBERED.sub("", text, count=1).rstrip(":").strip("`*\"'= ").rstrip(":")
     text = _LABEL.sub("", text, count=1).strip("`*\"' ")
     if not text or text == "..." or text.endswith(("/", "\\")):
         return None
     if text in _BARE and not fence:
         return text
-    if _EXTENSION.search(text) and not re.search(r"[,;!?]|\.\s", text) and text.count(" ") <= 2:
+    if (
+        _EXTENSION.search(text)
+        and not re.search(r"[,;!?\"<>|]|\.\s", text)
+        and text.count(" ") <= 2
+    ):
         return text
     return text if "/" in text and " " not in text else None
 

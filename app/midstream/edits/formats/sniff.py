@@ -44,6 +44,7 @@ _JSON = re.compile(r"\s*(?:[\[{]\s*$|\[?\s*\{\s*\"|\[\s*[\[\"])")
 _JSON_KEY = re.compile(
     r"\"(?:(?:old|new)(?:_str|_string|_text|Text)|file_text|insert_(?:line|text))\"\s*:"
     r"|\"command\"\s*:\s*\"(?:str_replace|create|insert|view|undo_edit)\""
+    r"|\"type\"\s*:\s*\"(?:create|update|delete)_file\""
     r"|\"file_path\"\s*:|\"arguments\"\s*:\s*\"\s*\{"
     r"|\*\*\* (?:Begin Patch|(?:Add|Delete|Update) File:)"
 )

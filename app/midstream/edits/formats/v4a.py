@@ -281,7 +281,10 @@ class V4AParser(LineParser):
 
 
 def operation_events(
-    kind: Literal["create_file", "update_file", "delete_file"], path: str, diff: str = ""
+    kind: Literal["create_file", "update_file", "delete_file"],
+    path: str,
+    diff: str = "",
+    first_hunk: int = 0,
 ) -> list[Event]:
     """Events of one whole operation of the hosted ``apply_patch`` tool.
 
@@ -291,6 +294,7 @@ def operation_events(
         diff: Its V4A diff without file headers; of a new file, only ``+`` lines.  As in OpenAI's
             reference, a new file then ends with a newline only if the last ``+`` line is empty, and
             a file without lines takes the line ends of the diff.
+        first_hunk: The first hunk's id.
     """
     folder = NewlineFolder()
     body = folder.feed(diff) + folder.finish()
@@ -304,7 +308,7 @@ def operation_events(
     if body and kind != "delete_file":
         text += body + "\n"
     newline = "\r\n" if "\r\n" in diff else None
-    parser = V4AParser()
+    parser = V4AParser(first_hunk)
     events = parser.feed(f"{text}{_END}\n") + parser.finish()
     return [
         FileClosed(path, None, final_newline, newline) if isinstance(event, FileClosed) else event
