@@ -3,8 +3,9 @@
 Reads the standard library and a folder of wheels, keeps distributions whose own metadata names an
 MIT, BSD, Apache, ISC or PSF licence, cuts the sources into functions, methods and short
 module-level snippets, removes duplicates by a normalised syntax tree and splits by package, so that
-no held-out package is ever trained on. It does not make edits (`tasks`) and does not download
-anything.
+no held-out package is ever trained on. What is nearly the same as held-out code, or has the name of
+a benchmark's function, is left out of training (`duplicates`). It does not make edits (`tasks`) and
+does not download anything.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from dataclasses import asdict, dataclass
 from email.parser import Parser
 from multiprocessing import Pool
 from pathlib import Path
+
+from models.training.duplicates import NearDuplicates, is_benchmark
 
 HELD_OUT = frozenset(
     ["click", "flask", "jinja2", "networkx", "nltk", "pygments", "requests", "tornado", "werkzeug"]
@@ -178,14 +181,25 @@ def main() -> None:
     seen: set[bytes] = set()
     sources: list[dict[str, object]] = []
     files = {name: (arguments.out / f"{name}.jsonl").open("w") for name in ("train", "heldout")}
+    held_out = [found for package, _, found in results if package in HELD_OUT]
+    near = NearDuplicates(snippet.text for found in held_out for _, snippet in found)
     for package, licence, found in results:
         split = "heldout" if package in HELD_OUT else "train"
         fresh = [snippet for digest, snippet in found if digest not in seen]
+        count = len(fresh)
+        if split == "train":
+            fresh = [s for s in fresh if not is_benchmark(s.text) and not near.has(s.text)]
         seen.update(digest for digest, _ in found)
         for snippet in fresh:
             files[split].write(json.dumps(asdict(snippet)) + "\n")
         sources.append(
-            {"package": package, "licence": licence, "split": split, "snippets": len(fresh)}
+            {
+                "package": package,
+                "licence": licence,
+                "split": split,
+                "snippets": len(fresh),
+                "left_out": count - len(fresh),
+            }
         )
     for file in files.values():
         file.close()

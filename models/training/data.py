@@ -11,24 +11,25 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import textwrap
 import time
 import tomllib
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
-from models.training.code import ATOM, BUILTINS
-from models.training.tasks import SHARES, Example, attempt, examples
+from models.training.code import ATOM, BUILTINS, Code
+from models.training.tasks import SHARES, Example, attempt, corrected, examples, redirected
 from tokenizers import Tokenizer
 
 from midstream.engine.codec import EditCodec, EditRequest
 
 TASK_NAMES = list(SHARES)
 MAX_TOKENS = 480
-ATTEMPTS = 8
-PER_SNIPPET = 3
+ATTEMPTS = 12
+PER_SNIPPET = 4
 
 
 @dataclass(slots=True)
@@ -74,8 +75,12 @@ def applicability(
     hits: Counter[str] = Counter()
     for row in picked:
         text = textwrap.dedent(row["text"])
+        try:
+            code = Code(text, rng, names)
+        except (SyntaxError, ValueError):
+            continue
         for task in TASK_NAMES:
-            if attempt(task, text, names, rng) is not None:
+            if task == "beyond" or attempt(task, code) is not None:
                 hits[task] += 1
     return {task: max(hits[task], 1) / len(picked) for task in TASK_NAMES}
 
@@ -106,10 +111,19 @@ def _encode_rows(job: tuple[int, list[dict[str, str]]]) -> tuple[bytes, bytes, b
     for row in rows:
         chosen = _choose(rng, worker.weights)
         made = examples(
-            row["text"], row["package"], worker.names, rng, chosen, held_out=False, plain=False
+            row["text"],
+            row["package"],
+            worker.names,
+            rng,
+            chosen,
+            held_out=False,
+            plain=False,
+            most=PER_SNIPPET,
         )
-        for example in made[:PER_SNIPPET]:
-            request = EditRequest(example.instruction, example.region, kept=example.kept)
+        for example in made:
+            request = EditRequest(
+                example.instruction, example.region, kept=example.kept, earlier=example.earlier
+            )
             prompt, target = worker.codec.encode_target(request, example.target, shuffle=rng)
             if len(prompt) + len(target) > MAX_TOKENS:
                 continue
@@ -140,24 +154,59 @@ def write_shard(path: Path, parts: list[tuple[bytes, bytes, bytes, bytes]]) -> i
 
 
 def evaluation_set(
-    rows: list[dict[str, str]], per_task: int, *, held_out: bool, seed: int
+    rows: list[dict[str, str]], per_task: int, *, held_out: bool, seed: int, tasks: list[str]
 ) -> list[Example]:
-    """Make up to `per_task` plain examples of every task from snippets of up to 25 lines."""
+    """Make up to `per_task` plain examples of each task from snippets of up to 25 lines."""
     rng = random.Random(seed)
     names = name_pool(rows, 2_500)
     rows = [row for row in rows if row["text"].count("\n") <= 25]
     rng.shuffle(rows)
-    found: dict[str, list[Example]] = {task: [] for task in TASK_NAMES}
+    found: dict[str, list[Example]] = {task: [] for task in tasks}
     for row in rows:
-        missing = [task for task in TASK_NAMES if len(found[task]) < per_task]
+        missing = [task for task in tasks if len(found[task]) < per_task]
         if not missing:
             break
         chosen = rng.sample(missing, min(4, len(missing)))
         for example in examples(
-            row["text"], row["package"], names, rng, chosen, held_out=held_out, plain=True
-        )[:2]:
+            row["text"], row["package"], names, rng, chosen, held_out=held_out, plain=True, most=2
+        ):
             found[example.task].append(example)
-    return [example for task in TASK_NAMES for example in found[task]]
+    return [example for task in tasks for example in found[task]]
+
+
+def steered_set(rows: list[dict[str, str]], per_kind: int, seed: int) -> list[Example]:
+    """Make redirected examples and corrections of the guard; `task` names the kind.
+
+    Kinds: `rather` (another edit is asked for), `also` (one more), `corrected` (the guard has
+    stopped a line; the lines before it are kept).
+    """
+    rng = random.Random(seed)
+    names = name_pool(rows, 2_500)
+    rows = [row for row in rows if row["text"].count("\n") <= 25]
+    rng.shuffle(rows)
+    found: dict[str, list[Example]] = {"rather": [], "also": [], "corrected": []}
+    for row in rows:
+        if all(len(group) >= per_kind for group in found.values()):
+            break
+        try:
+            code = Code(textwrap.dedent(row["text"]), rng, names)
+        except (SyntaxError, ValueError):
+            continue
+        task = rng.choice([t for t in TASK_NAMES if t not in ("beyond", "invert_if")])
+        edit = attempt(task, code)
+        if edit is None:
+            continue
+        if task.startswith("secure_"):
+            made, kind = corrected(edit, code, rng), "corrected"
+        elif edit.source is None:
+            kind = rng.choice(("also", "rather"))
+            made = redirected(edit, code, names, rng, also=kind == "also")
+        else:
+            continue
+        if made is None or not made.earlier or len(found[kind]) >= per_kind:
+            continue
+        found[kind].append(replace(made, task=kind, package=row["package"]))
+    return [example for group in found.values() for example in group]
 
 
 def main() -> None:
@@ -176,7 +225,7 @@ def main() -> None:
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first shard")
     parser.add_argument(
-        "--snippets", type=int, default=0, help="use only the first so many (0: all)"
+        "--snippets", type=int, default=0, help="how many snippets a shard uses (0: all)"
     )
     arguments = parser.parse_args()
     data: Path = arguments.data
@@ -185,21 +234,31 @@ def main() -> None:
     held = [json.loads(line) for line in (data / "heldout.jsonl").read_text().splitlines()]
     random.Random(0).shuffle(rows)
     for name, held_out in (("eval_known", False), ("eval_new", True)):
-        if (data / f"{name}.jsonl").exists():
-            continue
-        chosen = evaluation_set(held, 60, held_out=held_out, seed=7 + held_out)
-        (data / f"{name}.jsonl").write_text("".join(json.dumps(asdict(e)) + "\n" for e in chosen))
+        path = data / f"{name}.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        there = {json.loads(line)["task"] for line in lines}
+        tasks = [task for task in TASK_NAMES if task not in there | skip]
+        if tasks:
+            seed = 7 + held_out + len(lines)
+            chosen = evaluation_set(held, 60, held_out=held_out, seed=seed, tasks=tasks)
+            with path.open("a") as file:
+                file.writelines(json.dumps(asdict(e)) + "\n" for e in chosen)
+    if not (data / "eval_steered.jsonl").exists():
+        chosen = steered_set(held, 100, seed=11)
+        (data / "eval_steered.jsonl").write_text(
+            "".join(json.dumps(asdict(e)) + "\n" for e in chosen)
+        )
     names = name_pool(rows)
     measured = data / "applicability.json"
     if not measured.exists():
         measured.write_text(json.dumps(applicability(rows, names), indent=1))
     rates = json.loads(measured.read_text())
-    if arguments.snippets:
-        begin = arguments.first * arguments.snippets % len(rows)
-        rows = (rows + rows)[begin : begin + arguments.snippets]
     for number in range(arguments.first, arguments.first + arguments.passes):
         started = time.time()
-        jobs = [(k, rows[k : k + 400]) for k in range(0, len(rows), 400)]
+        size = arguments.snippets or len(rows)
+        begin = number * size % len(rows)
+        used = (rows + rows)[begin : begin + size]
+        jobs = [(k, used[k : k + 400]) for k in range(0, len(used), 400)]
         setup = (str(data / "tokenizer.json"), names, weights_of(rates, skip), number)
         with Pool(arguments.jobs, _setup, setup) as pool:
             parts = list(pool.imap_unordered(_encode_rows, jobs))

@@ -1,9 +1,9 @@
-"""Measure a shipped model folder: exact match, parse rate and kept lines, through plain ONNX
-Runtime, greedily.
+"""Measure a shipped model folder as the product runs it: quantised, greedy, through the engine.
 
-Runs the quantised graph token by token, as a user's machine would (no drafting). `eval_known` are
-held-out packages with template families that were trained on; `eval_new` the same with held-out
-families.
+Sets, all of packages that were never trained on: `eval_known` (phrasings that training saw),
+`eval_new` (families that were held out), `eval_steered` (redirects and corrections by the guard),
+and requests that are beyond the model, among the first two. `human` measures the edits that were
+written by hand.
 """
 
 from __future__ import annotations
@@ -11,88 +11,33 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
+import shutil
+import statistics
+import tempfile
 import textwrap
 import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnxruntime as ort
+from models.training.asking import Asker, Outcome
 
-from midstream.engine.codec import EditCodec, EditRequest
-
-
-class GreedyModel:
-    """A bare greedy loop over a model folder in GenAI layout."""
-
-    def __init__(self, folder: Path, threads: int = 1) -> None:
-        """Open the folder."""
-        facts = json.loads((folder / "genai_config.json").read_text())["model"]
-        decoder = facts["decoder"]
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        self.session = ort.InferenceSession(
-            str(folder / "model.onnx"), options, ["CPUExecutionProvider"]
-        )
-        self.codec = EditCodec.load(folder)
-        self.context = int(facts["context_length"])
-        self.layers = int(decoder["num_hidden_layers"])
-        self.cache_shape = (1, int(decoder["num_key_value_heads"]), 0, int(decoder["head_size"]))
-
-    def tokens(
-        self, prompt: list[int], stops: frozenset[int], guess: list[int], most: int = 768
-    ) -> list[int]:
-        """Return the greedy continuation of a prompt, its stop token included.
-
-        `guess` is checked in the first pass (a draft, in other words): it saves time where it is
-        right and changes nothing where it is wrong.
-        """
-        names = [
-            f"past_key_values.{n}.{part}" for n in range(self.layers) for part in ("key", "value")
-        ]
-        past = dict.fromkeys(names, np.zeros(self.cache_shape, np.float32))
-        out: list[int] = []
-        feed, total = prompt + guess, 0
-        most = min(most, self.context - len(prompt) - len(guess))
-        while len(out) < most:
-            total += len(feed)
-            inputs = {
-                "input_ids": np.array([feed], np.int64),
-                "attention_mask": np.ones((1, total), np.int64),
-            }
-            logits, *present = map(np.asarray, self.session.run(None, inputs | past))
-            choices = logits[0].argmax(-1).tolist()
-            if not out:
-                rows = choices[len(prompt) - 1 :]
-                right = 0
-                while right < len(guess) and rows[right] == guess[right]:
-                    right += 1
-                out = rows[: right + 1] if right < len(guess) else list(guess)
-                total = len(prompt) + right
-                present = [part[:, :, :total] for part in present]
-            else:
-                out.append(choices[-1])
-            if stops & set(out):
-                break
-            past = dict(zip(names, present, strict=True))
-            feed = [out[-1]]
-        return out
-
-    def edit(self, request: EditRequest, target: str) -> str:
-        """Return the rewritten region (after the kept lines); `target` is only the first guess."""
-        encoded = self.codec.encode(request)
-        _, guess = self.codec.encode_target(request, target)
-        tokens = self.tokens(encoded.prompt_ids, encoded.stop_ids, guess)
-        return "".join(map(encoded.decoder.feed, tokens)) + encoded.decoder.finish()
+from midstream.engine.codec import EditRequest
 
 
 def parses(text: str) -> bool:
     """Whether a region is valid Python once dedented."""
+    return tree(text) is not None
+
+
+def tree(text: str) -> str | None:
+    """Return the dedented text's syntax tree as text, None if it is not Python."""
     try:
-        ast.parse(textwrap.dedent(text))
+        return ast.dump(ast.parse(textwrap.dedent(text)))
     except (SyntaxError, ValueError):
-        return False
-    return True
+        return None
 
 
 def kept_part(target: str) -> str:
@@ -101,56 +46,221 @@ def kept_part(target: str) -> str:
     return "".join(lines[: len(lines) // 2])
 
 
-def measure(
-    model: GreedyModel, examples: list[dict[str, Any]], *, continued: bool = False
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return (report, examples with the model's answers).
+def percent(part: float, whole: float, digits: int = 1) -> float:
+    """Return a share in per cent."""
+    return round(100 * part / whole, digits) if whole else 0.0
 
-    With `continued` the first half of each right answer counts as already written, as after a stop.
-    """
-    tasks: dict[str, dict[str, int]] = {}
-    answered: list[dict[str, Any]] = []
-    kept = lines = 0
-    for example in examples:
-        kept_text = kept_part(example["target"]) if continued else ""
-        request = EditRequest(example["instruction"], example["region"], kept=kept_text)
-        answer = kept_text + model.edit(request, example["target"])
-        row = tasks.setdefault(example["task"], {"n": 0, "exact": 0, "parses": 0})
-        row["n"] += 1
-        row["exact"] += answer == example["target"]
-        row["parses"] += parses(answer)
-        same = set(example["region"].split("\n")) & set(example["target"].split("\n"))
-        lines += len(same)
-        kept += len(same & set(answer.split("\n")))
-        answered.append(example | {"answer": answer, "right": answer == example["target"]})
-    count = sum(row["n"] for row in tasks.values())
-    report = {
-        "n": count,
-        "exact_match": round(100 * sum(r["exact"] for r in tasks.values()) / count, 1),
-        "parses": round(100 * sum(r["parses"] for r in tasks.values()) / count, 1),
-        "untouched_lines_kept": round(100 * kept / lines, 2),
-        "tasks": {
-            task: {
-                "exact_match": round(100 * row["exact"] / row["n"]),
-                "parses": round(100 * row["parses"] / row["n"]),
-                "n": row["n"],
-            }
-            for task, row in sorted(
-                tasks.items(), key=lambda item: -item[1]["exact"] / item[1]["n"]
-            )
-        },
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over examples."""
+
+    n: int = 0
+    exact: int = 0
+    same_tree: int = 0
+    parses: int = 0
+    unchanged: int = 0
+    lines: int = 0
+    kept: int = 0
+    costs: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
+
+    def add(self, example: dict[str, Any], outcome: Outcome) -> bool:
+        """Count an outcome; return whether it is right to the character."""
+        target = example["region"] if example["target"] is None else example["target"]
+        right = outcome.text == target
+        found = tree(outcome.text)
+        self.n += 1
+        self.exact += right
+        self.same_tree += right or (found is not None and found == tree(target))
+        self.parses += found is not None
+        self.unchanged += outcome.text == example["region"]
+        same = set(example["region"].split("\n")) & set(target.split("\n"))
+        self.lines += len(same)
+        self.kept += len(same & set(outcome.text.split("\n")))
+        self.costs.append((outcome.tokens, outcome.forwards, outcome.seconds))
+        return right
+
+    def row(self) -> dict[str, Any]:
+        """Return the shares in per cent, and what an edit costs."""
+        seconds = sum(s for _, _, s in self.costs)
+        return {
+            "n": self.n,
+            "exact_match": percent(self.exact, self.n),
+            "same_tree": percent(self.same_tree, self.n),
+            "parses": percent(self.parses, self.n),
+            "unchanged": percent(self.unchanged, self.n),
+            "untouched_lines_kept": percent(self.kept, self.lines, 2),
+            "tokens_a_forward": round(
+                sum(t for t, _, _ in self.costs) / max(1, sum(f for _, f, _ in self.costs)), 2
+            ),
+            "milliseconds_median": round(1000 * statistics.median(s for _, _, s in self.costs), 1),
+            "tokens_a_second": round(sum(t for t, _, _ in self.costs) / max(seconds, 1e-9)),
+        }
+
+
+def request_of(example: dict[str, Any], **changed: Any) -> EditRequest:
+    """Return the request of an example."""
+    fields: dict[str, Any] = {
+        "instruction": example["instruction"],
+        "region": example["region"],
+        "kept": example["kept"],
+        "earlier": tuple(example.get("earlier", ())),
     }
-    return report, answered
+    return EditRequest(**(fields | changed))
 
 
-def nothing_to_do(model: GreedyModel, examples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask for a rename of a name that is not there; return how often nothing changed."""
-    request = "rename `no_such_name` to `another_name`"
-    same = 0
+def measure(
+    asker: Asker, examples: Iterable[dict[str, Any]], answers: list[dict[str, Any]] | None = None
+) -> tuple[dict[str, Any], dict[str, Tally]]:
+    """Return (report without what is beyond the model, tallies of the tasks)."""
+    total = Tally()
+    tasks: dict[str, Tally] = {}
     for example in examples:
-        region = example["region"]
-        same += model.edit(EditRequest(request, region), region) == region
-    return {"n": len(examples), "unchanged": round(100 * same / len(examples), 1)}
+        outcome = asker.ask(request_of(example))
+        right = tasks.setdefault(example["task"], Tally()).add(example, outcome)
+        if example["task"] != "beyond":
+            total.add(example, outcome)
+        if answers is not None:
+            answers.append(example | {"answer": outcome.text, "right": right})
+    order = sorted(tasks.items(), key=lambda item: -item[1].exact / item[1].n)
+    rows: dict[str, Any] = {
+        task: {
+            "exact_match": round(percent(tally.exact, tally.n)),
+            "same_tree": round(percent(tally.same_tree, tally.n)),
+            "parses": round(percent(tally.parses, tally.n)),
+            "unchanged": round(percent(tally.unchanged, tally.n)),
+            "n": tally.n,
+        }
+        for task, tally in order
+        if task != "beyond"
+    }
+    return total.row() | {"tasks": rows}, tasks
+
+
+def declining(known: dict[str, Tally], new: dict[str, Tally]) -> dict[str, Any]:
+    """Return how well the model tells what is beyond it, leaving the region as it was.
+
+    `recall` is the share of such requests that it leaves alone, `precision` the share of such
+    requests among all that it leaves alone, weighted as if one request in ten were beyond it.
+    """
+    report: dict[str, Any] = {}
+    for name, tasks in (("known", known), ("new", new)):
+        beyond = tasks.get("beyond", Tally())
+        others = [tally for task, tally in tasks.items() if task != "beyond"]
+        wrongly = sum(t.unchanged for t in others) / max(1, sum(t.n for t in others))
+        recall = beyond.unchanged / max(1, beyond.n)
+        report[name] = {
+            "n": beyond.n,
+            "recall": percent(recall, 1),
+            "others_left_alone": percent(wrongly, 1),
+            "precision": percent(0.1 * recall, 0.1 * recall + 0.9 * wrongly),
+        }
+    return report
+
+
+def nothing_to_do(asker: Asker, examples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ask for changes of a name that is not there; return how often nothing changed."""
+    asked = (
+        "rename `no_such_name` to `another_name`",
+        "change the default of no_such_name to 3",
+        "no_such_name should be called another_name",
+        "remove the parameter no_such_name",
+    )
+    same = sum(
+        asker.ask(EditRequest(asked[k % len(asked)], example["region"])).text == example["region"]
+        for k, example in enumerate(examples)
+    )
+    return {"n": len(examples), "unchanged": percent(same, len(examples))}
+
+
+def steered(asker: Asker, examples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Measure redirects and corrections, asked for while the first answer is written."""
+    report: dict[str, Any] = {}
+    for kind in dict.fromkeys(example["task"] for example in examples):
+        tally, shares = Tally(), list[float]()
+        for example in (example for example in examples if example["task"] == kind):
+            asker.ask(request_of(example, instruction=example["earlier"][0], earlier=(), kept=""))
+            outcome = asker.ask(request_of(example))
+            tally.add(example, outcome)
+            shares.append(1 - outcome.cached / max(1, outcome.prompt))
+        report[kind] = {
+            "n": tally.n,
+            "exact_match": percent(tally.exact, tally.n),
+            "parses": percent(tally.parses, tally.n),
+            "prompt_read": percent(statistics.mean(shares), 1),
+        }
+    return report
+
+
+def steered_otherwise(folder: Path, threads: int | None, examples: list[Any]) -> dict[str, Any]:
+    """Measure redirects in the form that the folder does not use: appended or read first."""
+    with tempfile.TemporaryDirectory() as scratch:
+        other = Path(shutil.copytree(folder, Path(scratch) / folder.name))
+        facts = other / "midstream.toml"
+        text = facts.read_text("utf-8")
+        swapped = re.sub(
+            r"^appended = ([01])$", lambda m: f"appended = {1 - int(m[1])}", text, flags=re.M
+        )
+        facts.write_text(swapped, "utf-8")
+        asker = Asker(other, threads)
+        report = steered(asker, examples)
+        asker.close()
+    return report
+
+
+def compared(report: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return mean exact match of another report's tasks, there and here (each task counts the
+    same).
+    """
+    out: dict[str, Any] = {}
+    for name, short in (("eval_known", "known"), ("eval_new", "new")):
+        old, new = before["sets"][name]["tasks"], report["sets"][name]["tasks"]
+        both = [task for task in old if task in new]
+        out["tasks"] = len(both)
+        out[short] = round(statistics.mean(old[t]["exact_match"] for t in both), 1)
+        out[f"now_{short}"] = round(statistics.mean(new[t]["exact_match"] for t in both), 1)
+    if "human" in before:
+        out["human"] = before["human"]["total"]["exact"]
+    return out
+
+
+def load(path: Path, per_task: int, skip: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    """Return up to `per_task` examples of each task of a set."""
+    used: dict[str, int] = {}
+    found: list[dict[str, Any]] = []
+    for line in path.read_text().splitlines():
+        example = json.loads(line)
+        used[example["task"]] = used.get(example["task"], 0) + 1
+        if example["task"] not in skip and used[example["task"]] <= per_task:
+            found.append(example)
+    return found
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return a report as text."""
+    lines: list[str] = []
+    for name, part in report["sets"].items():
+        lines.append(
+            f"{name}: exact {part['exact_match']} %, same tree {part['same_tree']} %, parses "
+            f"{part['parses']} %, untouched lines {part['untouched_lines_kept']} %, "
+            f"{part['tokens_a_forward']} tokens a forward, {part['milliseconds_median']} ms an edit"
+        )
+        lines += [
+            f"  {task:22} {row['exact_match']:3} %  tree {row['same_tree']:3} %  parses "
+            f"{row['parses']:3} %  as it was {row['unchanged']:3} %  n={row['n']}"
+            for task, row in part["tasks"].items()
+        ]
+    for name in (
+        "continued",
+        "nothing_to_do",
+        "steered",
+        "steered_otherwise",
+        "declining",
+        "before",
+    ):
+        if name in report:
+            lines.append(f"{name}: {json.dumps(report[name])}")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -165,48 +275,51 @@ def main() -> None:
         help="the training configuration: tasks that it skips are not measured",
     )
     parser.add_argument("--per-task", type=int, default=60)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     parser.add_argument("--answers", type=Path, help="write every answer to this file")
+    parser.add_argument("--before", type=Path, help="another model's evaluation.json to compare")
     parser.add_argument(
         "--save", action="store_true", help="save the report as evaluation.json in the model folder"
     )
     arguments = parser.parse_args()
-    skip = set(tomllib.loads(arguments.config.read_text())["train"]["skip_tasks"])
-    model = GreedyModel(arguments.model, arguments.threads)
+    skip = frozenset[str](tomllib.loads(arguments.config.read_text())["train"]["skip_tasks"])
+    asker = Asker(arguments.model, arguments.threads)
+    data: Path = arguments.data
+    most: int = arguments.per_task
     report: dict[str, Any] = {"sets": {}}
     answers: list[dict[str, Any]] = []
-    for name in ("eval_known", "eval_new"):
-        used: dict[str, int] = {}
-        examples: list[dict[str, Any]] = []
-        for line in (arguments.data / f"{name}.jsonl").read_text().splitlines():
-            example = json.loads(line)
-            if example["task"] in skip:
-                continue
-            used[example["task"]] = used.get(example["task"], 0) + 1
-            if used[example["task"]] <= arguments.per_task:
-                examples.append(example)
-        report["sets"][name], found = measure(model, examples)
-        if name == "eval_known":
-            some = examples[:: max(1, len(examples) // 300)]
-            report["continued"], _ = measure(model, some, continued=True)
-            del report["continued"]["tasks"]
-            report["nothing_to_do"] = nothing_to_do(model, some[:100])
+    tallies: list[dict[str, Tally]] = []
+    known = load(data / "eval_known.jsonl", most, skip)
+    for name, examples in (
+        ("eval_known", known),
+        ("eval_new", load(data / "eval_new.jsonl", most, skip)),
+    ):
+        found: list[dict[str, Any]] = []
+        report["sets"][name], tasks = measure(asker, examples, found)
+        tallies.append(tasks)
         answers += [row | {"set": name} for row in found]
+    report["declining"] = declining(*tallies)
+    some = [example for example in known if example["target"] is not None]
+    some = some[:: max(1, len(some) // (5 * most))]
+    halves = [example | {"kept": kept_part(example["target"])} for example in some]
+    report["continued"] = {
+        key: value
+        for key, value in measure(asker, halves)[0].items()
+        if key in ("n", "exact_match", "parses")
+    }
+    report["nothing_to_do"] = nothing_to_do(asker, some[:100])
+    redirects = load(data / "eval_steered.jsonl", 2 * most)
+    report["steered"] = steered(asker, redirects)
+    asker.close()
+    report["steered_otherwise"] = steered_otherwise(arguments.model, arguments.threads, redirects)
+    if arguments.before:
+        report["before"] = compared(report, json.loads(arguments.before.read_text()))
     if arguments.answers:
         arguments.answers.write_text("".join(json.dumps(row) + "\n" for row in answers))
     if arguments.save:
         (arguments.model / "evaluation.json").write_text(json.dumps(report, indent=1) + "\n")
-    if arguments.json:
-        print(json.dumps(report, indent=1))
-        return
-    for name, part in report["sets"].items():
-        print(
-            f"{name}: exact {part['exact_match']} %, parses {part['parses']} %, "
-            f"lines kept {part['untouched_lines_kept']} %"
-        )
-        for task, row in part["tasks"].items():
-            print(f"  {task:22} {row['exact_match']:3} %  parses {row['parses']:3} %  n={row['n']}")
+    print(json.dumps(report, indent=1) if arguments.json else table(report))
 
 
 if __name__ == "__main__":

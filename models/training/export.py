@@ -48,9 +48,13 @@ def load_run(run: Path) -> tuple[Decoder, dict[str, Any]]:
     """Load the weights of a training run and its facts (tokens seen, seconds)."""
     config = ModelConfig(**json.loads((run / "config.json").read_text()))
     model = Decoder(config)
-    saved = torch.load(run / "last.pt")
+    saved = torch.load(run / "last.pt", map_location="cpu")
     model.load_state_dict(saved["weights"])
-    return model, {"tokens": int(saved["tokens"]), "seconds": float(saved["seconds"])}
+    return model, {
+        "tokens": int(saved["tokens"]),
+        "seconds": float(saved["seconds"]),
+        "tokens_before": int(saved["progress"]["tokens_before"]),
+    }
 
 
 def genai_config(config: ModelConfig) -> dict[str, Any]:
@@ -113,7 +117,8 @@ def midstream_toml(
     """Return the contents of `midstream.toml`; `measured` is the report of `evaluate`, None before
     there is one.
     """
-    limits = CodecLimits()
+    # A redirect is read first: appended ones were right too seldom (MODEL_CARD.md).
+    limits = CodecLimits(appended=0)
     tasks: list[dict[str, Any]] = []
     suggestions: list[str] = []
     if measured is not None:

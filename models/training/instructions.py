@@ -1,19 +1,46 @@
-"""Instruction templates: how people ask for each kind of edit.
+"""How people ask: from a template to a written instruction.
 
-A template is a small pattern: `(a|b)` chooses, `[x]` is optional, `{name}` is filled in. Each
-template is one family. `TEMPLATES` and `MORE` are for training; the families of `NEW` are kept for
-measuring how the model takes phrasings that it never saw. Styles (quotes, politeness, sloppy
-typing) are applied on top by `write`.
+A template is a small pattern: `(a|b)` chooses, `[x]` is optional (and may choose as well), `<word>`
+takes a word of the lexicon, `{name}` is filled in. `TEMPLATES`, `MORE`, `EXTRA` and the grammars
+are for training; the families of `NEW` and `EXTRA_NEW` are kept for measuring how the model takes
+phrasings that it never saw: what the grammar makes is thrown away where it says the same as one of
+them. Styles (quotes, politeness, haste, typing errors, reasons) are applied on top by `write`.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 import re
 
-from models.training.templates import CONDITION_WORDS, MORE, NEW, TEMPLATES, TYPE_WORDS
+from models.training import phrases_body, phrases_names
+from models.training.phrases_names import LEXICON
+from models.training.templates import TEMPLATES
+from models.training.templates_calls import CALLS, CALLS_NEW
+from models.training.templates_flow import DESCRIBED, FLOW, FLOW_NEW
+from models.training.templates_repairs import (
+    ALSO,
+    BEYOND,
+    BOTH,
+    CORRECTION,
+    EXTRA,
+    EXTRA_NEW,
+    RATHER,
+    WARNINGS,
+)
+from models.training.templates_second import MORE, NEW
+from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
+
+GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
+FIXED = {task: TEMPLATES[task] + MORE.get(task, []) for task in TEMPLATES} | EXTRA | CALLS | FLOW
+HELD_OUT = NEW | EXTRA_NEW | CALLS_NEW | FLOW_NEW
+
+FREE_SHARE = 0.6
+"""Share of training instructions that the grammar makes, where a task has one."""
 
 PREFIXES = [
+    "please ",
     "please ",
     "can you ",
     "could you ",
@@ -24,21 +51,191 @@ PREFIXES = [
     "ok, ",
     "we should ",
     "you should ",
+    "pls ",
+    "plz ",
+    "would you ",
+    "would you mind to ",
+    "can we ",
+    "could we ",
+    "i would like you to ",
+    "i'd like to ",
+    "i need you to ",
+    "we need to ",
+    "you need to ",
+    "kindly ",
+    "just ",
+    "simply ",
+    "quickly ",
+    "go ahead and ",
+    "make sure to ",
+    "try to ",
+    "time to ",
+    "hey, ",
+    "hi, ",
+    "so, ",
+    "ok ",
+    "alright, ",
+    "well, ",
+    "hmm, ",
+    "next, ",
+    "also ",
+    "actually ",
+    "i think we should ",
+    "maybe ",
+    "please just ",
+    "can you please ",
+    "could you please ",
+    "todo: ",
+    "nit: ",
+    "minor: ",
+    "one thing: ",
+    "quick one: ",
+    "small change: ",
+    "request: ",
+    "task: ",
+    "review: ",
+    "help me ",
+    "it would be nice to ",
+    "would be good to ",
+    "shall we ",
+    "how about we ",
+    "let us ",
+    "i'd ",
+    "we want to ",
+    "i want to ",
+    "remember to ",
+    "don't forget to ",
+    "you have to ",
+    "first, ",
+    "for this function, ",
+    "here, ",
+    "in this function, ",
+    "in here ",
 ]
-SUFFIXES = [" please", ", please", "?", "!", " here", " in this function", ", thanks", " now"]
+NEUTRAL = [
+    "please, ",
+    "ok, ",
+    "hey, ",
+    "hi, ",
+    "so, ",
+    "now ",
+    "i think ",
+    "i guess ",
+    "maybe ",
+    "actually ",
+    "well, ",
+    "hmm, ",
+    "nit: ",
+    "minor: ",
+    "review: ",
+    "todo: ",
+    "imo ",
+    "by the way, ",
+    "here ",
+    "in this function ",
+    "for this one, ",
+    "also ",
+    "note: ",
+    "as discussed, ",
+    "",
+]
+"""Openings that fit before something that is no imperative."""
+SUFFIXES = [
+    " please",
+    ", please",
+    " pls",
+    "?",
+    "!",
+    ".",
+    " here",
+    " in this function",
+    " in this method",
+    ", thanks",
+    " thanks",
+    " thx",
+    " thank you",
+    " now",
+    " for me",
+    " in here",
+    " in this code",
+    " if you can",
+    " if possible",
+    ", ok?",
+    " ok",
+    " :)",
+    " asap",
+    " quickly",
+    " again",
+    ", would you",
+    "...",
+]
+REASONS = [
+    ", because it is clearer",
+    ", it reads better",
+    ", for readability",
+    ", for consistency",
+    ", to match the rest of the code",
+    ", as discussed",
+    " because the reviewer said so",
+    ", per review",
+    " since it confuses people",
+    ", so that it is easier to read",
+    ", otherwise it is confusing",
+    " because we always do it that way",
+    ", it is cleaner",
+    ", that is our convention",
+    " so the linter is happy",
+    ", the linter complains",
+    " to keep it simple",
+    ", it's safer",
+    ", i think it's better",
+    " because i say so",
+    ", as in the other functions",
+    ", like everywhere else",
+    ", for now",
+    ", that is what we agreed on",
+    " since that's what it is",
+]
+
+
+@functools.cache
+def _skeletons(task: str) -> tuple[str, ...]:
+    found: set[str] = set()
+    for template in HELD_OUT.get(task, []):
+        parts = re.split(r"\(([^()]*)\)", template)
+        choices = [part.split("|") if k % 2 else [part] for k, part in enumerate(parts)]
+        found.update(_bare(" ".join(each)) for each in itertools.product(*choices))
+    return tuple(found)
+
+
+def _bare(text: str) -> str:
+    """Return a template without articles, fillers and punctuation."""
+    words = re.findall(r"\{\w+\}|[\w']+|->|%", text.lower())
+    return " ".join(
+        w for w in words if w not in ("the", "a", "an", "please", "this", "it", "new", "here")
+    )
+
+
+def is_held_out(task: str, text: str) -> bool:
+    """Whether an expanded template says the same as a family that is kept for measuring."""
+    said = f" {_bare(text)} "
+    return any(f" {kept} " in said for kept in _skeletons(task))
 
 
 def families(task: str, *, held_out: bool) -> list[str]:
-    """Return the template families of a task, of training or of the held-out side."""
-    return NEW[task] if held_out else TEMPLATES[task] + MORE.get(task, [])
+    """Return the written-out template families of a task, of training or of the held-out side."""
+    return HELD_OUT[task] if held_out else FIXED[task]
 
 
 def expand(template: str, rng: random.Random) -> str:
-    """Resolve the choices and optional parts of a template."""
+    """Resolve the words, choices and optional parts of a template."""
+    while (found := re.search(r"<([a-z]+)>", template)) is not None:
+        word = rng.choice(LEXICON[found[1]].split("|"))
+        template = template[: found.start()] + word + template[found.end() :]
     while True:
         found = re.search(r"\[([^\[\]()]*)\]|\(([^\[\]()]*)\)", template)
         if found is None:
-            return re.sub(r"\s+", " ", template).strip()
+            return re.sub(r" +([,;?])", r"\1", re.sub(r"\s+", " ", template)).strip()
         if found[1] is not None:
             choice = rng.choice(found[1].split("|")) if rng.random() < 0.5 else ""
         else:
@@ -67,47 +264,111 @@ def quoted(text: str, rng: random.Random, *, name: bool) -> str:
     return f"`{text}`"
 
 
-_SMALL = frozenset("a an the to of in it is with for as and should be".split())  # noqa: SIM905
+_SMALL = frozenset(
+    "a an the to of in it is with for as and should be this that by on at please its all".split()  # noqa: SIM905
+)
 
 
-def _sloppy(text: str, rng: random.Random) -> str:
-    """Drop one small word, as people do when they type fast."""
+def _hasty(text: str, rng: random.Random) -> str:
+    """Drop small words, as people do when they type fast."""
     words = text.split(" ")
-    small = [k for k, word in enumerate(words) if word in _SMALL]
-    if len(words) > 4 and small:
-        del words[rng.choice(small)]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        small = [k for k, word in enumerate(words) if word in _SMALL]
+        if len(words) > 3 and small:
+            del words[rng.choice(small)]
     return " ".join(words)
 
 
-def write(template: str, values: dict[str, str], rng: random.Random) -> str:
+def _mistyped(text: str, rng: random.Random) -> str:
+    """Make one typing error in a word that is no operand."""
+    places = list(re.finditer(r"(?<![\w{])[a-z]{4,}(?![\w}])", text))
+    if not places:
+        return text
+    word = rng.choice(places)
+    letters = list(word.group())
+    k = rng.randrange(len(letters) - 1)
+    kind = rng.random()
+    if kind < 0.35:
+        letters[k], letters[k + 1] = letters[k + 1], letters[k]
+    elif kind < 0.7:
+        del letters[k + rng.choice((0, 1))]
+    elif kind < 0.85:
+        letters.insert(k, letters[k])
+    else:
+        letters[k] = rng.choice("abcdefghijklmnopqrstuvwxyz")
+    return text[: word.start()] + "".join(letters) + text[word.end() :]
+
+
+def _styled(text: str, template: str, rng: random.Random) -> str:
+    """Add an opening, an ending or a reason to an expanded template."""
+    if "{raw}" in template:
+        return text
+    chance = rng.random()
+    if chance < 0.14:
+        neutral = text.startswith(("{", "the ", "it ", "this ", "if ", "when ", "no ", "we ", "i "))
+        text = rng.choice(NEUTRAL if neutral else PREFIXES) + text
+    elif chance < 0.19:
+        text += rng.choice(REASONS)
+    chance = rng.random()
+    if chance < 0.1:
+        text += rng.choice(SUFFIXES)
+    elif chance < 0.2:
+        text += "."
+    return text
+
+
+def write(template: str, values: dict[str, str], rng: random.Random, *, styled: bool = True) -> str:
     """Fill a template and put it in a random style.
 
     `values` maps names to text that is ready to be inserted (see `quoted`).
     """
-    text = expand(template, rng)
-    if rng.random() < 0.12:
-        text = _sloppy(text, rng)
+    return _filled(expand(template, rng), template, values, rng, styled=styled)
+
+
+def _filled(
+    text: str, template: str, values: dict[str, str], rng: random.Random, *, styled: bool = True
+) -> str:
+    if rng.random() < 0.15:
+        text = _hasty(text, rng)
+    if styled:
+        text = _styled(text, template, rng)
+    if rng.random() < 0.06:
+        text = _mistyped(text, rng)
+    operand_first = text.startswith("{")
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
-    raw_end = "{raw}" in template
-    chance = rng.random()
-    if chance < 0.12 and not raw_end:
-        text = rng.choice(PREFIXES) + text
-    elif chance < 0.2 and not raw_end:
-        text += rng.choice(SUFFIXES)
-    elif chance < 0.3 and not raw_end:
-        text += "."
-    if rng.random() < 0.35 and text[:1].isalpha() and not text.startswith(tuple(values.values())):
+    if rng.random() < 0.35 and text[:1].isalpha() and not operand_first:
         text = text[0].upper() + text[1:]
     return text
 
 
+def ask(
+    task: str, values: dict[str, str], rng: random.Random, *, held_out: bool, styled: bool = True
+) -> str:
+    """Write an instruction for a task, from the families of one side of the split."""
+    fixed = families(task, held_out=held_out)
+    grammar = [] if held_out else GRAMMAR.get(task, [])
+    for _ in range(200):
+        free = grammar and rng.random() < FREE_SHARE
+        template = rng.choice(grammar if free else fixed)
+        if free and task in DESCRIBED and rng.random() < 0.08:
+            template = rng.choice(DESCRIBED[task])
+        text = expand(template, rng)
+        missing = set(re.findall(r"\{(\w+)\}", text)) - values.keys()
+        if missing or (free and is_held_out(task, text)):
+            continue
+        return _filled(text, template, values, rng, styled=styled)
+    raise ValueError(f"no template of {task} fits")
+
+
 def vocabulary() -> list[str]:
-    """Return every plain word of the templates: the tokenizer should know them."""
+    """Return every plain word of the training templates."""
     words: set[str] = set()
-    phrases = [t for table in (TEMPLATES, MORE) for group in table.values() for t in group]
+    phrases = [t for table in (FIXED, GRAMMAR) for group in table.values() for t in group]
     phrases += [w for group in TYPE_WORDS.values() for w in group]
     phrases += [w for group in CONDITION_WORDS.values() for w in group]
-    for phrase in [*phrases, *PREFIXES, *SUFFIXES]:
+    phrases += [*LEXICON.values(), *BEYOND, *ALSO, *RATHER, *BOTH, CORRECTION]
+    phrases += [text for group in WARNINGS.values() for text in group]
+    for phrase in [*phrases, *PREFIXES, *SUFFIXES, *REASONS, *NEUTRAL]:
         words.update(w.lower() for w in re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "", phrase)))
     return sorted(words)

@@ -147,7 +147,7 @@ class Decoder(nn.Module):
     def hidden(self, tokens: Tensor) -> Tensor:
         """Return the normed last states `[batch, time, width]` of int64 `[batch, time]` tokens."""
         x = self.embedding(tokens) * self.config.embedding_scale
-        if torch.is_autocast_enabled("cpu"):
+        if torch.is_autocast_enabled(tokens.device.type):
             x = x.bfloat16()
         time = tokens.shape[1]
         cos, sin = self.cos[:time].to(x.dtype), self.sin[:time].to(x.dtype)

@@ -14,8 +14,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from models.training.asking import Asker
+from models.training.code import Code
 from models.training.data import name_pool
-from models.training.evaluate import GreedyModel
 from models.training.tasks import attempt
 
 from midstream.engine.codec import EditRequest
@@ -26,6 +27,8 @@ CANDIDATES: dict[str, list[str]] = {
         "rename `{old}` to `{new}`",
         "rename the variable `{old}` to `{new}`",
         "{old} -> {new}",
+        "call {old} {new} instead",
+        "{old} should be called {new}",
     ],
     "rename_parameter": [
         "rename {old} to {new}",
@@ -105,6 +108,21 @@ CANDIDATES: dict[str, list[str]] = {
     "remove_prints": ["remove the prints", "remove all print calls"],
     "delete_statement": ["remove `{statement}`", "delete the line `{statement}`"],
     "make_async": ["make it async"],
+    "add_after": ["add `{statement}` after `{place}`"],
+    "add_before": ["add `{statement}` before `{place}`"],
+    "change_message": ['change the error message to "{text}"'],
+    "make_optional": ["make {name} optional"],
+    "make_required": ["make {name} required"],
+    "return_to_raise": ["raise {error} instead of returning {old}"],
+    "guard_continue": ["skip it if {cond}"],
+    "negate_condition": ["negate the condition"],
+    "delete_call": ["remove the call to {call}"],
+    "finish_rename": ["finish the rename of {old} to {new}"],
+    "fix_none": ["use is None instead of == None"],
+    "fix_mutable_default": ["fix the mutable default of {name}"],
+    "secure_sql": ["use query parameters"],
+    "secure_verify": ["keep certificate verification on"],
+    "secure_secret": ["read the secret from the environment"],
 }
 
 
@@ -120,7 +138,7 @@ def fill(template: str, values: dict[str, str]) -> str | None:
 
 
 def measure(
-    model: GreedyModel,
+    asker: Asker,
     rows: list[dict[str, str]],
     most: int,
     candidates: dict[str, list[str]],
@@ -133,8 +151,14 @@ def measure(
         found: list[tuple[str, Any]] = []
         for row in rows:
             source = textwrap.dedent(row["text"])
-            edit = attempt(task, source, names, rng, natural=True)
-            if edit is not None and len(found) < most:
+            if len(found) >= most:
+                break
+            try:
+                code = Code(source, rng, names, natural=True)
+            except (SyntaxError, ValueError):
+                continue
+            edit = attempt(task, code)
+            if edit is not None:
                 found.append((edit.source or source, edit))
         for phrasing in phrasings:
             hits: dict[bool, list[bool]] = {True: [], False: []}
@@ -142,7 +166,7 @@ def measure(
                 words = fill(phrasing, edit.values)
                 if words is None:
                     continue
-                answer = model.edit(EditRequest(words, source), edit.target)
+                answer = asker.ask(EditRequest(words, source)).text
                 hits[source.count("\n") <= 12].append(answer == edit.target)
             every = hits[True] + hits[False]
             row: dict[str, Any] = {"task": task, "phrasing": phrasing, "n": len(every)}
@@ -167,14 +191,14 @@ def main() -> None:
     lines = (arguments.data / "heldout.jsonl").read_text().splitlines()
     rows = [row for line in lines if (row := json.loads(line))["text"].count("\n") <= 25]
     random.Random(3).shuffle(rows)
-    model, half = GreedyModel(arguments.model), len(rows) // 2
+    asker, half = Asker(arguments.model), len(rows) // 2
     # Chosen on one half and measured again on the other: the best of many candidates at n = 40 look
     # better than they are.
-    first = measure(model, rows[:half], arguments.most, CANDIDATES)
+    first = measure(asker, rows[:half], arguments.most, CANDIDATES)
     chosen: dict[str, list[str]] = {}
     for row in good(first):
         chosen.setdefault(row["task"], []).append(row["phrasing"])
-    second = measure(model, rows[half:], arguments.most, chosen)
+    second = measure(asker, rows[half:], arguments.most, chosen)
     path = arguments.model / "evaluation.json"
     report = json.loads(path.read_text())
     report["phrasings"] = sorted(first, key=lambda row: -(row["exact"] or 0))

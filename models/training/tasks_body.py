@@ -11,12 +11,14 @@ from models.training.tasks_shared import (
     WORDS,
     assignments,
     indented,
+    made_up_condition,
     made_up_line,
     sentence,
 )
 
 
-def _statement(code: Code) -> str:
+def made_up_statement(code: Code) -> str:
+    """Return a made-up statement of one line."""
     rng = code.rng
     name, other, word = (
         rng.choice(code.names),
@@ -56,21 +58,17 @@ def _statement(code: Code) -> str:
 
 
 def _guard(code: Code, then: str, values: dict[str, str], task: str) -> Edit | None:
-    from models.training.templates import CONDITION_WORDS
-
     parameters = code.parameters()
     body = code.body()
     if not parameters or not body or not code.body_on_own_lines() or not code.own_line(body[0]):
         return None
     rng = code.rng
     name = rng.choice(parameters).arg
-    shape = rng.choice([*CONDITION_WORDS, "{x} is None", "{x} is None", "not {x}", "not {x}"])
-    words = rng.choice(CONDITION_WORDS[shape])
+    test, words = made_up_condition(code, name)
     pad = code.indent_of(body[0])
     at = code.line_start(body[0].lineno)
     if isinstance(body[0], Function | ast.ClassDef) and body[0].decorator_list:
         return None
-    test = shape.format(x=name)
     target = code.splice([(at, at, f"{pad}if {test}:\n{pad}    {then}\n")])
     values["cond"] = words
     values["x"] = name
@@ -264,7 +262,7 @@ def add_first(code: Code) -> Edit | None:
     if span is None:
         return None
     begin, _, pad = span
-    text = _statement(code)
+    text = made_up_statement(code)
     return Edit("add_first", {"statement!": text}, code.splice([(begin, begin, f"{pad}{text}\n")]))
 
 
@@ -273,7 +271,7 @@ def add_last(code: Code) -> Edit | None:
     if span is None or isinstance(code.body()[-1], ast.Return | ast.Raise):
         return None
     _, end, pad = span
-    text = _statement(code)
+    text = made_up_statement(code)
     return Edit("add_last", {"statement!": text}, code.splice([(end, end, f"\n{pad}{text}")]))
 
 
@@ -282,7 +280,7 @@ def add_before_return(code: Code) -> Edit | None:
     if len(nodes) != 1 or not code.own_line(nodes[0]):
         return None
     at = code.line_start(nodes[0].lineno)
-    text = _statement(code)
+    text = made_up_statement(code)
     return Edit(
         "add_before_return",
         {"statement!": text},

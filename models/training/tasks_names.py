@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from models.training.code import Code, Edit, Function
+from models.training.tasks_shared import described_parameter
 
 DEFAULTS = [
     "None",
@@ -94,6 +96,16 @@ def _check_gone(target: str, name: str) -> None:
             raise ValueError("the old name is still there")
 
 
+def _chosen_name(code: Code, names: list[str]) -> str:
+    """Choose a name; often one that also stands where a rename must not follow it (an attribute, a
+    keyword, a word of a string).
+    """
+    if code.rng.random() < 0.4:
+        hard = [n for n in names if len(re.findall(rf"\b{n}\b", code.text)) > len(code.uses(n))]
+        names = hard or names
+    return code.rng.choice(names)
+
+
 def rename_local(code: Code) -> Edit | None:
     parameters = {a.arg for a in code.all(ast.arg)}
     stored = {n.id for n in code.all(ast.Name) if isinstance(n.ctx, ast.Store)} - parameters
@@ -104,22 +116,29 @@ def rename_local(code: Code) -> Edit | None:
     }
     if not stored:
         return None
-    old = code.rng.choice(sorted(stored))
+    old = _chosen_name(code, sorted(stored))
     new = code.new_name(old)
     target = code.swap_words(code.uses(old), new)
     _check_gone(target, old)
-    return Edit("rename_local", {"old": old, "new": new}, target)
+    values = {"old": old, "new": new}
+    loops = code.all(ast.For)
+    if len(loops) == 1 and code.of(loops[0].target) == old:
+        values["described"] = code.rng.choice(["loop variable", "loop var", "variable of the loop"])
+    elif len(stored) == 1:
+        values["described"] = code.rng.choice(["local variable", "only variable", "variable"])
+    return Edit("rename_local", values, target)
 
 
 def rename_parameter(code: Code) -> Edit | None:
     parameters = [a.arg for a in code.parameters() if not code.bound_elsewhere(a.arg)]
     if not parameters:
         return None
-    old = code.rng.choice(parameters)
+    old = _chosen_name(code, parameters)
     new = code.new_name(old)
     target = code.swap_words(code.uses(old), new)
     _check_gone(target, old)
-    return Edit("rename_parameter", {"old": old, "new": new}, target)
+    values = {"old": old, "new": new, "described": described_parameter(code, old)}
+    return Edit("rename_parameter", values, target)
 
 
 def rename_function(code: Code) -> Edit | None:
@@ -299,7 +318,8 @@ def remove_parameter(code: Code) -> Edit | None:
     text = text[len(text) - len(text.lstrip()) :] if not inside[:1].isspace() else text
     if text.strip() in ("*", "self, *"):
         return None
-    return Edit("remove_parameter", {"name": old.arg}, code.splice([(begin, end, text)]))
+    values = {"name": old.arg, "described": described_parameter(code, old.arg)}
+    return Edit("remove_parameter", values, code.splice([(begin, end, text)]))
 
 
 def change_default(code: Code) -> Edit | None:
@@ -313,7 +333,10 @@ def change_default(code: Code) -> Edit | None:
     if old == new or len(old) > 20 or "\n" in old:
         return None
     target = code.splice([(code.start(default), code.end(default), new)])
-    return Edit("change_default", {"name": arg.arg, "value!": new, "old!": old}, target)
+    values = {"name": arg.arg, "value!": new, "old!": old}
+    if arg.arg not in ("self", "cls"):
+        values["described"] = described_parameter(code, arg.arg)
+    return Edit("change_default", values, target)
 
 
 def add_decorator(code: Code) -> Edit | None:
@@ -358,8 +381,9 @@ def remove_decorators(code: Code) -> Edit | None:
     )
 
 
-def _type(code: Code) -> tuple[str, str]:
-    from models.training.templates import TYPE_WORDS
+def made_up_type(code: Code) -> tuple[str, str]:
+    """Return a type and how a person may name it."""
+    from models.training.templates_words import TYPE_WORDS
 
     rng = code.rng
     if rng.random() < 0.2:
@@ -371,15 +395,10 @@ def _type(code: Code) -> tuple[str, str]:
     return kind, rng.choice(TYPE_WORDS[kind])
 
 
-def add_hint(code: Code) -> Edit | None:
-    bare = [a for a in code.parameters() if a.annotation is None]
+def insert_hint(code: Code, arg: ast.arg, kind: str) -> tuple[int, int, str] | None:
+    """Return the change that annotates a parameter, None where its default is oddly spaced."""
     fn = code.fn
-    if fn is None or not bare:
-        return None
-    arg = code.rng.choice(bare)
-    kind, words = _type(code)
-    at = code.end(arg)
-    changes = [(at, at, f": {kind}")]
+    assert fn is not None
     spec = fn.args
     positional = [*spec.posonlyargs, *spec.args]
     with_default = dict(
@@ -392,20 +411,33 @@ def add_hint(code: Code) -> Edit | None:
     with_default |= {
         a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None
     }
-    default = with_default.get(arg.arg)
-    if default is not None:
-        if code.text[at : code.start(default)] != "=":
-            return None
-        changes = [(at, code.start(default), f": {kind} = ")]
+    at, default = code.end(arg), with_default.get(arg.arg)
+    if default is None:
+        return at, at, f": {kind}"
+    if code.text[at : code.start(default)] != "=":
+        return None
+    return at, code.start(default), f": {kind} = "
+
+
+def add_hint(code: Code) -> Edit | None:
+    bare = [a for a in code.parameters() if a.annotation is None]
+    if code.fn is None or not bare:
+        return None
+    arg = code.rng.choice(bare)
+    kind, words = made_up_type(code)
+    change = insert_hint(code, arg, kind)
+    if change is None:
+        return None
     exact = "type!" if words == kind else "type"
-    return Edit("add_hint", {"name": arg.arg, exact: words}, code.splice(changes))
+    values = {"name": arg.arg, exact: words, "described": described_parameter(code, arg.arg)}
+    return Edit("add_hint", values, code.splice([change]))
 
 
 def add_return_hint(code: Code) -> Edit | None:
     fn = code.fn
     if fn is None or fn.returns is not None:
         return None
-    kind, words = _type(code)
+    kind, words = made_up_type(code)
     _, end = code.parameter_span()
     if code.text[end : end + 2] != "):":
         return None

@@ -6,6 +6,7 @@ import ast
 import re
 
 from models.training.code import Code, Edit
+from models.training.templates_words import COMPARISON_WORDS, CONDITION_WORDS, KIND_WORDS
 
 WORDS = [
     "Return the sum of all values",
@@ -70,10 +71,40 @@ def sentence(code: Code) -> str:
     return text + ("." if rng.random() < 0.6 else "")
 
 
-def made_up_line(
-    code: Code, source: str, target: str, task: str, values: dict[str, str]
-) -> Edit | None:
-    """Put one line into a body, before the edit and after it."""
+def made_up_condition(code: Code, name: str) -> tuple[str, str]:
+    """Return a condition on a variable, and how a person may say it (`{x}` is the variable)."""
+    rng = code.rng
+    if rng.random() < 0.25:
+        sign, said = rng.choice(sorted(COMPARISON_WORDS.items()))
+        number = rng.choice([rng.randint(1, 12), rng.randint(1, 12), rng.randint(13, 999)])
+        return f"{name} {sign} {number}", f"{{x}} {rng.choice(said)} {number}"
+    if rng.random() < 0.12:
+        kind, said = rng.choice(sorted(KIND_WORDS.items()))
+        return f"not isinstance({name}, {kind})", f"{{x}} {rng.choice(said)}"
+    shape = rng.choice([*CONDITION_WORDS, "{x} is None", "{x} is None", "not {x}", "not {x}"])
+    return shape.format(x=name), rng.choice(CONDITION_WORDS[shape])
+
+
+def described_parameter(code: Code, name: str) -> str:
+    """Return which of the parameters a name is, in words."""
+    names = [a.arg for a in code.parameters()]
+    place, count = names.index(name), len(names)
+    nouns = ("parameter", "parameter", "argument", "param", "arg")
+    if count == 1:
+        words = ("only", "single", "", "first")
+    elif place == count - 1:
+        words = ("last", "last", "final", "second" if count == 2 else "last")
+    else:
+        words = (("first", "second", "third", "fourth", "fifth", "sixth")[min(place, 5)],)
+    return f"{code.rng.choice(words)} {code.rng.choice(nouns)}".strip()
+
+
+def insertion_place(code: Code) -> tuple[int, str]:
+    """Return the offset and the indent of a random line of code that a statement may precede.
+
+    Raises:
+        ValueError: there is none.
+    """
     places = [
         n
         for n in code.nodes
@@ -82,10 +113,16 @@ def made_up_line(
         and n is not code.docstring()
     ]
     if not places:
-        return None
+        raise ValueError("no place for a line")
     node = code.rng.choice(places)
-    at = code.line_start(node.lineno)
-    pad = code.indent_of(node)
+    return code.line_start(node.lineno), code.indent_of(node)
+
+
+def made_up_line(
+    code: Code, source: str, target: str, task: str, values: dict[str, str]
+) -> Edit | None:
+    """Put one line into a body, before the edit and after it."""
+    at, pad = insertion_place(code)
     before = code.splice([(at, at, f"{pad}{source}\n")])
     after = code.splice([(at, at, f"{pad}{target}\n")])
     return Edit(task, values, after, before)

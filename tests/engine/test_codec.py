@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.engine.codec import CodecLimits, EditCodec, EditRequest, RegionTooLong
+from midstream.engine.codec import (
+    CodecLimits,
+    EditCodec,
+    EditRequest,
+    RegionTooLong,
+)
 from midstream.engine.codec_lines import align
+from midstream.engine.codec_spans import cut_span, without_span
 
 MODELS = Path(__file__).parents[2] / "models"
 FOLDER = next(
@@ -142,13 +148,102 @@ def test_a_changed_line_names_only_what_changes(codec: EditCodec) -> None:
     assert decode(codec, added, ids) == target
 
 
-def test_a_swap_that_would_change_too_much_is_written_out(codec: EditCodec) -> None:
+def test_a_swap_leaves_the_keyword_of_a_call_alone(codec: EditCodec) -> None:
     region = "call(limit_value=limit_value)\n"
     request = EditRequest("rename `limit_value` to `upper_bound`", region)
     target = "call(limit_value=upper_bound)\n"
     _, ids = codec.encode_target(request, target)
-    assert "<swap>" not in names(codec, ids)
+    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2>"
     assert decode(codec, request, ids) == target
+    both = "call(upper_bound=upper_bound)\n"
+    _, ids = codec.encode_target(request, both)
+    assert "<swap>" not in names(codec, ids)
+    assert decode(codec, request, ids) == both
+    only = EditRequest("rename `limit_value` to `upper_bound`", "def f(limit_value=3):\n")
+    _, ids = codec.encode_target(only, "def f(upper_bound=3):\n")
+    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2>"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 5), max_size=9), st.lists(st.integers(0, 5), max_size=9))
+def test_a_cut_puts_the_other_line_in_place_of_the_one(
+    source: list[int], target: list[int]
+) -> None:
+    cut = cut_span(source, target)
+    if cut:
+        assert without_span(source, cut[0], cut[1], cut[2:]) == target
+
+
+def test_a_line_that_no_swap_changes_is_cut(codec: EditCodec) -> None:
+    region = "def load(path=None, mode=None, size=None):\n    return path\n"
+    target = "def load(path=None, size=None):\n    return path\n"
+    request = EditRequest("remove the parameter mode", region)
+    _, ids = codec.encode_target(request, target)
+    assert "<cut>" in names(codec, ids)
+    assert len(ids) <= 9
+    assert decode(codec, request, ids) == target
+
+
+@pytest.fixture(scope="module")
+def appending() -> EditCodec:
+    from tokenizers import Tokenizer
+
+    return EditCodec(Tokenizer.from_file(str(FOLDER / "tokenizer.json")), CodecLimits(appended=1))
+
+
+def test_a_redirect_that_asks_for_more_keeps_what_was_asked(codec: EditCodec) -> None:
+    kept = "".join(REGION.splitlines(keepends=True)[:1])
+
+    def prompt(newest: str, *earlier: str) -> list[int]:
+        return codec.encode(EditRequest(newest, REGION, kept=kept, earlier=earlier)).prompt_ids
+
+    both = prompt("rename path to name and make it async")
+    assert prompt("also make it async", "rename path to name") == both
+    assert prompt("make it async too", "rename path to name.") == both
+    assert prompt("make it async", "rename path to name") == prompt("make it async")
+
+
+def test_a_redirect_is_appended_to_what_is_in_the_cache(appending: EditCodec) -> None:
+    codec = appending
+    first = EditRequest("rename the parameter path to file_name", REGION)
+    target = REGION.replace("path", "file_name")
+    prompt, answer = codec.encode_target(first, target)
+    kept = "".join(target.splitlines(keepends=True)[:3])
+    second = EditRequest(
+        "also return `fallback_value` instead of None",
+        REGION,
+        kept=kept,
+        earlier=(first.instruction,),
+    )
+    encoded = codec.encode(second)
+    cached = len(prompt) + 7
+    assert encoded.prompt_ids[:cached] == [*prompt, *answer[:7]]
+    assert len(encoded.prompt_ids) - cached < 20
+    wanted = target.replace("return None", "return fallback_value")
+    _, rest = codec.encode_target(second, wanted)
+    text = "".join(encoded.decoder.feed(token) for token in rest) + encoded.decoder.finish()
+    assert kept + text == wanted
+
+
+@settings(max_examples=120, deadline=None)
+@given(instruction, instruction, lines, lines, lines)
+def test_a_redirected_rewrite_comes_back_exactly(
+    appending: EditCodec, first: str, second: str, region: str, kept: str, rest: str
+) -> None:
+    codec = appending
+    request = EditRequest(second, region, kept=kept, earlier=(first,))
+    prompt, ids = codec.encode_target(request, kept + rest)
+    assert codec.encode(request).prompt_ids == prompt
+    assert decode(codec, request, ids) == rest
+
+
+def test_giving_up_leaves_the_rest_as_it_was(codec: EditCodec) -> None:
+    request = EditRequest("write tests for it", REGION)
+    _, ids = codec.encode_target(request, None)
+    decoder = codec.encode(request).decoder
+    assert "".join(decoder.feed(token) for token in ids) + decoder.finish() == REGION
+    assert decoder.gave_up
+    assert set(ids) <= codec.encode(request).stop_ids
 
 
 def test_text_is_given_out_as_soon_as_it_is_certain(codec: EditCodec) -> None:

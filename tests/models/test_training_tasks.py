@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.training import corpus, instructions, tasks, templates  # noqa: E402
+from models.training import corpus, instructions, phrases_names, tasks  # noqa: E402
+from models.training.code import Code  # noqa: E402
+from models.training.duplicates import NearDuplicates, is_benchmark  # noqa: E402
 
 from midstream.engine.codec import EditCodec, EditRequest  # noqa: E402
 
@@ -57,21 +59,41 @@ retries = 5
 if timeout > 10:
     timeout = 10
 """,
+    """    def send(self, message, options=None, extra=None):
+        try:
+            packet = encode(message, options)
+        except ValueError:
+            return None
+        if options and self.sent:
+            self.sent.append(packet, again=False)
+        if self.kind in ("plain", "signed"):
+            raise RuntimeError("the channel is closed")
+        return self.channel
+""",
+    """def total(items):
+    start = 0
+    for item in items:
+        start += item
+    if start:
+        return False
+    finish(start)
+    return start
+""",
 ]
 NAMES = ["limit_value", "count", "path", "file_name", "total_size", "http_client", "node", "user"]
 
 
-def edits(task: str, tries: int = 40) -> list[tuple[str, tasks.Edit]]:
+def edits(task: str, tries: int = 60) -> list[tuple[str, tasks.Edit]]:
     found: list[tuple[str, tasks.Edit]] = []
     for seed in range(tries):
         text = textwrap.dedent(SNIPPETS[seed % len(SNIPPETS)])
-        edit = tasks.attempt(task, text, NAMES, random.Random(seed))
+        edit = tasks.attempt(task, Code(text, random.Random(seed), NAMES))
         if edit is not None:
             found.append((edit.source or text, edit))
     return found
 
 
-@pytest.mark.parametrize("task", list(tasks.SHARES))
+@pytest.mark.parametrize("task", list(tasks.TASKS))
 def test_every_task_makes_edits_whose_both_sides_parse(task: str) -> None:
     found = edits(task)
     assert found, f"{task} fits none of the snippets"
@@ -79,7 +101,7 @@ def test_every_task_makes_edits_whose_both_sides_parse(task: str) -> None:
         ast.parse(source)
         ast.parse(edit.target)
         assert edit.target != source
-        assert edit.task in templates.TEMPLATES
+        assert edit.task in instructions.FIXED
 
 
 def test_a_rename_is_the_same_program_under_another_name() -> None:
@@ -104,7 +126,6 @@ def test_a_rename_is_the_same_program_under_another_name() -> None:
 
 
 def test_negation_of_a_condition_is_its_opposite() -> None:
-    from models.training.code import Code
     from models.training.tasks_text import negated
 
     for text in ("x < 3", "x is None", "not x", "x", "x in y", "x and y", "x >= y"):
@@ -135,23 +156,81 @@ def test_examples_survive_the_codec_and_kept_lines_begin_the_target() -> None:
         )
     ]
     assert any(example.kept for example in made)
-    assert any(example.region == example.target for example in made)
+    assert any(example.earlier for example in made)
+    assert any(example.target is None for example in made)
     for example in made:
-        assert example.target.startswith(example.kept)
-        request = EditRequest(example.instruction, example.region, kept=example.kept)
+        request = EditRequest(
+            example.instruction, example.region, kept=example.kept, earlier=example.earlier
+        )
         _, ids = codec.encode_target(request, example.target)
         decoder = codec.encode(request).decoder
         text = "".join(decoder.feed(token) for token in ids) + decoder.finish()
-        assert example.kept + text == example.target
+        assert decoder.gave_up == (example.target is None)
+        assert example.kept + text == (example.region if example.target is None else example.target)
 
 
 def test_held_out_families_are_never_used_for_training() -> None:
-    for task in templates.TEMPLATES:
+    for task in tasks.TASKS:
         known = set(instructions.families(task, held_out=False))
         new = set(instructions.families(task, held_out=True))
         assert known
         assert new
         assert not known & new
+
+
+def test_the_grammar_never_says_what_is_kept_for_measuring() -> None:
+    assert instructions.is_held_out("delete_statement", "please eliminate the {statement}")
+    assert not instructions.is_held_out("delete_statement", "remove the {statement}")
+    values = {
+        key: key for key in ("old", "new", "name", "value", "sig", "statement", "cond", "error")
+    }
+    rng = random.Random(3)
+    for task in ("rename_local", "add_parameter", "delete_statement", "guard_raise", "add_first"):
+        seen: set[str] = set()
+        for _ in range(600):
+            template = rng.choice(instructions.GRAMMAR[task])
+            seen.add(instructions.expand(template, rng))
+        assert len(seen) > 250
+        for _ in range(300):
+            text = instructions.ask(task, values, rng, held_out=False, styled=False)
+            assert "{" not in text
+            assert "<" not in text
+
+
+def test_every_word_of_the_grammar_is_in_its_lexicon() -> None:
+    import re
+
+    for phrases in instructions.GRAMMAR.values():
+        for phrase in phrases:
+            assert set(re.findall(r"<([a-z]+)>", phrase)) <= phrases_names.LEXICON.keys(), phrase
+            assert phrase.count("(") == phrase.count(")")
+            assert phrase.count("[") == phrase.count("]")
+
+
+def test_unsafe_lines_become_safe_ones() -> None:
+    marks = {
+        "secure_sql": ("execute(f", '", ('),
+        "secure_shell": ("shell=True", "subprocess."),
+        "secure_verify": ("verify=False", ""),
+        "secure_secret": ("", 'os.environ["'),
+    }
+    for task, (_, after) in marks.items():
+        for source, edit in edits(task):
+            assert edit.values["unsafe!"] in source
+            assert edit.values["unsafe!"] not in edit.target
+            assert after in edit.target
+            assert "shell=True" not in edit.target
+            assert "verify=False" not in edit.target
+
+
+def test_near_duplicates_are_found_and_others_are_not() -> None:
+    held_out = SNIPPETS[0]
+    known = NearDuplicates([held_out])
+    assert known.has(held_out.replace("limit=10", "limit=12"))
+    assert known.has("class A:\n" + held_out)
+    assert not known.has(SNIPPETS[1])
+    assert is_benchmark("def has_close_elements(numbers, threshold):\n    return True\n")
+    assert not is_benchmark("def load_settings(path):\n    return {}\n")
 
 
 def test_only_permissive_licences_pass() -> None:

@@ -9,8 +9,13 @@ trivial while the text on the wire stays a plain rewrite of the region:
 - *lines*: the region is dedented and every source line begins with an anchor, `<L1>`, `<L2>`... In
   the answer an anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line
   one level deeper or shallower, anchor + `<swap>` + slot + content the same line with that content
-  wherever the slot stands, anchor + content replaces the line, `<new>` + content inserts one, and a
-  skipped anchor deletes its line.
+  wherever the slot stands, anchor + `<cut>` + first + last + content the same line with that
+  content in place of the tokens from first to last, anchor + content replaces the line, `<new>` +
+  content inserts one, and a skipped anchor deletes its line. `<end>` gives up: the rest stays as it
+  was.
+- *redirects*: what was asked while an answer was being written takes the place of the first
+  instruction, or is appended behind the lines that stay, so that all before it is still in the
+  cache: `<ins>` first `<src>` region `<tgt>` kept lines `<ins>` second `<tgt>` rest.
 
 Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra
 tokens. The codec knows nothing of ONNX graphs or of where the region comes from.
@@ -18,13 +23,13 @@ tokens. The codec knows nothing of ONNX graphs or of where the region comes from
 
 from __future__ import annotations
 
-import codecs
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from midstream.engine.additions import joined
 from midstream.engine.codec_lines import (
     Layout,
     align,
@@ -33,15 +38,26 @@ from midstream.engine.codec_lines import (
     shallower,
     split_lines,
 )
-from midstream.engine.slots import SlotTable, code_pieces, instruction_pieces
+from midstream.engine.codec_spans import cut_span, places, replaced
+from midstream.engine.codec_stream import StreamDecoder
+from midstream.engine.corrections import corrected_request
+from midstream.engine.slots import (
+    Piece,
+    SlotTable,
+    code_pieces,
+    instruction_pieces,
+    later_pieces,
+)
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-MAX_INDENT_LEVEL = 12
+MAX_INDENT_LEVEL = 11
 MAX_SWAP = 14
 """Most tokens that follow a `<swap>`."""
+MAX_CUT = 32
+"""Most tokens that follow a `<cut>`."""
 
 
 class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
@@ -60,9 +76,10 @@ class EditRequest:
         path: the file's path (this codec does not read it).
         kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at
             first.
-        earlier: instructions under which `kept` was written (this codec reads only the newest one:
-            it stands before the source, so that the source is read in its light, and a prompt of
-            this size is read again in milliseconds).
+        earlier: instructions under which `kept` was written. Where the model takes appended
+            redirects (`CodecLimits.appended`), the newest of them stands before the source and
+            `instruction` behind the kept lines; else `instruction` stands before the source,
+            together with the newest of them if it asks for more.
     """
 
     instruction: str
@@ -100,6 +117,9 @@ class CodecLimits:
     names: int = 7
     phrases: int = 6
     values: int = 64
+    appended: int = 1
+    """Whether a redirect is appended behind the kept lines (1), or read first, in place of what was
+    asked before (0)."""
 
 
 def special_tokens(limits: CodecLimits) -> list[str]:
@@ -118,20 +138,13 @@ def special_tokens(limits: CodecLimits) -> list[str]:
             "<ded>",
         ),
         *(f"<in{k}>" for k in range(1, MAX_INDENT_LEVEL + 1)),
+        "<cut>",
         *(f"<L{k}>" for k in range(1, limits.lines + 2)),
         *(f"<i{k}>" for k in range(1, limits.names + 1)),
         "<swap>",
         *(f"<q{k}>" for k in range(1, limits.phrases + 1)),
         *(f"<v{k}>" for k in range(1, limits.values + 1)),
     ]
-
-
-def replaced(ids: list[int], slot: int, new: list[int]) -> list[int]:
-    """Return tokens with others in place of every `slot`."""
-    out: list[int] = []
-    for token in ids:
-        out += new if token == slot else [token]
-    return out
 
 
 class EditCodec:
@@ -143,7 +156,7 @@ class EditCodec:
         self._tokenizer = tokenizer
         self._names = special_tokens(self.limits)
         self._id = {name: i for i, name in enumerate(self._names)}
-        for name in ("<pad>", "<end>", f"<v{self.limits.values}>"):
+        for name in ("<pad>", "<end>", "<cut>", f"<v{self.limits.values}>"):
             if tokenizer.token_to_id(name) != self._id[name]:
                 raise UserError(
                     f"The tokenizer's {name} token is not where the edit codec expects it; "
@@ -156,6 +169,9 @@ class EditCodec:
         self.anchor_0 = self._id["<L1>"]
         self._cache: dict[str, list[int]] = {}
         self._bytes = _token_bytes(tokenizer, self.first_text_id)
+        self.equals = frozenset(
+            k for k, text in enumerate(self._bytes) if text[:1] == b"=" and text[:2] != b"=="
+        )
 
     @classmethod
     def load(cls, folder: Path) -> EditCodec:
@@ -175,24 +191,25 @@ class EditCodec:
         Raises:
             RegionTooLong: the region has more lines than the model has anchors.
         """
-        layout, table, prompt = self._prompt(request.instruction, request.region, None)
-        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0)
+        layout, table, prompt, used = self._prompt(
+            corrected_request(request, self.limits.lines), None
+        )
         anchors = [self.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
         return EncodedEdit(
-            prompt_ids=prompt + kept_ids,
+            prompt_ids=prompt,
             draft_ids=anchors,
             stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
             decoder=StreamDecoder(self, layout, table, used),
         )
 
     def encode_target(
-        self, request: EditRequest, target: str, *, shuffle: Random | None = None
+        self, request: EditRequest, target: str | None, *, shuffle: Random | None = None
     ) -> tuple[list[int], list[int]]:
         """Encode a request together with its answer, in canonical form.
 
         Args:
             request: the request; `kept` must be a prefix of `target` made of whole lines.
-            target: the whole rewritten region, kept lines included.
+            target: the whole rewritten region, kept lines included; None: the model gives up.
             shuffle: in training, a source of randomness for anchor offsets and slot numbers.
 
         Returns:
@@ -203,18 +220,21 @@ class EditCodec:
             RegionTooLong: as in `encode`.
             ValueError: `kept` is not a prefix of `target`.
         """
+        layout, table, prompt, used = self._prompt(request, shuffle)
+        if target is None:
+            return prompt, [self.end_id]
         if not target.startswith(request.kept):
             raise ValueError("kept is not a prefix of target")
-        layout, table, prompt = self._prompt(request.instruction, request.region, shuffle)
-        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, prefix=True)
         rest = split_lines(target[len(request.kept) :])
         rest_ids, _ = self._target(layout, table, rest, used, prefix=False)
         stop = self.anchor_0 + layout.first_anchor + len(layout.lines)
-        return prompt + kept_ids, [*rest_ids, stop]
+        return prompt, [*rest_ids, stop]
 
     def _prompt(
-        self, instruction: str, region: str, shuffle: Random | None
-    ) -> tuple[Layout, SlotTable, list[int]]:
+        self, request: EditRequest, shuffle: Random | None
+    ) -> tuple[Layout, SlotTable, list[int], int]:
+        """Return (layout, table, prompt tokens, source lines that the kept lines use up)."""
+        region = request.region
         lines = split_lines(region)
         if len(lines) > self.limits.lines:
             raise RegionTooLong(
@@ -227,19 +247,32 @@ class EditCodec:
         table = SlotTable(
             self.limits.names, self.limits.phrases, self.limits.values, self.is_single, shuffle
         )
-        words = instruction_pieces(instruction, region, table)
-        stripped = [layout.strip(line) or "" for line in lines]
-        table.add_region(stripped)
-        ids = [self._id["<ins>"]]
-        for text, slot in words:
-            ids += [self._id[slot]] if slot else self._text(text)
-        ids.append(self._id["<src>"])
+        appended = self.limits.appended and request.kept and request.earlier
+        first = request.instruction
+        if appended:
+            first = request.earlier[-1]
+        elif request.earlier:
+            first = joined(request.earlier[-1], request.instruction)
+        words = instruction_pieces(first, region, table)
+        table.add_region([layout.strip(line) or "" for line in lines])
+        ids = [self._id["<ins>"], *self._pieces(words), self._id["<src>"]]
         for number, line in enumerate(lines):
             ids.append(self.anchor_0 + layout.first_anchor + number)
             ids += self.content(layout, table, line)
         ids.append(self.anchor_0 + layout.first_anchor + len(lines))
         ids.append(self._id["<tgt>"])
-        return layout, table, ids
+        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, prefix=True)
+        ids += kept_ids
+        if appended:
+            words = later_pieces(request.instruction, region, table)
+            ids += [self._id["<ins>"], *self._pieces(words), self._id["<tgt>"]]
+        return layout, table, ids, used
+
+    def _pieces(self, pieces: list[Piece]) -> list[int]:
+        ids: list[int] = []
+        for text, slot in pieces:
+            ids += [self._id[slot]] if slot else self._text(text)
+        return ids
 
     def is_single(self, text: str) -> bool:
         """Whether a piece of text is one token already (and so needs no slot)."""
@@ -307,9 +340,13 @@ class EditCodec:
     def _changed(self, layout: Layout, table: SlotTable, old: str, new: str) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
         source, target = self.content(layout, table, old), self.content(layout, table, new)
-        swap = self._swap(source, target)
-        if swap and len(swap) <= MAX_SWAP and self._id["<raw>"] not in swap:
-            return [self._id["<swap>"], *swap]
+        if self._id["<raw>"] not in (*source, *target):
+            swap = self._swap(source, target)
+            if swap and len(swap) <= MAX_SWAP:
+                return [self._id["<swap>"], *swap]
+            cut = cut_span(source, target)
+            if cut and len(cut) <= min(MAX_CUT, len(target) - 1):
+                return [self._id["<cut>"], *cut]
         return target or [self._id["<blank>"]]
 
     def _swap(self, source: list[int], target: list[int]) -> list[int]:
@@ -323,9 +360,10 @@ class EditCodec:
         head = next((k for k in range(limit) if source[k] != target[k]), limit)
         if head < len(source) and self._is_named(source[head]):
             slot = source[head]
-            extra, rest = divmod(len(target) - len(source), source.count(slot))
+            count = len(places(source, slot, self.equals))
+            extra, rest = divmod(len(target) - len(source), count)
             swapped = target[head : head + 1 + extra]
-            if not rest and extra >= 0 and replaced(source, slot, swapped) == target:
+            if not rest and extra >= 0 and self.replaced(source, slot, swapped) == target:
                 return [slot, *swapped]
         tail = 0
         while tail < limit - head and source[-1 - tail] == target[-1 - tail]:
@@ -346,6 +384,11 @@ class EditCodec:
             return [right, *middle, right]
         return []
 
+    def replaced(self, ids: list[int], slot: int, new: list[int]) -> list[int]:
+        """Return the tokens of a line after a swap."""
+        named = self._is_named(slot)
+        return replaced(ids, slot, new, self.equals if named else frozenset())
+
     def _is_named(self, token: int) -> bool:
         return self._id["<i1>"] <= token <= self._id[f"<q{self.limits.phrases}>"]
 
@@ -363,129 +406,3 @@ def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
         b"" if i < first else bytes(table[ch] for ch in tokenizer.id_to_token(i) or "")
         for i in range(tokenizer.get_vocab_size())
     ]
-
-
-@dataclass(slots=True)
-class StreamDecoder:
-    """Turns generated tokens into text as soon as the text is certain.
-
-    `feed` returns what became certain with a token; the concatenation of all of it and of `finish`
-    is the rewrite after the kept lines. A token that makes no sense where it stands (an anchor out
-    of order) adds nothing.
-    """
-
-    codec: EditCodec
-    layout: Layout
-    table: SlotTable
-    used: int
-    _open: str = field(default="none", init=False)  # none, anchor, line, new, swap
-    _swap: list[int] = field(default_factory=list[int], init=False)
-    _utf8: Any = field(default=None, init=False)
-    _ended: bool = field(default=False, init=False)
-
-    def feed(self, token_id: int) -> str:
-        """Take one generated token; return the text that it makes certain ("" if none)."""
-        if self._ended:
-            return ""
-        codec = self.codec
-        name = codec.special_name(token_id)
-        if self._open == "swap" and (name is None or name[1:-1].lstrip("inqv").isdigit()):
-            self._swap.append(token_id)
-            return ""
-        if name is None:
-            return self._text(token_id)
-        if name[:2] == "<L":
-            number = token_id - codec.anchor_0 - self.layout.first_anchor
-            if number == len(self.layout.lines):
-                text = self._close()
-                self._ended = True
-                return text
-            if number < self.used or number > len(self.layout.lines):
-                return ""
-            text = self._close()
-            self.used = number + 1
-            self._open = "anchor"
-            return text
-        if name == "<new>":
-            return self._close() + self._begin()
-        if name == "<end>":
-            text = self._close()
-            self._ended = True
-            return text
-        if name in ("<ind>", "<ded>"):
-            if self._open != "anchor":
-                return ""
-            line = self.layout.lines[self.used - 1]
-            moved = deeper(self.layout, line) if name == "<ind>" else shallower(self.layout, line)
-            self._open = "none"
-            return (line if moved is None else moved) + "\n"
-        if name == "<swap>":
-            if self._open == "anchor":
-                self._open, self._swap = "swap", []
-            return ""
-        if name == "<blank>":
-            if self._open != "anchor":
-                return ""
-            self._open = "none"
-            return "\n"
-        if name == "<raw>":
-            return self._start(margin=False)
-        if name[:3] == "<in" and name[3:-1].isdigit():
-            return self._start() + self._flush() + "    " * int(name[3:-1])
-        text = self.table.text_of(name)
-        return "" if text is None else self._start() + self._flush() + text
-
-    def finish(self) -> str:
-        """End the answer. Adds nothing: a stop token (fed like any other) has closed the last line,
-        and of an answer that was cut, a line still open is not certain.
-        """
-        self._ended = True
-        return ""
-
-    def _start(self, *, margin: bool = True) -> str:
-        """Make sure that a line is open for content; return what opening it writes."""
-        if self._open == "line":
-            return ""
-        self._open = "line"
-        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        return self.layout.margin if margin else ""
-
-    def _begin(self) -> str:
-        self._open = "new"
-        return ""
-
-    def _flush(self) -> str:
-        return str(self._utf8.decode(b"", True)) if self._utf8 is not None else ""
-
-    def _text(self, token_id: int) -> str:
-        text = self._start()
-        return text + str(self._utf8.decode(self.codec.bytes_of(token_id)))
-
-    def _close(self) -> str:
-        state, self._open = self._open, "none"
-        if state == "anchor":
-            return self.layout.lines[self.used - 1] + "\n"
-        if state == "swap":
-            return self._swapped() + "\n"
-        if state == "line":
-            return self._flush() + "\n"
-        return "\n" if state == "new" else ""
-
-    def _swapped(self) -> str:
-        """Return the open line with the content of its `<swap>`."""
-        line = self.layout.lines[self.used - 1]
-        if not self._swap:
-            return line
-        ids = self.codec.content(self.layout, self.table, line)
-        ids = replaced(ids, self._swap[0], self._swap[1:])
-        margin = "" if line and not line.startswith(self.layout.margin) else self.layout.margin
-        parts = [margin.encode()]
-        for token in ids:
-            name = self.codec.special_name(token)
-            if name is None:
-                parts.append(self.codec.bytes_of(token))
-            elif name[:3] == "<in" and name[3:-1].isdigit():
-                parts.append(b"    " * int(name[3:-1]))
-            else:
-                parts.append((self.table.text_of(name) or "").encode())
-        return b"".join(parts).decode("utf-8", "replace")

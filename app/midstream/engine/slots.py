@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from midstream.engine.instruction_words import COMMON
+
 Piece = tuple[str, str]
 """`(text, slot)`: a slot name such as "<v3>", or "" where the text is written out."""
 
@@ -69,6 +71,7 @@ _LEXEMES = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SHELL = re.compile(r"\bshell=True\b|\bos\.(?:system|popen)\(")
 _PLACEHOLDER = re.compile(r"%(?:\(\w+\))?[-#0-9. ]*[a-zA-Z]|\{[^{}]*\}|\\.|[{}%]")
 
 
@@ -146,6 +149,10 @@ class SlotTable:
         named = [found for found in self.slot_of if not re.fullmatch(_ATOM, found)]
         atoms = {found for found in self.slot_of if re.fullmatch(_ATOM, found)}
         for lexeme in _LEXEMES.finditer(text):
+            begin = text.rfind("\n", 0, lexeme.start()) + 1
+            end = text.find("\n", lexeme.end())
+            if _SHELL.search(text, begin, len(text) if end < 0 else end):
+                continue  # the words of a command are its arguments
             if lexeme["triple"] is not None:
                 pieces = [] if "f" in lexeme["p"].lower() else lexeme["t"].split("\n")
                 inner = False
@@ -200,8 +207,9 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
     """Cut an instruction into words and slots, registering its `<iN>` and `<qN>` in the table.
 
     White space between words is not kept and plain words are lowered; slots stand for exact text. A
-    plain English word that is taken for a name is written out after its first slot, so that its
-    meaning is not lost.
+    plain word that is taken for a name (the region has it, it stands where names stand, or it is
+    none of the words in which people ask) is written out after its first slot, so that its meaning
+    is not lost.
     """
     in_region = set(re.findall(_ATOM, region))
     out: list[Piece] = []
@@ -236,6 +244,27 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
             out.append((text, ""))
     if rest:
         out += _phrase(rest, table)
+    return out
+
+
+def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]:
+    """Cut an instruction that follows a region into words and slots.
+
+    The region has been written already, so what stands in it is written as it is there: its slots,
+    or letter by letter where it has none. Only what is new gets a new slot.
+    """
+    new = SlotTable(table.names, table.phrases, table.values, table.is_single)
+    pieces = instruction_pieces(instruction, region, new)
+    out: list[Piece] = []
+    for text, slot in pieces:
+        meant = new.text_of(slot) if slot else None
+        if meant is None:
+            out.append((text, ""))
+        elif meant in table.slot_of or meant not in region:
+            known = table.slot_of.get(meant) or table.add(slot[1], meant)
+            out.append(("" if known else meant, known))
+        else:
+            out += code_pieces(meant, table)
     return out
 
 
@@ -281,7 +310,7 @@ def _bare(
         names = before in _NAME_BEFORE or (before == "to" and not after) or after in _NAME_FOLLOWS
         if not (word in in_region or before in ("to", "->")) or not names or lowered != "a":
             return [(lowered, "")]
-    elif word not in in_region and before not in _NAME_FOLLOWS:
+    elif lowered in COMMON and word not in in_region and before not in _NAME_FOLLOWS:
         return [(lowered, "")]
     slot = table.add("i", word)
     return [("", slot), (lowered, "")] if slot else [(lowered, "")]

@@ -1,0 +1,53 @@
+"""Corrections by the guard become requests about the line itself."""
+
+from __future__ import annotations
+
+from midstream.engine.codec import EditRequest
+from midstream.engine.corrections import corrected_request
+
+SAID = (
+    "{asked}\nLine 7 must not be written like that: Starting a process with a shell (S605). "
+    "Use subprocess.run with a list of arguments."
+)
+REGION = """    def clean(self, path):
+        if path:
+            self.log(path)
+        return path
+"""
+
+
+def corrected(asked: str, kept: str, region: str = REGION, most: int = 64) -> EditRequest:
+    request = EditRequest(SAID.format(asked=asked), region, kept=kept, earlier=(asked,))
+    return corrected_request(request, most)
+
+
+def test_the_line_is_put_where_the_rewrite_has_come_to() -> None:
+    kept = REGION.splitlines(keepends=True)[0]
+    made = corrected("add `os.system(path)` at the top", kept)
+    assert made.instruction == "Use subprocess.run with a list of arguments."
+    assert made.region == kept + "        os.system(path)\n" + REGION[len(kept) :]
+    assert (made.kept, made.earlier) == (kept, ())
+
+
+def test_its_indent_is_that_of_its_neighbours() -> None:
+    rows = REGION.splitlines(keepends=True)
+    before_return = corrected("run `os.system(path)` before the return", "".join(rows[:3]))
+    assert before_return.region.splitlines()[3] == "        os.system(path)"
+    at_the_end = corrected("end with `os.system(path)`", REGION)
+    assert at_the_end.region.splitlines()[4] == "        os.system(path)"
+    inside = corrected("call `os.system(path)` first", "".join(rows[:2]))
+    assert inside.region.splitlines()[2] == "            os.system(path)"
+
+
+def test_a_line_that_is_there_is_not_put_there_again() -> None:
+    region = REGION.replace("self.log(path)", "os.system(path)")
+    kept = "".join(region.splitlines(keepends=True)[:2])
+    made = corrected("rename `os.system(path)` to x", kept, region)
+    assert made.region == region
+    assert corrected("make it quick", kept, region).region == region
+    assert corrected("add `os.system(x)`", kept, region, most=4).region == region
+
+
+def test_any_other_request_stays_as_it_is() -> None:
+    request = EditRequest("add a comment: Line 3 must not be written like that", REGION)
+    assert corrected_request(request, 64) is request
