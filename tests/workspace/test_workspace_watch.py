@@ -409,3 +409,18 @@ def test_the_file_system_of_a_path() -> None:
     assert not is_shared(filesystem_of("/proc"))
     assert is_shared("fuse.sshfs")
     assert not is_shared("fuseblk")
+
+
+async def test_a_save_is_told_though_the_file_is_first_read_right_after_it(
+    workspace: Workspace,
+) -> None:
+    path = workspace.root / "f"
+    path.write_bytes(b"old\n")
+    async with watching(workspace) as log:
+        await log.quiet()
+        path.write_bytes(b"saved\n")
+        assert workspace.read("f") == b"saved\n"  # before the watcher has heard of it
+        await log.until("f")
+        assert await log.quiet() == {"f"}
+        assert workspace.read("f") == b"saved\n"
+        assert await log.quiet() == set()

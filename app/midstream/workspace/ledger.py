@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
+from typing import Final
+
+MOMENT_NS: Final = 2_000_000_000
+"""The longest that an event is on its way."""
 
 
 def content_digest(data: bytes) -> str:
@@ -28,6 +33,7 @@ class Ledger:
         self._known: dict[str, str | None] = {}
         self._written: dict[str, str | None] = {}
         self._sizes: dict[str, int] = {}
+        self._first_read: dict[str, int] = {}  # when, on the files' clock
 
     def opened(self, rel: str, digest: str, size: int) -> None:
         """Somebody has read this content to work with it: from now on the watcher keeps an eye on
@@ -37,6 +43,8 @@ class Ledger:
         since it is not certain which of the two everybody else believes in.
         """
         with self.lock:
+            if rel not in self._sizes:
+                self._first_read[rel] = time.time_ns()
             if self._known.setdefault(rel, digest) != digest:
                 del self._known[rel]
             self._sizes[rel] = size
@@ -46,6 +54,7 @@ class Ledger:
         with self.lock:
             self._known[rel] = self._written[rel] = digest
             self._sizes[rel] = size
+            self._first_read.pop(rel, None)
 
     def observe(self, rel: str, digest: str | None, size: int = 0) -> bool:
         """Note what the disk holds now; True when that is news, that is, neither ours nor already
@@ -61,6 +70,19 @@ class Ledger:
         """Whether :meth:`observe` would call this news."""
         with self.lock:
             return rel not in self._known or self._known[rel] != digest
+
+    def saved_before_reading(self, rel: str, modified_ns: int) -> bool:
+        """Whether an event may be about a save that was a moment older than the first reading.
+
+        It is news, although what it left has been read.  Says so once for a path.
+
+        Args:
+            rel: The path.
+            modified_ns: When the file was modified, in nanoseconds since the epoch.
+        """
+        with self.lock:
+            read = self._first_read.pop(rel, None)
+            return read is not None and 0 <= read - modified_ns < MOMENT_NS
 
     def owns(self, rel: str, digest: str | None) -> bool:
         """Whether our last write of ``rel`` left exactly this content."""

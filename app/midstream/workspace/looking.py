@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from midstream.workspace import atomic
@@ -69,6 +69,7 @@ class Looker:
         followed = self._ledger.followed()
         news: set[str] = set()
         look: set[str] = set()
+        heard: set[str] = set()
         canonical: dict[str, str | None] = {}
         by_path: dict[str, set[int]] = {}
         for kind, path in events:
@@ -81,13 +82,16 @@ class Looker:
                 self.rules.forget()
             if rel in followed:
                 look.add(rel)
+                signature = _signature(Path(path))
+                if signature and self._ledger.saved_before_reading(rel, signature[0]):
+                    heard.add(rel)
                 continue
             if not Path(path).is_file():
                 # A folder that moved or went takes the files below with it.
                 look.update(name for name in followed if name.startswith(f"{rel}/"))
             news.update(self._unfollowed(rel, kinds))
         self._tell(news | self._repo_news())
-        self._settle(look, followed)
+        self._settle(look, followed, heard)
 
     def check(self) -> None:
         """Look at every followed file whose status has changed, and at the repository: catches what
@@ -182,8 +186,11 @@ class Looker:
             if count > _NEW_FOLDER_FILES:
                 return
 
-    def _settle(self, look: set[str], sizes: dict[str, int]) -> None:
-        """Look at followed files; those that seem unfinished once more, up to a few times."""
+    def _settle(self, look: set[str], sizes: dict[str, int], heard: Collection[str] = ()) -> None:
+        """Look at followed files; those that seem unfinished once more, up to a few times.
+
+        Those in ``heard`` are news even with the content that is known.
+        """
         for round_number in range(_SETTLE_ROUNDS + 1):
             if not look:
                 return
@@ -200,7 +207,7 @@ class Looker:
                     unfinished = writing or (small and round_number == 0)
                     if unfinished and not last and self._ledger.differs(rel, digest):
                         again.add(rel)
-                    elif self._ledger.observe(rel, digest, size):
+                    elif self._ledger.observe(rel, digest, size) or rel in heard:
                         news.add(rel)
             self._tell(news)
             look = again
