@@ -77,6 +77,11 @@ def test_placeholders_are_left_alone(line: str) -> None:
     assert not list(find_secrets(line))
 
 
+def test_the_name_of_a_key_is_shown_without_its_quotes() -> None:
+    (found,) = find_secrets('config = {"password": "S3cr3t!Pass2024"}')
+    assert found.what == "a literal for 'password'"
+
+
 def test_looks_real() -> None:
     assert looks_real("kX9#" + "mP2$vL5q")
     assert not looks_real("short1!")

@@ -192,8 +192,8 @@ def _named(line: str, taken: list[tuple[int, int]]) -> Iterator[Secret]:
         if any(first < stop and start < last for first, last in taken):
             continue
         taken.append((start, stop))
-        name = match.groupdict().get("name") or "a connection"
-        yield Secret("secret-keyword", f"a literal for {name.strip()!r}", start, stop)
+        name = (match.groupdict().get("name") or "a connection").strip(" \t\"'`")
+        yield Secret("secret-keyword", f"a literal for {name!r}", start, stop)
 
 
 def mask(line: str) -> str:

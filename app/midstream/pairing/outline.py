@@ -39,11 +39,6 @@ class Definition:
     stop: int
 
     @property
-    def last_name(self) -> str:
-        """The name without what encloses it."""
-        return self.name.rpartition(".")[2]
-
-    @property
     def length(self) -> int:
         """Lines it takes."""
         return self.stop - self.start

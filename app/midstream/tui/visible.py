@@ -8,7 +8,6 @@ token spans still fit.
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
 from rich.cells import cell_len
@@ -85,11 +84,6 @@ def _columns_by_width(text: str) -> list[int]:
     for character in text:
         columns.append(columns[-1] + (1 if character.isascii() else max(cell_len(character), 1)))
     return columns
-
-
-def name_of(character: str) -> str:
-    """What a suspicious character is, for people: ``U+202E RIGHT-TO-LEFT OVERRIDE``."""
-    return f"U+{ord(character):04X} {unicodedata.name(character, 'CONTROL CHARACTER')}"
 
 
 def suspicious(text: str) -> list[str]:

@@ -292,7 +292,8 @@ def _production_plan(
 
     plan = attempt(wanted)
     if row.wafers is None:
-        notes.append(f"{plan.wafers} wafers assumed (smallest that fits at {wanted} bit)")
+        unit = "wafer" if plan.wafers == 1 else "wafers"
+        notes.append(f"{plan.wafers} {unit} assumed (smallest that fits at {wanted} bit)")
         return plan, notes
     problem = plan.problem(1)
     for bits in (8, 4) if row.weight_bits is None else ():

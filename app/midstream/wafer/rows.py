@@ -271,7 +271,8 @@ def _header(cells: list[str]) -> list[str]:
     missing = [name for name in _REQUIRED if name not in header]
     if missing:
         raise WaferUsageError(
-            f"The table lacks the column {' and '.join(missing)}; columns are {', '.join(COLUMNS)}."
+            f"The table has no column {' and no column '.join(missing)}; the columns are "
+            f"{', '.join(COLUMNS)}."
         )
     return header
 
