@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -86,3 +87,18 @@ def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
     sent = program.write("\x03")
     stopped = program.wait_for("Stopped", 10, since=since)
     assert stopped - sent < 2.0
+
+
+def test_ctrl_z_goes_to_the_shell_and_everything_is_painted_on_return(
+    program: TerminalProgram,
+) -> None:
+    program.write("\x1b")
+    program.settle()
+    program.write("\x1a")
+    eventually(lambda: b"\x1b[?1049l" in program.output, program)
+    _, status = os.waitpid(program.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    since = len(program.output)
+    os.kill(program.pid, signal.SIGCONT)
+    for words in ("ready", "def", "return", "Instruct"):
+        program.wait_for(words, 10, since=since)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from textual.geometry import Region
 from tui_support import CODE, Stage, on_stage
 
 from midstream.tui.widgets.key_sheet import KeySheet
@@ -378,3 +380,25 @@ async def test_help_that_does_not_fit_is_scrolled_with_the_keyboard(project: Pat
         await stage.until(lambda: sheet.scroll_y == sheet.max_scroll_y, "the end")
         await stage.press("g")
         await stage.until(lambda: sheet.scroll_y == 0, "the start")
+
+
+async def test_the_second_q_quits(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("q")
+    assert "q again quits" in stage.notice
+    assert stage.app.is_running
+    await stage.press("q")
+    await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+async def test_without_colours_a_pane_that_is_wider_than_its_rows_can_be_painted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        pane = stage.screen.pane
+        width = pane.size.width + 4
+        assert [strip.cell_length for strip in pane.render_lines(Region(0, 0, width, 3))] == [
+            width
+        ] * 3

@@ -122,7 +122,14 @@ class MidstreamApp(App[None]):
     async def on_mount(self) -> None:
         """Open the session once the first frame is on screen; look at themes from then on."""
         self.call_after_refresh(self._start)
+        self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
+            self, self._paint_again
+        )
         self.set_interval(LOOK_EVERY_S, self._look_at_themes)
+
+    def _paint_again(self, _: object) -> None:
+        """Paint everything: the shell has written over the screen meanwhile."""
+        self.refresh(layout=True)
 
     def _start(self) -> None:
         self.run_worker(self._open_session(), group="open", exit_on_error=True)

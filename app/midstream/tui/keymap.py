@@ -135,6 +135,8 @@ ACTIONS: Final = (
     Action("settings", "comma", "settings", "settings", "Every setting: its value, where that comes from, and changing it", _P),
     Action("close", "escape", "close", "close", "Close what is open; never stops or sends anything", _P),
     Action("repaint", "ctrl+l", "repaint", "repaint", "Paint the whole screen again", _P, _A, True),
+    Action("suspend", "ctrl+z", "suspend", "suspend", "Back to the shell for a while; fg there goes on here", _P),
+    Action("quit.twice", "q", "quit_twice", "quit", "Quit, when pressed twice", _P),
     Action("quit", "ctrl+q", "quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A, True),
 )  # fmt: skip
 BY_ID: Final = {action.id: action for action in ACTIONS}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
 
@@ -19,11 +21,15 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from midstream.tui.diff.intraline import Range
 
+QUIT_WITHIN_S: Final = 2.0
+"""How soon the second press must come that quits."""
+
 
 class ViewActions(GuardActions):
     """Actions of the groups "View" and "Program"."""
 
     finder: MatchFinder | None = None
+    _quit_asked_at = -QUIT_WITHIN_S
 
     def action_select(self) -> None:
         """Begin to mark lines at the cursor, or forget the marks."""
@@ -303,6 +309,25 @@ class ViewActions(GuardActions):
     def action_quit(self) -> None:
         """Quit."""
         self.program.exit()
+
+    def action_quit_twice(self) -> None:
+        """Quit at the second press: a stray letter must not end anything."""
+        now = time.monotonic()
+        if now - self._quit_asked_at < QUIT_WITHIN_S:
+            self.program.exit()
+            return
+        self._quit_asked_at = now
+        self.say(
+            "info",
+            f"{self.program.key_for('quit.twice')} again quits; accepted hunks are on disk.",
+        )
+
+    def action_suspend(self) -> None:
+        """Go to the background, as programs in a terminal do."""
+        if not hasattr(signal, "SIGTSTP"):
+            self.say("info", "Windows cannot put a program into the background.")
+            return
+        self.program.action_suspend_process()
 
 
 def _file_row(path: str) -> ListRow:

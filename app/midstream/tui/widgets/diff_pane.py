@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
+from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
@@ -86,6 +87,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self.mark, self.left, self.found = None, 0, {}
         self._rows.show(view, syntax)
         view.refresh()
+        self._seen_rows = view.size
         self._apply_layout()
         syntax.sync()
         self.fit_size()
@@ -329,7 +331,9 @@ class DiffPane(PaneWindow, can_focus=True):
         for y in range(crop.y, crop.bottom):
             strip = self._painted[y] if y < height else self._painter.blank()
             if crop.x or right != strip.cell_length:
-                strip = strip.adjust_cell_length(max(right, strip.cell_length)).crop(crop.x, right)
+                # With a style: the filter of NO_COLOR cannot take a segment that has none.
+                width = max(right, strip.cell_length)
+                strip = strip.adjust_cell_length(width, Style.null()).crop(crop.x, right)
             strips.append(strip)
         return filtered(self, strips, self._palette.colors["background"])
 
