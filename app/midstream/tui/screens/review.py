@@ -35,7 +35,7 @@ from midstream.pairing.events import (
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
-from midstream.tui.screens.facts import Facts
+from midstream.tui.screens.following import Following
 from midstream.tui.screens.reason import ReasonBar, ReleaseBar
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
@@ -64,7 +64,7 @@ MEDIUM: Final = 80
 TALL: Final = 24
 
 
-class ReviewScreen(Facts):
+class ReviewScreen(Following):
     """The one screen people work in."""
 
     BINDINGS: ClassVar = [
@@ -81,10 +81,6 @@ class ReviewScreen(Facts):
         super().__init__(demo)
         self._news: list[SessionEvent] = []
         self._frames = 0
-        self._settled = False
-        """Whether a hunk has settled since the last frame."""
-        self._going = False
-        """Whether the file to follow into is being opened."""
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -213,7 +209,7 @@ class ReviewScreen(Facts):
         news, self._news = self._news, []
         if self.running and all(isinstance(event, HunkSettled) for event in news):
             # The next frame shows it; in a fast stream there is one of these every few lines.
-            self._settled = True
+            self.settled = True
             return
         for event in news:
             self._react(event)
@@ -225,13 +221,13 @@ class ReviewScreen(Facts):
         if isinstance(event, StateChanged):
             self._set_pace(event.state)
         elif isinstance(event, TurnStarted):
-            self._turn_started(event.turn)
+            self.begin_following(event.turn)
         elif isinstance(event, TurnFinished):
             self._turn_finished(event.turn)
         elif isinstance(event, NoticePosted):
             self.say(event.notice.level.value, event.notice.text)
         elif isinstance(event, HunkSettled):
-            self._hunk_settled()
+            self.hunk_settled()
         elif isinstance(event, FileChangedOnDisk):
             self.say(
                 "info", f"{event.path} changed on disk; open hunks were moved onto the new text."
@@ -250,60 +246,6 @@ class ReviewScreen(Facts):
         else:
             ticker.pause()
             gc.enable()
-
-    def _turn_started(self, turn: Turn) -> None:
-        pane = self.pane
-        if turn.background or (turn.correction and not pane.following):
-            return  # whoever reads stays where they are
-        if turn.redirected_from is not None and turn.edit_format != "region":
-            pane.follow()  # the model has not said yet in which file it goes on
-            return
-
-        async def work() -> None:
-            # The focus stays: whoever is typing must not find the keys going elsewhere.
-            if not await self.open_path(turn.path, focus=False):
-                return
-            view = self.view
-            if view is None:
-                return
-            pane.sync()
-            first, last = (
-                view.row_of_base(turn.start),
-                view.row_of_base(max(turn.start, turn.stop - 1)),
-            )
-            if turn.redirected_from is None:
-                pane.go_to(first, detach=False)
-            pane.show_rows(first, last + 1)
-            pane.follow()
-            self._offer_hunk()
-            self.refresh_facts()
-
-        self.run_worker(work(), group="turn")
-
-    def _hunk_settled(self) -> None:
-        """While following, the cursor waits on the first hunk that can be decided."""
-        self._settled = False
-        if not self.pane.following:
-            return
-        self.pane.sync()
-        if self._offer_hunk():
-            self.refresh_facts()
-
-    def _offer_hunk(self) -> bool:
-        """Put the cursor on the first undecided hunk in the window, unless it is on one already."""
-        pane, view = self.pane, self.view
-        if view is None or self.decidable_hunk is not None:
-            return False
-        row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
-        if row is None or row >= pane.bottom:
-            return False
-        hunk = view.hunk_at(row)
-        rows = None if hunk is None else view.rows_of(hunk.id)
-        pane.cursor = row
-        if rows is not None and view.writing is None:
-            pane.show_rows(*rows)
-        pane.repaint()
-        return True
 
     def _turn_finished(self, turn: Turn) -> None:
         pane, session = self.pane, self.session
@@ -326,7 +268,7 @@ class ReviewScreen(Facts):
             )
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
         if following:
-            self._offer_hunk()
+            self.offer_hunk()
         self.tell_failures()
         self.advise()
 
@@ -335,32 +277,13 @@ class ReviewScreen(Facts):
     def _tick(self) -> None:
         if self.output_backlog > 2:
             return
-        self._go_along()
+        self.go_along()
         self.pane.sync()
-        if self._settled:
-            self._hunk_settled()
+        if self.settled:
+            self.hunk_settled()
         self._frames += 1
         if self._frames % FACTS_EVERY == 0:
             self.refresh_facts()
-
-    def _go_along(self) -> None:
-        """Follow the writing into another file."""
-        session, pane = self.session, self.pane
-        writing = None if session is None else session.writing
-        if writing is None or not pane.following or self._going or writing[0] == self.path:
-            return
-        self._going = True
-        path, line = writing
-
-        async def work() -> None:
-            try:
-                if await self.open_path(path, focus=False, following=True) and self.view:
-                    pane.go_to(self.view.row_of_base(line), detach=False)
-                    pane.follow()
-            finally:
-                self._going = False
-
-        self.run_worker(work(), group="turn")
 
     def _lex(self) -> None:
         if self.running:
