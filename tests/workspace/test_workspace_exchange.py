@@ -66,3 +66,33 @@ def test_what_is_typed_into_our_bytes_while_they_are_taken_back_stays(
         handle.truncate()
         handle.write(b"typed\n")
     assert target.read_bytes() == b"typed\n", "the newest save wins"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("by_rename", [False, True])
+def test_of_saves_in_every_moment_of_taking_back_the_newest_stays(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, count: int, by_rename: bool
+) -> None:
+    swap, target = pair
+    target.write_bytes(b"changed before\n")
+    exchange = atomic._exchange
+    saves = [b"save %d\n" % number for number in range(count)]
+    done: list[bytes] = []
+
+    def exchange_then_save(first: str, second: str) -> None:
+        exchange(first, second)
+        if not saves:
+            return
+        done.append(saves.pop(0))
+        if by_rename:
+            other = target.with_name("editor")
+            other.write_bytes(done[-1])
+            other.replace(target)
+        else:
+            target.write_bytes(done[-1])
+
+    monkeypatch.setattr(atomic, "_exchange", exchange_then_save)
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.replace(str(swap), str(target), content_digest(b"base\n"), content_digest(b"ours\n"))
+    assert len(done) >= min(count, 3)
+    assert target.read_bytes() == done[-1]

@@ -40,6 +40,8 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+_MOST_EXCHANGES = 8
+"""How many saves in one moment are followed."""
 _BUSY_PATIENCE_S = 0.1
 _READ_CHUNK = 1 << 20
 
@@ -220,13 +222,20 @@ def put_back(swap: str, target: str) -> bool:
 
 
 def _give_back(swap: str, target: str, new: str) -> None:
-    """Exchange again, and once more if the user saved over our bytes in between: the newest save
-    wins.
+    """Exchange again, and as often as the user saves over what stands at ``target`` in between: the
+    newest save wins.
     """
+    standing = new
     with contextlib.suppress(FileNotFoundError):
-        _exchange(swap, target)
-        if _digest_or_none(swap) != new or open_for_writing(swap):
+        for exchanges in range(_MOST_EXCHANGES):
+            held = _digest_or_none(swap)
             _exchange(swap, target)
+            unchanged = _digest_or_none(swap) == standing
+            if unchanged and (exchanges or not open_for_writing(swap)):
+                return
+            if standing != new and Path(swap).stat().st_mtime_ns < Path(target).stat().st_mtime_ns:
+                return  # What was finished late is older than the save that stands.
+            standing = held or ""
 
 
 def _digest_or_none(path: str) -> str | None:
