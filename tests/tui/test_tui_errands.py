@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tui_support import Stage, on_stage
+from tui_support import CODE, Stage, on_stage
 
 from midstream.tui.widgets.status_row import StatusRow
 
@@ -91,3 +91,13 @@ async def test_an_instruction_comes_before_what_runs_in_the_background(
         stage.model.give(None)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "both")
         assert [turn.background for turn in stage.session.turns] == [True, False, True]
+
+
+async def test_a_save_of_a_file_without_open_hunks_is_told_as_that(
+    stage: Stage, project: Path
+) -> None:
+    await stage.open("pkg/things.py")
+    await stage.until(lambda: stage.session.watching == "native", "watching")
+    (project / "pkg" / "things.py").write_text(CODE.replace("total", "sum_"))
+    await stage.until(lambda: "changed on disk" in stage.notice, "the save is told")
+    assert stage.notice == "pkg/things.py changed on disk; this is the new text."

@@ -219,7 +219,8 @@ class PlainLoop:
         elif isinstance(event, FileWritten):
             self._say(f"{event.path} is written.")
         elif isinstance(event, FileChangedOnDisk):
-            self._say(f"{event.path} changed on disk; open hunks were moved onto the new text.")
+            moved = bool(self._session.hunks.undecided(event.path))
+            self._say(lines.changed(event.path, moved=moved))
         elif event == StateChanged(SessionState.READY) and not self._session.turns:
             self._say(f"Ready: {self._session.model_name}.")
             self._prompt()

@@ -68,12 +68,14 @@ class Said:
 
 
 def understand(line: str, is_file: Callable[[str], bool]) -> Said:
-    """What a line means.
+    """What a line means; a single letter or sign is a key of the other screen, not an instruction.
 
     Args:
         line: The line; not empty.
         is_file: Whether a name is a file's; ``open it again`` is an instruction.
     """
+    if len(line.strip()) == 1 and not line.strip().isdigit():
+        return Said(BY_NAME["help"], "")
     first, _, rest = line.strip().partition(" ")
     word, rest = BY_NAME.get(first.lower().rstrip(":")), rest.strip()
     if word is None or re.fullmatch(word.fits, rest) is None:

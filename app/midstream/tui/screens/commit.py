@@ -142,8 +142,8 @@ class CommitScreen(PageScreen):
             key = self.program.key_for("hunk.accept")
             self.notice.show(
                 "info",
-                f"Nothing was accepted in this session, so nothing is to commit; {key} accepts "
-                "the hunk under the cursor.",
+                f"Nothing was accepted in this session, so there is nothing to commit; "
+                f"{key} accepts the hunk under the cursor.",
             )
 
     def _show_change(self) -> None:

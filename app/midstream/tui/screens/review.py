@@ -229,9 +229,10 @@ class ReviewScreen(Following):
         elif isinstance(event, HunkSettled):
             self.hunk_settled()
         elif isinstance(event, FileChangedOnDisk):
-            self.say(
-                "info", f"{event.path} changed on disk; open hunks were moved onto the new text."
-            )
+            session = self.session
+            moved = session is not None and bool(session.hunks.undecided(event.path))
+            then = "open hunks were moved onto the new text" if moved else "this is the new text"
+            self.say("info", f"{event.path} changed on disk; {then}.")
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
             self.run_worker(self._list_files(), group="files", exclusive=True)
 
