@@ -708,3 +708,21 @@ def test_a_block_with_a_line_too_few_or_too_many_is_proposed(change: str) -> Non
     place = Matcher(["", *lines, ""]).nearest([*lines[:2], *middle, *lines[3:]])[0]
     assert (place.start, place.stop) == (1, 7)
     assert place.similarity > 0.8
+
+
+def test_udiff_copies_leave_the_old_file() -> None:
+    head = "diff --git a/a.py b/b.py\nsimilarity index 60%\ncopy from a.py\ncopy to b.py\n"
+    result = apply(head, {"a.py": "1\n2\n"})
+    assert result.ok, result.message()
+    assert result.changes == {"b.py": b"1\n2\n"}
+    body = "index 1..2 100644\n--- a/a.py\n+++ b/b.py\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\n"
+    result = apply(head + body, {"a.py": "1\n2\n"})
+    assert result.ok, result.message()
+    assert result.changes == {"b.py": b"1\n3\n"}
+    rename = head.replace("copy", "rename")
+    assert apply(rename + body, {"a.py": "1\n2\n"}).changes == {"a.py": None, "b.py": b"1\n3\n"}
+
+
+def test_udiff_deletes_an_empty_file() -> None:
+    reply = "diff --git a/e b/e\ndeleted file mode 100644\nindex e69de29..0000000\n"
+    assert apply(reply, {"e": ""}).changes == {"e": None}

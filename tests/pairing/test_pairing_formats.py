@@ -459,3 +459,21 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
         session.release(held[-1].id, "a key of the tests")
         assert await session.accept(held[-1].id)
         assert (root / "run.py").read_text() == changed(FIRST, BAD)
+
+
+async def test_a_copy_leaves_the_old_file(hosted: Hosted, url: str, root: Path) -> None:
+    session = await opened(root, hosted.settings(url, "udiff"))
+    async with session:
+        hosted.say(
+            "diff --git a/run.py b/copy.py\nsimilarity index 90%\ncopy from run.py\n"
+            "copy to copy.py\n--- a/run.py\n+++ b/copy.py\n@@ -3,3 +3,3 @@\n"
+            f" {LINES[2]}-{FIRST[0]}+{FIRST[1]} {LINES[4]}"
+            f"@@ -20,3 +20,3 @@\n {LINES[19]}-{SECOND[0]}+{SECOND[1]} {LINES[21]}"
+        )
+        hosted.end()
+        await session.instruct("copy it", path="run.py")
+        await session.finished()
+        assert await session.accept_rest("copy.py") == 1
+        assert await session.accept_rest("run.py") == 0
+        assert (root / "copy.py").read_text() == changed(FIRST, SECOND)
+        assert (root / "run.py").read_text() == BEFORE

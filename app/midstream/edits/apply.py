@@ -303,6 +303,8 @@ class _Run:
         if section.new_path and section.new_path != path:
             self._bytes(section.new_path)
             self._now[section.new_path] = data
+            if section.copied:
+                return
             data = None
         self._now[path] = data
 

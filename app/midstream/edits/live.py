@@ -135,6 +135,7 @@ class LiveReply:
         prose: What the model said around its edits.
         deletions: Files that the reply deletes, for the caller to ask about.
         moves: Files that it moves: old name, new name.
+        copies: Those of them that stay under their old name, unchanged.
         segments: The first rewrite of each block that found its place.
     """
 
@@ -162,6 +163,7 @@ class LiveReply:
         self.prose: list[str] = []
         self.deletions: list[str] = []
         self.moves: list[tuple[str, str]] = []
+        self.copies: set[tuple[str, str]] = set()
         self.segments: dict[int, Segment] = {}
         self._parser = parser
         self._lookup = lookup
@@ -237,9 +239,11 @@ class LiveReply:
             case NewText() | OldLine() | ContextLine() | HunkClosed():
                 if self._block is not None:
                     self._body(self._block, event)
-            case FileClosed(path, new_path):
+            case FileClosed(path, new_path, copied=copied):
                 if new_path is not None:
                     self.moves.append((path, new_path))
+                    if copied:
+                        self.copies.add((path, new_path))
                 if self._op is FileOp.DELETE:
                     self.deletions.append(path)
             case Problem():

@@ -126,6 +126,7 @@ class ReplyFile:
     new_path: str | None = None
     final_newline: bool | None = None
     newline: str | None = None
+    copied: bool = False
     hunks: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
 
 
@@ -158,8 +159,9 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
                 hunk = hunks[number]
                 _flush(hunk, texts[number])
                 hunk.closed, hunk.at_end, hunk.everywhere = True, at_end, everywhere
-            case FileClosed(_, new_path, final_newline, newline):
+            case FileClosed(_, new_path, final_newline, newline, copied):
                 files[-1].new_path = new_path
+                files[-1].copied = copied
                 files[-1].newline = newline
                 files[-1].final_newline = final_newline
             case Problem():

@@ -83,7 +83,7 @@ class ReplyFiles:
         self._ends = ends
         if reply.moves:
             old, new = reply.moves[-1]
-            await self._move(old, new, writer)
+            await self._move(old, new, writer, reply)
         if reply.deletions:
             await self._delete(reply.deletions[-1], writer)
 
@@ -99,7 +99,7 @@ class ReplyFiles:
             writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
             writer.finish(proposal)
 
-    async def _move(self, old: str, new: str, writer: Writer) -> None:
+    async def _move(self, old: str, new: str, writer: Writer, reply: LiveReply) -> None:
         from midstream.edits.overlay import Overlay
 
         source = self._found.get(old)
@@ -114,6 +114,12 @@ class ReplyFiles:
         if text:
             writer.feed(target, text)
         writer.finish(target)
+        if (old, new) in reply.copies:
+            mine = [each.serial for each in reply.segments.values() if each in source.segments]
+            for segment in reversed(source.segments):
+                if mine and segment.serial >= min(mine):
+                    writer.withdraw(source, segment)
+            return
         await self._delete(old, writer)
         self._board.inform(f"{source.path} moves to {target.path}: accept or reject both.")
 

@@ -109,12 +109,14 @@ class FileClosed:
         new_path: Where it moves to, if it does (some formats say so after the hunks).
         final_newline: Whether its text ends with a newline; None where the format does not say.
         newline: Terminator of lines in a file that has none yet; None for the usual one.
+        copied: Whether the file stays as it was under its old name, and ``new_path`` is a copy.
     """
 
     path: str
     new_path: str | None = None
     final_newline: bool | None = None
     newline: str | None = None
+    copied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class UnifiedDiffParser(LineParser):
         self._path: str | None = None
         self._git: tuple[str, str] | None = None
         self._new_path: str | None = None
+        self._copied = False  # the new path is a copy; the old file stays
         self._final_newline: bool | None = None
         self._last_side = ""
         self._hunks = 0
@@ -94,6 +95,9 @@ class UnifiedDiffParser(LineParser):
             self._git = (git[2], git[4])
         elif line.startswith("rename to ") and self._git is not None:
             self._rename(line.removeprefix("rename to "))
+        elif line.startswith("copy to ") and self._git is not None:
+            self._rename(line.removeprefix("copy to "))
+            self._copied = True
         elif line.startswith("deleted file mode") and self._git is not None:
             self._source = self._git[0]
         elif line.startswith("new file mode") and self._git is not None:
@@ -170,7 +174,7 @@ class UnifiedDiffParser(LineParser):
 
     def _header(self, minus: str, plus: str) -> None:
         self._close_hunk()
-        git = self._git
+        git, copied = self._git, self._copied
         if _path_of(minus) == self._source or self._new_path is None:
             self._source = None  # this header says the same, with hunks to follow
         self._close_file()
@@ -187,6 +191,7 @@ class UnifiedDiffParser(LineParser):
         else:
             self._path = old
             self._new_path = new if new != old else None
+            self._copied = copied
             self._events.append(FileOpened(FileOp.UPDATE, old))
 
     def _rename(self, new: str) -> None:
@@ -242,10 +247,12 @@ class UnifiedDiffParser(LineParser):
             op = FileOp.UPDATE if self._new_path else FileOp.DELETE
             self._events.append(FileOpened(op, self._path))
         if self._path is not None:
-            closed = FileClosed(self._path, self._new_path, self._final_newline)
+            closed = FileClosed(
+                self._path, self._new_path, self._final_newline, copied=self._copied
+            )
             self._events.append(closed)
         self._path = self._new_path = self._source = self._git = None
-        self._created = self._headed = False
+        self._created = self._headed = self._copied = False
         self._final_newline = None
 
     def _new(self, text: str) -> None:
