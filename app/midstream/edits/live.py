@@ -12,8 +12,8 @@ Responsibility: routing events to proposals.  Which files there are is the calle
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from midstream.edits.blocks import Block, Failure, Waiting, can_stream, collected, rewritten
 from midstream.edits.elision import elides, merge
 from midstream.edits.formats.base import Parser
 from midstream.edits.formats.events import (
@@ -43,87 +43,14 @@ from midstream.edits.overlay import Overlay
 from midstream.edits.patching import PatchBlock
 from midstream.edits.proposal import FileProposal
 from midstream.edits.quoting import QuotedRepair
-from midstream.edits.reply import ReplyHunk, collect, normalise
+from midstream.edits.reply import ReplyHunk, normalise
 from midstream.edits.segment import Segment
 from midstream.edits.writing import Writer
 
+__all__ = ["Failure", "LiveReply", "Lookup"]
+
 Lookup = Callable[[str, FileOp], FileProposal | None]
 """The proposal of a file that the reply names; None if there is no such file (or may not be)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A block that found no place.
-
-    Attributes:
-        hunk: Its number in the reply.
-        path: The file it names.
-        error: Why.
-    """
-
-    hunk: int
-    path: str
-    error: HunkError
-
-    @property
-    def words(self) -> str:
-        """Why, with the first line that differs, or else the nearest place, on lines below."""
-        error = self.error
-        lines = [f"{self.path}: {error.message}" if self.path else error.message]
-        if error.expected is not None and error.line is not None:
-            found = "the end of the file" if error.found is None else error.found
-            number = f"line {error.line + 1}:"
-            lines += [f"{'quoted:':<{len(number)}}  {error.expected}", f"{number}  {found}"]
-        else:
-            for place in error.places:
-                where = f" in {place.scope}" if place.scope else ""
-                lines += [f"Around line {place.start + 1}{where} stands:"]
-                lines += [f"    {line}" for line in place.text.splitlines()]
-        return "\n".join(lines)
-
-
-@dataclass(slots=True)
-class _Block:
-    """What has come of one block.
-
-    Attributes:
-        opened: Its first event.
-        path: Its file.
-        proposal: That file's, None if there is none.
-        events: Its events, for a look-up when it closes.
-        segment: The rewrite that its new text streams into.
-        repair: Mends that text, where the block was found leniently.
-        patch: The same for a block that mixes old and new lines.
-        suffix: The rest of the line that a run of characters ends in.
-        started: Whether new text has come.
-        done: Whether it was placed, failed or dropped.
-    """
-
-    opened: HunkOpened
-    path: str
-    proposal: FileProposal | None
-    events: list[Event]
-    segment: Segment | None = None
-    repair: QuotedRepair | None = None
-    patch: PatchBlock | None = None
-    suffix: str = ""
-    started: bool = False
-    done: bool = False
-
-    @property
-    def streaming(self) -> bool:
-        """Whether new text goes straight into a rewrite."""
-        return self.segment is not None and not self.done
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """An ambiguous block, which the blocks that follow may tell apart."""
-
-    hunk: ReplyHunk
-    path: str
-    proposal: FileProposal
-    later: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
 
 
 class LiveReply:
@@ -174,9 +101,9 @@ class LiveReply:
         self._path = ""
         self._proposal: FileProposal | None = None
         self._locator: Locator | None = None
-        self._block: _Block | None = None
+        self._block: Block | None = None
         self._outcomes: dict[int, HunkOutcome] = {}
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[Waiting] = []
 
     def feed(self, text: str) -> None:
         """Take the next part of the reply."""
@@ -267,7 +194,7 @@ class LiveReply:
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
     def _open(self, opened: HunkOpened) -> None:
-        block = _Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
+        block = Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
         block.events.append(opened)
         self._block = block
         proposal = self._proposal
@@ -287,7 +214,7 @@ class LiveReply:
 
         return find
 
-    def _body(self, block: _Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
+    def _body(self, block: Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
         if not block.streaming:
             block.events.append(event)
         match event:
@@ -304,7 +231,7 @@ class LiveReply:
         if block.patch is not None and block.patch.segments:
             self.segments.setdefault(event.hunk, block.patch.segments[0])
 
-    def _new(self, block: _Block, text: str) -> None:
+    def _new(self, block: Block, text: str) -> None:
         if block.patch is not None:
             block.patch.new(text)
             return
@@ -319,7 +246,7 @@ class LiveReply:
             if mended:
                 self._writer.feed(block.proposal, mended)
 
-    def _open_whole(self, block: _Block, proposal: FileProposal) -> None:
+    def _open_whole(self, block: Block, proposal: FileProposal) -> None:
         """The block is the new text of a region or of a whole file."""
         if self._op is FileOp.REGION and self._open_region is not None:
             block.segment, self._open_region = self._open_region, None
@@ -330,12 +257,12 @@ class LiveReply:
             _, start, stop = self._region
         self._begin(block, proposal, start, stop, 0)
 
-    def _open_quoted(self, block: _Block) -> None:
+    def _open_quoted(self, block: Block) -> None:
         """Stream the new text as it comes, if the old lines are complete and tell their place."""
         opened, proposal = block.opened, block.proposal
         if proposal is None or not opened.old_first:
             return
-        hunk = _collected(block.events)
+        hunk = collected(block.events)
         if not hunk.old:
             return
         locator = self._located_in(proposal)
@@ -348,7 +275,7 @@ class LiveReply:
                     self._writer.feed(proposal, prefix)
             return
         found = locator.quoted_place(hunk)
-        if not isinstance(found, Match) or not _streams(found, hunk.old):
+        if not isinstance(found, Match) or not can_stream(found, hunk.old):
             return
         if found.level > Level.EXACT:
             lines = proposal.base.lines[found.start : found.stop]
@@ -356,14 +283,14 @@ class LiveReply:
         self._begin(block, proposal, found.start, found.stop, int(found.level))
         locator.skip(found.stop)
 
-    def _close(self, block: _Block) -> None:
+    def _close(self, block: Block) -> None:
         self._block = None
         if block.done:
             return
         proposal, number = block.proposal, block.opened.hunk
         for waiting in self._waiting:
             if waiting.path == block.path:
-                waiting.later.append(_collected(block.events))
+                waiting.later.append(collected(block.events))
         if block.streaming and proposal is not None:
             if self._op is not FileOp.UPDATE and self._elided(block, proposal):
                 return
@@ -387,9 +314,9 @@ class LiveReply:
                 self._fail(HunkError(Reason.NOT_FOUND, message), number)
                 return
             self.segments.pop(number, None)
-        self._close_late(_collected(block.events), proposal)
+        self._close_late(collected(block.events), proposal)
 
-    def _elided(self, block: _Block, proposal: FileProposal) -> bool:
+    def _elided(self, block: Block, proposal: FileProposal) -> bool:
         """A whole text that leaves code out must not delete it: put its parts where they belong."""
         segment, number = block.segment, block.opened.hunk
         if segment is None:
@@ -434,11 +361,11 @@ class LiveReply:
             locator.skip(located.stop)
         elif not self._put_over(proposal, hunk):
             if located.reason is Reason.AMBIGUOUS:
-                self._waiting.append(_Waiting(hunk, proposal.path, proposal))
+                self._waiting.append(Waiting(hunk, proposal.path, proposal))
             self._fail(located, hunk.id)
 
     def _put(self, proposal: FileProposal, number: int, located: Located) -> None:
-        start, stop, lines = _rewritten(proposal.base.lines, located)
+        start, stop, lines = rewritten(proposal.base.lines, located)
         self._write(proposal, number, (start, stop), lines, located.level, tight=True)
 
     def _put_over(self, proposal: FileProposal, hunk: ReplyHunk) -> bool:
@@ -449,7 +376,7 @@ class LiveReply:
         located = Locator(overlay.source, proposal.path).locate(hunk)
         if isinstance(located, HunkError):
             return False
-        start, stop, lines = _rewritten(overlay.source.lines, located)
+        start, stop, lines = rewritten(overlay.source.lines, located)
         first, last, base_start, base_stop = overlay.to_base(start, stop)
         around = overlay.source.lines
         lines = [*around[first:start], *lines, *around[stop:last]]
@@ -474,7 +401,7 @@ class LiveReply:
         self._placed(number, proposal.path, level)
 
     def _begin(
-        self, block: _Block, proposal: FileProposal, start: int, stop: int, level: int
+        self, block: Block, proposal: FileProposal, start: int, stop: int, level: int
     ) -> None:
         tight = self._op is FileOp.UPDATE
         block.segment = self._writer.begin(proposal, start, stop, level, tight=tight)
@@ -498,7 +425,7 @@ class LiveReply:
         message = f"{problem.message[:1].upper()}{problem.message[1:]}."
         self._fail(HunkError(Reason.MALFORMED, message), problem.hunk)
 
-    def _drop(self, block: _Block) -> None:
+    def _drop(self, block: Block) -> None:
         """A malformed block: nothing of it stays."""
         block.done = True
         if block.proposal is None:
@@ -514,31 +441,3 @@ class LiveReply:
 
     def _fail(self, error: HunkError, hunk: int) -> None:
         self.failures.append(Failure(hunk, self._path, error))
-
-
-def _collected(events: list[Event]) -> ReplyHunk:
-    files, _ = collect(events)
-    return files[-1].hunks[-1]
-
-
-def _streams(match: Match, quoted: list[str]) -> bool:
-    """Whether new text can be mended line by line, as it comes, for a place found like that."""
-    if match.level <= Level.TRAILING:
-        return True
-    # One quoted line says nothing about the indentation of those that follow.
-    nonblank = sum(bool(line.strip()) for line in quoted)
-    return match.level <= Level.INDENTATION and match.shift is not None and nonblank > 1
-
-
-def _rewritten(base: tuple[str, ...], located: Located) -> tuple[int, int, list[str]]:
-    """The smallest range that a block changes, and its lines afterwards."""
-    if not located.edits:
-        return located.start, located.start, []
-    start, stop = located.edits[0].start, located.edits[-1].stop
-    lines: list[str] = []
-    at = start
-    for edit in located.edits:
-        lines += base[at : edit.start]
-        lines += edit.lines
-        at = edit.stop
-    return start, stop, lines
