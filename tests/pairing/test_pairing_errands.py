@@ -59,6 +59,13 @@ async def session(tmp_path: Path, state: Path) -> AsyncIterator[PairingSession]:
         yield session
 
 
+def save(path: Path, text: str) -> None:
+    """Save as editors do: whoever reads meanwhile sees the old file or the new one."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
 def proposed(session: PairingSession) -> dict[str, list[str]]:
     """New lines of undecided hunks by file."""
     lines: dict[str, list[str]] = {}
@@ -109,11 +116,13 @@ async def test_comments_saved_while_the_model_works_wait_their_turn(
 ) -> None:
     witness = Witness(session)
     session.queue("rename cost to price in largest")
-    (session.root / "user.py").write_text(
-        USER.replace("def show():", "# rename RATE to FACTOR AI!\ndef show():")
+    save(
+        session.root / "user.py",
+        USER.replace("def show():", "# rename RATE to FACTOR AI!\ndef show():"),
     )
-    (session.root / "tally.py").write_text(
-        TALLY.replace("def load(path):", "# ai! rename path to name\ndef load(path):")
+    save(
+        session.root / "tally.py",
+        TALLY.replace("def load(path):", "# ai! rename path to name\ndef load(path):"),
     )
     await witness.until(lambda: len(session.turns) >= 3 and not session.errands.waiting)
     await session.finished()
