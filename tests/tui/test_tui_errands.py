@@ -31,6 +31,10 @@ def bill(project: Path) -> Path:
     return path
 
 
+def change_first(bill: Path) -> None:
+    bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+
+
 def status(stage: Stage) -> str:
     return stage.screen.query_one(StatusRow).render().plain
 
@@ -42,7 +46,7 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         await stage.press("F")
         await stage.until(lambda: "continuous" in status(stage), "continuous mode")
         assert "F ends it" in stage.notice
-        bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+        change_first(bill)
         stage.model.give(NEW_SECOND)
         stage.model.give(None)
         await stage.until(lambda: stage.session.hunks.undecided("pkg/bill.py"), "a hunk that waits")
@@ -82,7 +86,7 @@ async def test_an_instruction_comes_before_what_runs_in_the_background(
         await stage.open("pkg/bill.py")
         await stage.press("F")
         await stage.until(lambda: stage.session.errands.continuous, "continuous mode")
-        bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+        change_first(bill)
         await stage.until(lambda: stage.session.in_background, "a turn in the background")
         await stage.instruct("make it four in third")
         stage.model.give("def third(row):\n    return 4\n")
