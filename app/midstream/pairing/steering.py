@@ -7,6 +7,7 @@ decisions the desk's.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -176,6 +177,9 @@ class Steering:
 
     async def preview(self, question: Question) -> Context:
         """What would go along with an instruction; raises as ``instruct``."""
+        if self._board.state is SessionState.STARTING:  # what goes along depends on the model
+            with contextlib.suppress(UserError):
+                await self._link.ready()
         last = self.turns[-1].path if self.turns else None
         path = await self.asker.find_path(question, last)
         async with self._desk.lock:
