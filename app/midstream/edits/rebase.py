@@ -64,12 +64,16 @@ class Rebase:
             store: The owner of the hunks.
             streaming: The hunk that still grows; it never counts as accepted by the file.
         """
-        growth = 0
+        growth = passed = 0
         for hunk in self._hunks:
             edit = hunk.edit()
             start = hunk.start + growth
-            length = hunk.stop - hunk.start if edit is None else len(edit.lines)
-            growth += length - (hunk.stop - hunk.start)
+            if edit is None:
+                length = hunk.stop - hunk.start + self._inside(hunk, passed)
+            else:
+                length = len(edit.lines)
+                growth += length - (hunk.stop - hunk.start)
+                passed += 1
             held = self._composed[start : start + length]
             place = self._place(start, start + length)
             if place is None:
@@ -108,6 +112,16 @@ class Rebase:
         if self._composed == self._new:
             return range(len(self._new))
         return line_map(self._composed, self._new)
+
+    def _inside(self, hunk: Hunk, passed: int) -> int:
+        """By how many lines the decisions on hunks within this one grow it; a conflict is wide."""
+        grown = 0
+        for at in range(passed, len(self._growth)):
+            other, growth = self._growth[at]
+            if other.start >= hunk.stop:
+                break
+            grown += growth
+        return grown
 
     def _place(self, start: int, stop: int) -> tuple[int, int] | None:
         """The range in the new base of composed lines that survived in one piece, if they did."""
