@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import shutil
 import ssl
@@ -21,6 +22,7 @@ from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
+from midstream.serving.turn import Turn
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -51,6 +53,44 @@ async def test_a_browser_page_is_refused_even_with_the_token(origin: str) -> Non
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
             answer = await http.get("/v1/models", headers=AUTH | {"Origin": origin})
         assert answer.status_code == 403
+
+
+async def test_without_a_token_a_name_pointed_here_reads_nothing() -> None:
+    async with running(token=None) as port, httpx.AsyncClient() as http:
+        url = f"http://127.0.0.1:{port}/v1/models"
+        assert (await http.get(url)).status_code == 200
+        for host, status in (("localhost:1", 200), ("[::1]:1", 200), ("rebound.example", 403)):
+            assert (await http.get(url, headers={"Host": host})).status_code == status
+        for host in ("[", "a b", ""):
+            assert (await http.get(url, headers={"Host": host})).status_code in (400, 403)
+    async with running() as port, httpx.AsyncClient(headers=AUTH) as http:
+        named = await http.get(
+            f"http://127.0.0.1:{port}/v1/models", headers={"Host": "team.example"}
+        )
+        assert named.status_code == 200
+
+
+async def test_large_messages_count_more() -> None:
+    async with running(limits=Limits(frames_per_second=20)) as port, peer(port) as client:
+        with contextlib.suppress(ConnectionClosed):
+            for _ in range(10):
+                await client.send(type="response.processed", padding="x" * 500_000)
+        assert await client.closed() == 1008
+        assert client.seen[-1]["error"]["code"] == "rate_limit"
+
+
+async def test_ended_turns_hold_no_text() -> None:
+    """Late stops are still answered, but a long connection does not keep what it was sent."""
+    async with running() as port, peer(port) as client:
+        await client.create("x" * 100_000, instructions="y" * 100_000)
+        ended = (await client.terminal())["response"]["id"]
+        await client.send(type="response.interrupt", response_id=ended)
+        failed = await client.until("response.interrupt.failed")
+        assert failed["error"]["code"] == "response_not_active"
+        gc.collect()
+        turns = [found for found in gc.get_objects() if isinstance(found, Turn)]
+        assert turns
+        assert all(not turn.history and not turn.request.instructions for turn in turns)
 
 
 async def test_models_are_listed_with_their_facts() -> None:

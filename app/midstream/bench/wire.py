@@ -13,6 +13,7 @@ import asyncio
 import json
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -42,8 +43,11 @@ from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.replay import ReplayModel
 
-_WORD, _SHORT, _STREAM, _LONG = "1", "20", "2000", "20000"
+_WORD, _SHORT, _LONG = "1", "20", "20000"
 """Requests: the number of words of the answer."""
+
+_LONG_EVERY = 4
+"""Rounds with one long answer among them."""
 
 _CROWD_RATE = 4000
 """Tokens per second of the engine that a crowd shares."""
@@ -78,46 +82,46 @@ async def _timed(client: Client, words: str) -> tuple[float, float]:
     return (first - began) * 1000, (time.perf_counter() - began) * 1000
 
 
-async def _turns(endpoint: Endpoint, rounds: int, *, keep: bool) -> TurnFigures:
-    """Measure turns on one connection, or with a new one for each."""
-
-    async def repeat(words: str, count: int) -> list[tuple[float, float]]:
-        times: list[tuple[float, float]] = []
-        client = Client(endpoint)
-        if keep:
-            await _timed(client, _WORD)
-        for _ in range(count):
-            if not keep:
-                await client.close()
-                client = Client(endpoint)
-            times.append(await _timed(client, words))
+async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
+    """Measure turns over all kinds of connection, in alternation: the machine is not steady."""
+    socket = _endpoint(port)
+    http = replace(socket, transport="sse")
+    kept = {PERSISTENT: Client(socket), KEPT_HTTP: Client(http)}
+    endpoints = {PERSISTENT: socket, NEW_SOCKET: socket, NEW_HTTP: http, KEPT_HTTP: http}
+    firsts: dict[tuple[str, str], list[float]] = defaultdict(list)
+    wholes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for client in kept.values():
+        await _timed(client, _WORD)
+    for number in range(rounds):
+        for words in (_WORD, _SHORT, _LONG) if number % _LONG_EVERY == 0 else (_WORD, _SHORT):
+            for name, endpoint in endpoints.items():
+                client = kept.get(name) or Client(endpoint)
+                first, whole = await _timed(client, words)
+                firsts[name, words].append(first)
+                wholes[name, words].append(whole)
+                if name not in kept:
+                    await client.close()
+    for client in kept.values():
         await client.close()
-        return times
-
-    trips = await repeat(_WORD, rounds)
-    turns = await repeat(_SHORT, rounds)
-    streams = await repeat(_STREAM, max(3, rounds // 5))
-    return TurnFigures(
-        round_trip_ms=median(whole for _, whole in trips),
-        first_text_ms=median(first for first, _ in turns),
-        whole_ms=median(whole for _, whole in turns),
-        per_token_us=median((whole - first) * 1000 / int(_STREAM) for first, whole in streams),
-    )
+    return {
+        name: TurnFigures(
+            round_trip_ms=median(wholes[name, _WORD]),
+            first_text_ms=median(firsts[name, _SHORT]),
+            whole_ms=median(wholes[name, _SHORT]),
+            per_token_us=1000
+            * (median(wholes[name, _LONG]) - median(wholes[name, _WORD]))
+            / (int(_LONG) - 1),
+        )
+        for name in endpoints
+    }
 
 
 async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> None:
     with served(rate=0) as port:
         for rtt in rtts:
-            count = rounds if not rtt else max(5, rounds // 5)
             async with network(port, rtt / 1000) as way:
-                socket = _endpoint(way)
-                http = replace(socket, transport="sse")
-                report.turns[f"{rtt:g}"] = {
-                    PERSISTENT: await _turns(socket, count, keep=True),
-                    NEW_SOCKET: await _turns(socket, count, keep=False),
-                    NEW_HTTP: await _turns(http, count, keep=False),
-                    KEPT_HTTP: await _turns(http, count, keep=True),
-                }
+                count = rounds if not rtt else max(5, rounds // 3)
+                report.turns[f"{rtt:g}"] = await _turns(way, count)
 
 
 async def _measure_stops(report: Report, rounds: int) -> None:

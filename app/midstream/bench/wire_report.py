@@ -27,7 +27,7 @@ class TurnFigures:
             end of the response.
         first_text_ms: From asking for 20 words to the first text.
         whole_ms: To the end of that response.
-        per_token_us: From the first text of a long answer to its end, for each of its tokens.
+        per_token_us: What each further token of a long answer adds, making it included.
     """
 
     round_trip_ms: float

@@ -3,13 +3,16 @@ at a request, and how many at a time.
 
 A browser page can open ``ws://127.0.0.1`` and post forms there, and always says where it comes
 from; programs do not send ``Origin``. So a request with an origin that was not allowed by name is
-refused, even with a token.
+refused, even with a token. A page whose name was pointed at this machine afterwards reads without
+saying so; against it, a server without a token answers only to ``localhost`` and to addresses.
 """
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
@@ -50,13 +53,24 @@ class AccessControl:
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins:
             return refusal_response(403, "forbidden_origin", "This origin may not use the server.")
-        if self._expected is None or scope["path"] in _OPEN_PATHS:
+        if scope["path"] in _OPEN_PATHS:
             return None
+        if self._expected is None:
+            return None if _is_address(headers.get("host", "")) else _FOREIGN_HOST
         given = headers.get("authorization", "").encode("utf-8", "replace")
         if hmac.compare_digest(given, self._expected):
             return None
         sentence = "The bearer token is missing or wrong; check the endpoint's token."
         return refusal_response(401, "invalid_api_key", sentence)
+
+
+def _is_address(host: str) -> bool:
+    """Whether a ``Host`` is no name that somebody could have pointed at this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
 
 
 class Limited:
@@ -91,3 +105,10 @@ def refusal_response(status: int, code: str, message: str) -> Response:
     error = {"type": kind, "code": code, "message": message, "param": None}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return JSONResponse({"error": error}, status_code=status, headers=headers)
+
+
+_FOREIGN_HOST = refusal_response(
+    403,
+    "forbidden_host",
+    "Without a token this server answers to localhost and to addresses; start it with a token.",
+)

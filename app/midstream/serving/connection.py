@@ -104,12 +104,14 @@ class Connection:
                     return
                 now = loop.time()
                 rate = self._limits.frames_per_second
-                allowance = min(rate, allowance + (now - counted) * rate) - 1
+                allowance = min(rate, allowance + (now - counted) * rate) - _weight(message)
                 counted = now
                 if allowance < 0:
                     await self._refuse(
                         RequestError(
-                            f"More than {rate} messages a second.", code="rate_limit", status=429
+                            "More messages (or larger ones) a second than this server reads.",
+                            code="rate_limit",
+                            status=429,
                         )
                     )
                     await self._close(_POLICY_VIOLATION, "too many messages")
@@ -219,6 +221,8 @@ class Connection:
                 while request is not None:
                     turn = await self._guarded_turn(request, steers)
                     request, steers = self._successor(turn) if turn is not None else (None, [])
+                    if turn is not None:
+                        turn.release()
                 self._held_bytes -= asked.size
         except WebSocketDisconnect:
             return
@@ -282,6 +286,8 @@ class Connection:
             return
         if turn.required:
             self._pending_steers[turn.id] = turn.steers
+            if len(self._pending_steers) > _REMEMBERED:
+                del self._pending_steers[next(iter(self._pending_steers))]
             for steer in turn.steers:
                 await turn.emit(
                     {
@@ -373,9 +379,11 @@ class Connection:
         if unknown:
             return "invalid_input", f"response.steer does not take {', '.join(unknown)}."
         try:
-            read_steer_messages(convert(fields, SteerRequest).input)
+            messages = read_steer_messages(convert(fields, SteerRequest).input)
         except RequestError as error:
             return "invalid_input", str(error)
+        if sum(len(message.text) for message in messages) > self._limits.steer_characters:
+            return "invalid_input", "The instruction is too long; send it as a request of its own."
         if turn.status != "in_progress":
             return "response_already_completed", "The response has already ended."
         if not turn.active:
@@ -415,6 +423,11 @@ class Connection:
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, Exception):
                 _log.error("a turn ended badly", exc_info=result)
+
+
+def _weight(message: Any) -> float:
+    """What a frame costs of the rate: one, and one more for each 64 KiB that are to be read."""
+    return 1 + len(message.get("text") or message.get("bytes") or "") / 65_536
 
 
 def _steer_failed(

@@ -20,8 +20,10 @@ class Limits:
         waiting_bytes: Their size altogether; the first is taken whatever its size.
         lanes: Distinct ``stream_id`` values per connection.
         pending_steers: Steers that one response may have waiting.
+        steer_characters: Length of one of them.
         bad_frames: Frames without a usable request before a connection is closed.
-        frames_per_second: Client frames per second (in bursts of as many) before it is closed.
+        frames_per_second: Client frames per second (in bursts of as many) before it is closed; a
+            frame counts once more for every 64 KiB.
         connection_seconds: Lifetime of a connection, or None.
         cached_responses: Conversations that a connection can be continued from.
         cached_characters: Their size altogether.
@@ -41,6 +43,7 @@ class Limits:
     waiting_bytes: int = 32 * 1024 * 1024
     lanes: int = 32
     pending_steers: int = 8
+    steer_characters: int = 100_000
     bad_frames: int = 20
     frames_per_second: int = 500
     connection_seconds: float | None = None

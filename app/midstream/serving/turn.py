@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from msgspec.structs import replace
+
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.serving.conversations import Conversation
@@ -169,6 +171,14 @@ class Turn:
         """Accept an instruction; the text ends with the line being written."""
         self.steers.append(steer)
         self._job.stop_at_line_end()
+
+    def release(self) -> None:
+        """Let go of the texts after the end; only late stops and steers are still answered."""
+        self.history = ()
+        self.request = replace(self.request, input="", instructions=None, tools=None)
+        self._job.request = GenerateRequest(())
+        self._output = Output({}, None)
+        self._record.output = []
 
     def abandon(self) -> None:
         """Stop because nobody listens any more."""
