@@ -24,6 +24,7 @@ from midstream.tui.screens.reading import ReadingScreen
 from midstream.tui.screens.telemetry import TelemetryScreen
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.file_bar import FileBar
+from midstream.tui.widgets.key_sheet import KeySheet
 from midstream.tui.widgets.status_row import StatusRow
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
@@ -317,6 +318,11 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words
         assert words.endswith("The model was asked again; see above.")
+        await stage.pilot.resize_terminal(60, 12)
+        await stage.pilot.pause(0.2)
+        sheet = stage.app.screen.query_one(KeySheet)
+        await stage.press("G")
+        await stage.until(lambda: sheet.scroll_y == sheet.max_scroll_y > 0, "scrolled")
         await stage.press("escape")
         assert stage.app.screen is stage.screen
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.key_sheet import KeySheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class ReadingScreen(EagerScreen, ModalScreen[None]):
         paragraphs: In this order.
     """
 
+    AUTO_FOCUS = "KeySheet"
     DEFAULT_CSS = """
     ReadingScreen { align: center middle; background: $ms-background 60%; }
     ReadingScreen > Vertical {
@@ -46,7 +48,7 @@ class ReadingScreen(EagerScreen, ModalScreen[None]):
         border: round $ms-border; border-title-color: $ms-accent;
         border-subtitle-color: $ms-muted;
     }
-    ReadingScreen VerticalScroll {
+    ReadingScreen KeySheet {
         height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
         background: $ms-panel;
     }
@@ -65,8 +67,7 @@ class ReadingScreen(EagerScreen, ModalScreen[None]):
         """The widgets."""
         box = Vertical()
         box.border_title = self._title
-        box.border_subtitle = "esc closes"
-        with box, VerticalScroll(can_focus=True):
+        with box, KeySheet():
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
@@ -79,18 +80,9 @@ class ReadingScreen(EagerScreen, ModalScreen[None]):
                 text.append(f"\n{shown}", palette.style(role))
         return text
 
-    @property
-    def scroller(self) -> VerticalScroll:
-        """What the keys scroll."""
-        return self.query_one(VerticalScroll)
-
     def on_key(self, event: events.Key) -> None:
-        """Any closing key closes; the keys of the code scroll."""
-        steps = {"j": 1, "k": -1, "space": 10, "d": 10, "b": -10}
+        """Any closing key closes."""
         if event.key in ("escape", "q", "f3", "exclamation_mark", "ctrl+c", "enter"):
             event.stop()
             event.prevent_default()
             self.dismiss(None)
-        elif event.key in steps:
-            event.stop()
-            self.scroller.scroll_relative(y=steps[event.key], animate=False)
