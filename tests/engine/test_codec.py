@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from midstream.engine.codec import (
@@ -82,6 +82,7 @@ instruction = st.one_of(
 
 @settings(max_examples=120, deadline=None)
 @given(instruction, lines, lines)
+@example("", "\n\t0\n", "\n\n")
 def test_any_rewrite_comes_back_exactly(
     codec: EditCodec, words: str, region: str, target: str
 ) -> None:

@@ -340,7 +340,7 @@ class EditCodec:
     def _changed(self, layout: Layout, table: SlotTable, old: str, new: str) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
         source, target = self.content(layout, table, old), self.content(layout, table, new)
-        if self._id["<raw>"] not in (*source, *target):
+        if target and self._id["<raw>"] not in (*source, *target):  # a swap keeps the indentation
             swap = self._swap(source, target)
             if swap and len(swap) <= MAX_SWAP:
                 return [self._id["<swap>"], *swap]
