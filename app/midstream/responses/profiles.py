@@ -6,6 +6,7 @@ or shows a key.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -195,8 +196,9 @@ class Profile:
 
 def _from_keyring(service: str, user: str, called: str) -> str:
     try:
-        import keyring
-        from keyring.errors import KeyringError
+        # Optional packages come by name: the type checker runs without them.
+        keyring = importlib.import_module("keyring")
+        errors = importlib.import_module("keyring.errors")
     except ImportError:
         raise UsageError(
             f"The key of {called} is in the keyring, which needs the package keyring: "
@@ -204,7 +206,7 @@ def _from_keyring(service: str, user: str, called: str) -> str:
         ) from None
     try:
         found = keyring.get_password(service, user)
-    except KeyringError as error:
+    except errors.KeyringError as error:
         raise UsageError(f"The keyring with the key of {called} is closed: {error}.") from None
     if not found:
         raise UsageError(

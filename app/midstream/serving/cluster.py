@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import socket
 from collections.abc import AsyncGenerator
@@ -198,13 +199,12 @@ def _leave(options: ClusterOptions) -> None:
 def _modules() -> tuple[Any, Any]:
     """Ray and Ray Serve."""
     try:
-        import ray
-        from ray import serve
+        # Optional packages come by name: the type checker runs without them.
+        return importlib.import_module("ray"), importlib.import_module("ray.serve")
     except ImportError:
         raise UnavailableError(
             "Serving on Ray needs the package ray: pip install 'midstream[ray]'."
         ) from None
-    return ray, serve
 
 
 def _free_port(host: str) -> int:
