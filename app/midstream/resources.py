@@ -1,4 +1,4 @@
-"""Where the files that ship with Midstream lie: themes and models.
+"""Where the files that ship with Midstream lie, themes and models; how a path is told.
 
 In an installed wheel they are inside the package (``midstream/_data``); in a source checkout
 they are the top-level folders ``themes/`` and ``models/``. Nobody else needs to know which of
@@ -47,3 +47,11 @@ def default_model() -> Path:
             "with --model."
         )
     return folders[0]
+
+
+def tilde(path: Path) -> str:
+    """A path as people write it: ``~/notes`` for what lies in their home folder."""
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)

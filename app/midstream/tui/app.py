@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
-from midstream.resources import themes_dir
+from midstream.resources import themes_dir, tilde
 from midstream.settings import config_path
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
@@ -86,6 +87,8 @@ class MidstreamApp(App[None]):
         self.session: PairingSession | None = None
         self.commit_message = ""
         self.failure: UserError | None = None
+        self.defect: tuple[Exception, Path | None] | None = None
+        """What the program failed with, and the report."""
         self._resume = resume
         self._open_file = open_file
         self._endpoint = endpoint
@@ -187,6 +190,18 @@ class MidstreamApp(App[None]):
         self.review.attach(session)
         if former is not None:
             await former.close()
+
+    def _fatal_error(self) -> None:
+        """Leave a report in place of Textual's traceback, which shows what variables hold."""
+        if self.defect is None and self._exception is not None:
+            self.defect = self._exception, keep_report(self._exception)
+        self._close_messages_no_wait()
+
+    def tell_defect(self, error: Exception) -> str:
+        """Keep a report of a defect that the program survives; the sentence about it."""
+        path = keep_report(error)
+        where = "" if path is None else f"; the report is in {tilde(path)}"
+        return f"Midstream itself failed ({brief(error)}){where}. Nothing was lost."
 
     async def on_unmount(self) -> None:
         """End the session with the screen."""
@@ -310,15 +325,34 @@ def run_app(
         replay=replay,
         flags=flags,
     )
-    app.run()
+    try:
+        app.run()
+    except Exception as error:
+        app.defect = app.defect or (error, keep_report(error))
     if app.failure is not None:
         raise app.failure
+    if app.defect is not None:
+        raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root))) from None
     if app.session is not None and (seen := app.session.attention.summary(app.session.hunks)):
         print(seen)
     session = app.session
     waiting = 0 if session is None else len(session.hunks.undecided())
     if waiting and demo is None and settings.journal:
         they = "hunk waits" if waiting == 1 else "hunks wait"
-        folder = "" if root.resolve() == Path.cwd() else f" {root}"
-        print(f"{waiting} {they} for a decision; midstream{folder} --resume takes them up again.")
+        print(f"{waiting} {they} for a decision; {_resuming(root)} takes them up again.")
     return app.return_code or 0
+
+
+def _resuming(root: Path) -> str:
+    """The command that takes up the last session of a folder."""
+    return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
+
+
+def _what_is_kept(app: MidstreamApp, root: Path) -> str:
+    """What became of a person's work when the program had to stop."""
+    session = app.session
+    if session is None or not session.turns:
+        return "your files are as they were"
+    if app.demo is None and app.settings.journal:
+        return f"your decisions are kept: {_resuming(root)}"
+    return "accepted hunks are on disk"

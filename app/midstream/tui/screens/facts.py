@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
 from midstream.pairing.simulating import pacing_words
+from midstream.resources import tilde
 from midstream.tui.screens.hints import Moment, hints
 from midstream.tui.screens.pages import PageActions
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
@@ -193,12 +192,6 @@ class Facts(PageActions):
             keys = keys[1:]
         note = "The example project is a throw-away copy." if self.demo else ""
         self.query_one(Welcome).show(
-            f"{_tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
+            f"{tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
         )
 
-
-def _tilde(path: Path) -> str:
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
-        return str(path)

@@ -304,7 +304,7 @@ class PageScreen(EagerScreen):
                     self.say("error", str(error))
                 except Exception as error:  # a defect must not take the screen down
                     self.log.error(error)
-                    self.say("error", f"Midstream itself failed ({error!r}); nothing was changed.")
+                    self.say("error", self.program.tell_defect(error))
 
         self.run_worker(run(), group="page", exit_on_error=True)
 

@@ -185,7 +185,7 @@ class ReviewBase(EagerScreen):
                     self.say("error", str(error))
                 except Exception as error:  # a defect must not take the screen down
                     self.log.error(error)
-                    self.say("error", f"Midstream itself failed ({error!r}); files are as decided.")
+                    self.say("error", self.program.tell_defect(error))
                 self.refresh_facts()
 
         self.run_worker(run(), group="session", exit_on_error=True)

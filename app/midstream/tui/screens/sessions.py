@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -22,6 +21,7 @@ from midstream.pairing.sessions import (
     earlier_sessions,
     summarize,
 )
+from midstream.resources import tilde
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
 from midstream.tui.screens.page import Detail, PageScreen
@@ -88,9 +88,8 @@ class SessionsScreen(PageScreen):
         if not self.is_mounted:
             return
         count = len(self.infos)
-        home = str(self.program.root).replace(str(Path.home()), "~", 1)
         self.title_row.show(
-            (home, "foreground"),
+            (tilde(self.program.root), "foreground"),
             (f"{count} session{'s' * (count != 1)}" if self.read else "reading", "muted"),
         )
         self.list.show([self._row(info) for info in self.infos])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -18,6 +17,7 @@ from textual.containers import Container
 
 from midstream.configuring import SPECS, Spec, Traced, as_toml, spelled, trace
 from midstream.errors import UserError
+from midstream.resources import tilde
 from midstream.responses.profiles import KINDS, Profile
 from midstream.settings import Source, config_path
 from midstream.tui.glyphs import Glyphs
@@ -94,7 +94,7 @@ class SettingsScreen(SettingsEdit):
         """The list and the setting under the cursor."""
         if not self.is_mounted or not self.traced:
             return
-        path = _tilde(config_path())
+        path = tilde(config_path())
         own = sum(item.source is not Source.DEFAULT for item in self.traced.values())
         there = "" if config_path().exists() else "not there yet"
         self.title_row.show(
@@ -326,9 +326,3 @@ def _short(where: str) -> str:
     """A place without the path that stands in the title already."""
     return where.replace(f"{config_path()}: ", "").replace(str(config_path()), "").strip()
 
-
-def _tilde(path: Path) -> str:
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
-        return str(path)
