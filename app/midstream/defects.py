@@ -83,7 +83,7 @@ def keep_report(error: BaseException) -> Path | None:
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 continue
-            with open(handle, "w", encoding="utf-8", errors="replace") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(report(error))
             return path
     except OSError:
@@ -161,4 +161,3 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "missing"
-

@@ -38,7 +38,11 @@ def broken(self, turn):
 Following.begin_following = broken
 """,
 }
-RUN = "import sys\nfrom midstream.cli import main\nsys.exit(main(['things.py', '--replay', sys.argv[1]]))"
+RUN = """
+import sys
+from midstream.cli import main
+sys.exit(main(["things.py", "--replay", sys.argv[1]]))
+"""
 
 
 @pytest.mark.parametrize("where", sorted(BROKEN))

@@ -194,4 +194,3 @@ class Facts(PageActions):
         self.query_one(Welcome).show(
             f"{tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note
         )
-

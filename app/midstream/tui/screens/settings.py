@@ -325,4 +325,3 @@ def _example(spec: Spec) -> object:
 def _short(where: str) -> str:
     """A place without the path that stands in the title already."""
     return where.replace(f"{config_path()}: ", "").replace(str(config_path()), "").strip()
-
