@@ -21,7 +21,10 @@ class Hosted:
     Attributes:
         creates: Bodies of all requests, in order.
         interrupts: Interrupts that came.
-        messages: Role and text of the whole conversation of the last request.
+        messages: Role and text of the whole conversation of the last request; of calls and their
+            outputs "call" and "output".
+        forgets: Whether a conversation cannot be gone on with.
+        terse: Whether the last event leaves the output out, as some servers' does.
     """
 
     def __init__(self) -> None:
@@ -31,8 +34,10 @@ class Hosted:
         self._kept: list[tuple[str, str] | None] = []
         self._stop = asyncio.Event()
         self._serial = 0
-        self._known: dict[str, list[tuple[str, str]]] = {}
+        self._known: dict[str, list[dict[str, Any]]] = {}
         self.messages: list[tuple[str, str]] = []
+        self.forgets = False
+        self.terse = False
 
     def say(self, text: str) -> None:
         """Let the answer go on with text of a message."""
@@ -84,10 +89,17 @@ class Hosted:
             work.cancel()
 
     async def _answer(self, socket: ServerConnection, create: dict[str, Any]) -> None:
+        previous = create.get("previous_response_id")
+        if previous is not None and previous not in self._known:
+            await self._refuse(socket, "previous_response_not_found", f"{previous} not found")
+            return
+        history = [*self._known.get(previous or "", []), *create["input"]]
+        if trouble := _unanswered(history):
+            await self._refuse(socket, None, trouble)
+            return
         self._serial += 1
         response_id = f"resp_{self._serial}"
-        sent = [(i["role"], i["content"][0]["text"]) for i in create["input"]]
-        self.messages = [*self._known.get(create.get("previous_response_id", ""), []), *sent]
+        self.messages = [_told(item) for item in history]
         items: list[dict[str, Any]] = []
 
         async def send(**event: Any) -> None:
@@ -97,7 +109,7 @@ class Hosted:
             return {
                 "id": response_id,
                 "status": status,
-                "output": items if status == "completed" else [],
+                "output": items if status == "completed" and not self.terse else [],
                 "incomplete_details": {"reason": reason} if reason else None,
                 "usage": {"input_tokens": 9, "output_tokens": 7},
             }
@@ -112,6 +124,7 @@ class Hosted:
                 if getting.done():
                     self._kept.append(getting.result())
                 getting.cancel()
+                self._known[response_id] = history
                 await send(type="response.interrupt.accepted", response_id=response_id)
                 await send(
                     type="response.incomplete", response=response("incomplete", "interrupted")
@@ -126,7 +139,8 @@ class Hosted:
                 if kind == "message":
                     items[-1]["content"] = [{"type": "output_text", "text": ""}]
                 else:
-                    items[-1] |= {"name": "apply_patch", "input": ""}
+                    call_id = f"call_{self._serial}_{len(items)}"
+                    items[-1] |= {"call_id": call_id, "name": "apply_patch", "input": ""}
                 await send(type="response.output_item.added", item=dict(items[-1]))
             if kind == "message":
                 items[-1]["content"][0]["text"] += text
@@ -135,6 +149,31 @@ class Hosted:
                 items[-1]["input"] += text
                 name = "response.custom_tool_call_input.delta"
             await send(type=name, item_id=items[-1]["id"], delta=text)
-        text = "".join(i["content"][0]["text"] for i in items if i["type"] == "message")
-        self._known[response_id] = [*self.messages, ("assistant", text)]
+        for item in items:
+            await send(type="response.output_item.done", item=item)
+        if not self.forgets:
+            self._known[response_id] = [*history, *items]
         await send(type="response.completed", response=response("completed"))
+
+    async def _refuse(self, socket: ServerConnection, code: str | None, message: str) -> None:
+        error = {"type": "invalid_request_error", "code": code, "message": message}
+        await socket.send(json.dumps({"type": "error", "status": 400, "error": error}))
+
+
+def _unanswered(history: list[dict[str, Any]]) -> str:
+    """What OpenAI says where calls and outputs do not match, as far as it is documented."""
+    calls = {i["call_id"] for i in history if i["type"] == "custom_tool_call"}
+    outputs = {i["call_id"] for i in history if i["type"] == "custom_tool_call_output"}
+    if missing := calls - outputs:
+        return f"No tool output found for custom tool call {min(missing)}."
+    if unknown := outputs - calls:
+        return f"No tool call found for custom tool call output {min(unknown)}."
+    return ""
+
+
+def _told(item: dict[str, Any]) -> tuple[str, str]:
+    if item["type"] == "custom_tool_call":
+        return "call", item["input"]
+    if item["type"] == "custom_tool_call_output":
+        return "output", item["output"]
+    return item.get("role", "assistant"), item["content"][0]["text"]

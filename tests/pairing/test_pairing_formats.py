@@ -198,7 +198,56 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         hosted.end()
         await session.instruct("thanks", path="run.py")
         await session.finished()
-        assert "previous_response_id" not in hosted.creates[-1], "a call without its output"
+        assert "previous_response_id" not in hosted.creates[-1], "a conversation of its own"
+
+
+MISPLACED = (
+    "*** Begin Patch\n*** Update File: run.py\n@@\n-line_03 = 3\n+first = 3\n"
+    "@@\n-no such line\n+second\n*** End Patch\n"
+)
+CORRECTED = "*** Begin Patch\n*** Update File: run.py\n@@\n-line_16 = 16\n+second\n*** End Patch\n"
+
+
+@pytest.mark.parametrize("server", ["keeps", "forgets", "terse"])
+async def test_what_became_of_a_patch_is_the_tools_output(
+    server: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    hosted.forgets, hosted.terse = server == "forgets", server == "terse"
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        witness = Witness(session)
+        hosted.call(MISPLACED)
+        turn = await session.instruct("rename two", path="run.py")
+        (hunk_id,) = await witness.decidable(1)
+        await session.accept(hunk_id)
+        hosted.end()
+        hosted.say("Corrected:")
+        hosted.call(CORRECTED)
+        hosted.end()
+        await session.finished()
+        assert turn.status is TurnStatus.DONE
+        assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
+        assert session.turns[-1].redirected_from == turn.id
+        roles = [role for role, _ in hosted.messages]
+        assert roles == ["user", "call", "output"]
+        assert hosted.messages[1][1] == MISPLACED
+        told = hosted.messages[2][1]
+        assert "no such line" in told or "Hunk 2" in told
+        assert "kept at run.py:4" in told, "with what the person decided meanwhile"
+        chained = [c for c in hosted.creates if "previous_response_id" in c]
+        assert [[i["type"] for i in c["input"]] for c in chained] == [["custom_tool_call_output"]]
+        whole = hosted.creates[-1]
+        if server == "forgets":
+            types = [i["type"] for i in whole["input"]]
+            assert types == ["message", "custom_tool_call", "custom_tool_call_output"]
+            assert "id" not in whole["input"][1], "its reasoning is not kept either"
+        else:
+            assert whole is chained[0]
+        assert whole["tools"] == hosted.creates[0]["tools"]
+        assert await session.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == changed(
+            ("line_03 = 3\n", "first = 3\n"), ("line_16 = 16\n", "second\n")
+        )
 
 
 async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Path) -> None:

@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
+from midstream.responses.conversation import MOST_OUTPUT, ToolCall, ToolOutput, wire_item
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
@@ -232,6 +234,50 @@ async def test_the_input_of_a_custom_tool_arrives_like_text() -> None:
         got, end = await read(stream)
     assert isinstance(end, Finished)
     assert got == end.kept == "*** Begin Patch\n*** End Patch\n"
+
+
+async def test_a_conversation_goes_on_from_a_call_with_its_output_alone() -> None:
+    seen: list[GenerateRequest] = []
+
+    def patch(request: GenerateRequest) -> str:
+        seen.append(request)
+        return "*** Begin Patch\n*** End Patch\n"
+
+    tool = {"type": "custom", "name": "apply_patch"}
+    async with connected(ReplayModel(patch)) as client:
+        first = await client.create(messages=[("user", "go")], tools=[tool], tool_choice="required")
+        _, end = await read(first)
+        assert isinstance(end, Finished)
+        (call,) = end.output
+        assert isinstance(call, ToolCall)
+        assert (call.name, call.input) == ("apply_patch", end.text)
+        messages = [("user", "go"), call, ToolOutput(call.call_id, "kept")]
+        sent: list[dict[str, Any]] = []
+        link = client._link  # pyright: ignore[reportPrivateUsage]
+        assert link is not None
+        send = link.send
+
+        async def watched(frame: dict[str, Any]) -> None:
+            sent.append(frame)
+            await send(frame)
+
+        link.send = watched  # type: ignore[method-assign]
+        second = await client.create(messages=messages, tools=[tool], tool_choice="required")
+        await read(second)
+        with pytest.raises(ValueError, match=call.call_id):
+            await client.create(messages=messages[:2])
+    assert [item["type"] for item in sent[0]["input"]] == ["custom_tool_call_output"]
+    assert sent[0]["previous_response_id"] == first.id
+    assert [m.role for m in seen[1].messages] == ["user", "assistant", "tool"]
+    assert seen[1].messages[2].text == "kept"
+
+
+def test_a_long_output_of_a_tool_is_cut_in_the_middle() -> None:
+    sent = wire_item(ToolOutput("c", "a" * MOST_OUTPUT + "b" * MOST_OUTPUT))["output"]
+    assert sent.startswith("aaa")
+    assert sent.endswith("bbb")
+    assert "(cut)" in sent
+    assert len(sent) < MOST_OUTPUT + 20
 
 
 async def test_who_waits_for_the_engine_can_see_it() -> None:

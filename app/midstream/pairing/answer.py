@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.effort import Verdict
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
+    from midstream.responses.conversation import Entry
     from midstream.responses.events import Delta
     from midstream.responses.stream import Stream
 
@@ -61,6 +62,7 @@ class Answer:
         corrects: What the checks found in the answer that this one corrects.
         tools: Tools that the model may call.
         held: How often the guard had the model write an edit again.
+        output: What the conversation goes on from, once the server has ended it.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Answer:
         self.corrects: Verdict | None = None
         self.stream_tokens = 0
         self.tools: tuple[Mapping[str, Any], ...] = ()
+        self.output: tuple[Entry, ...] = ()
         self._bare = bare
         self._text: list[str] = []
         self._seen_version = -1

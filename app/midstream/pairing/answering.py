@@ -232,6 +232,7 @@ class Answering:
                             await self.show(answer, event)
                     case Finished():
                         self.count(answer, event)
+                        answer.output = event.output
                         if answer.live and not self._early(answer, event):
                             await self._complete(answer)
                             followed = await self._followed(answer)

@@ -17,7 +17,7 @@ from midstream.pairing.context import Context, Part, fit, limit_of
 from midstream.pairing.generation import Conversation
 from midstream.pairing.prompts import block_prompt, context_text
 from midstream.pairing.searching import search_workspace
-from midstream.pairing.sources import Wanted, gather
+from midstream.pairing.sources import Wanted, decisions, gather
 from midstream.pairing.targets import Target, TargetUnclearError, find_target
 
 if TYPE_CHECKING:
@@ -270,6 +270,14 @@ class Asker:
         ]
         self._told.update(hunk.id for hunk in rejected)
         return requests.with_rejections(text, rejected, self._link.facts)
+
+    def with_decisions(self, text: str, hunk_ids: Sequence[int]) -> str:
+        """What a tool says of edits, with what the person has decided about them by now."""
+        decided = [hunk for hunk in map(self._hunks.get, hunk_ids) if hunk.decided]
+        if not decided:
+            return f"{text}\n\nThe person who reads along has not decided about any edit yet."
+        self._told.update(hunk.id for hunk in decided)
+        return f"{text}\n\nDecided by the person who reads along:\n{decisions(decided).text}"
 
     async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
         if "@" not in question.text:

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.pairing.generation import Conversation
     from midstream.pairing.guarding import Guard
+    from midstream.responses.conversation import Entry
     from midstream.workspace.files import Workspace
+
+
+def _masked(text: str) -> str:
+    from midstream.guard.secrets import mask
+
+    return "".join(mask(line) for line in text.splitlines(keepends=True))
 
 
 class Beginning:
@@ -161,20 +168,21 @@ class Beginning:
         )
 
     def followed(
-        self, old: Answer, asked: str, said: str, why: str, written: str | None = None
+        self, old: Answer, asked: str, said: str, why: str, *, masked: bool = False
     ) -> Answer:
         """The answer to a further message after one in which the model named the places.
+
+        Where it did so by calling a tool, the message is what the tool says to that.
 
         Args:
             old: That answer.
             asked: The person's instruction.
             said: The message.
             why: Why there is one.
-            written: What is sent as the text of the old answer, if not what came.
+            masked: Whether credentials in what the model wrote are masked.
         """
         turn = self.next_turn(old, asked, why)
-        said = self._asker.with_rejections(said, old.proposal.path)
-        conversation = old.conversation.followed(old.text if written is None else written, said)
+        conversation = self._after(old, said, _masked if masked else str)
         new = self.answer(turn, old.proposal, conversation, old.edit_format)
         new.tools, new.known, new.mended = old.tools, old.known, old.mended
         if not old.reported:
@@ -182,6 +190,20 @@ class Beginning:
         self._answering.enter(new)
         self._recorder.ask(turn)
         return new
+
+    def _after(self, old: Answer, said: str, shown: Callable[[str], str]) -> Conversation:
+        from midstream.responses.conversation import ToolCall
+
+        if not any(isinstance(entry, ToolCall) for entry in old.output):
+            said = self._asker.with_rejections(said, old.proposal.path)
+            return old.conversation.followed(shown(old.text), said)
+        written: list[Entry] = [
+            ToolCall(entry.call_id, entry.name, shown(entry.input))
+            if isinstance(entry, ToolCall)
+            else entry
+            for entry in old.output
+        ]
+        return old.conversation.answered(written, self._asker.with_decisions(said, old.hunk_ids))
 
     @property
     def _mends(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ from midstream.pairing.turns import Turn
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.pairing.answer import Answer
+    from midstream.responses.conversation import Entry
+
+_TOLD_LAST = "What became of it is told with the last call."
 
 
 @dataclass(slots=True)
@@ -18,21 +22,32 @@ class Conversation:
 
     Attributes:
         system: System text.
-        messages: Pairs of role and text; the last is the user's.
+        messages: Pairs of role and text, calls of a tool and their outputs; the last is the user's
+            or an output.
     """
 
     system: str
-    messages: list[tuple[str, str]]
+    messages: Sequence[Entry]
 
     def followed(self, kept: str, instruction: str) -> Conversation:
         """The conversation after the model wrote ``kept`` and the person said ``instruction``."""
         from midstream.edits.request import render_follow_up
 
-        messages = list(self.messages)
+        messages: list[Entry] = list(self.messages)
         if kept:
             messages.append(("assistant", kept))
         messages.append(("user", render_follow_up(instruction)))
         return Conversation(self.system, messages)
+
+    def answered(self, written: Sequence[Entry], output: str) -> Conversation:
+        """The conversation after the model called a tool, with what became of the last call."""
+        from midstream.responses.conversation import ToolCall, ToolOutput
+
+        calls = [entry.call_id for entry in written if isinstance(entry, ToolCall)]
+        outputs = [ToolOutput(call_id, _TOLD_LAST) for call_id in calls[:-1]]
+        return Conversation(
+            self.system, [*self.messages, *written, *outputs, ToolOutput(calls[-1], output)]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[str]]
 def decisions(hunks: Sequence[Hunk]) -> Part:
     """What the person kept and turned down, and why."""
     from midstream.edits.hunk import HunkState
+    from midstream.guard.secrets import mask
 
     told: list[str] = []
     decided = [hunk for hunk in hunks if hunk.decided]
@@ -89,7 +90,10 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
             continue
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
-        lines = [*(f"    - {line}" for line in hunk.old), *(f"    + {line}" for line in hunk.new)]
+        lines = [
+            *(f"    - {line}" for line in hunk.old),
+            *(f"    + {mask(line)}" for line in hunk.new),
+        ]
         told += lines[:MOST_HUNK_LINES]
         if len(lines) > MOST_HUNK_LINES:
             told.append(f"    ({len(lines) - MOST_HUNK_LINES} more lines)")

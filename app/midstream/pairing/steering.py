@@ -326,15 +326,14 @@ class Steering:
     def _rewrite_block(self, generation: Generation, *, asked: str, said: str) -> Generation:
         from midstream.edits.hunks import HunkStore
         from midstream.edits.segment import Segment
-        from midstream.guard.secrets import mask
 
         old, proposal = generation.answer, generation.proposal
         said = (
             f"{said}\n\nYour answer was stopped there. Send that edit again, and those that were "
             "still to come; the complete ones before it stand."
         )
-        written = "".join(mask(line) for line in old.text.splitlines(keepends=True))
-        new = self._beginning.followed(old, asked, said, "corrects what the guard stopped", written)
+        why = "corrects what the guard stopped"
+        new = self._beginning.followed(old, asked, said, why, masked=True)
         new.held = old.held + 1
         at = min(generation.segment.start, len(proposal.base.lines))
         # Nothing is written yet; the guard watches each rewrite from its beginning.

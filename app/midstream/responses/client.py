@@ -18,6 +18,7 @@ from typing import Any
 
 from midstream.errors import UnavailableError
 from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, UpgradeRefusedError
+from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung, dialect_of
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Failed, Finished, ServerEvent, Usage, WireResponse
@@ -122,7 +123,7 @@ class Client:
     async def create(
         self,
         *,
-        messages: Sequence[tuple[str, str]],
+        messages: Sequence[Entry],
         instructions: str = "",
         previous_response_id: str | None = None,
         generate: bool = True,
@@ -137,9 +138,9 @@ class Client:
         """Ask for a response.
 
         Args:
-            messages: Pairs of role ("user", "assistant", "system") and text. With
-                ``previous_response_id`` only what follows that response, else the whole
-                conversation.
+            messages: Pairs of role ("user", "assistant", "system") and text, calls of custom tools
+                and their outputs. With ``previous_response_id`` only what follows that response,
+                else the whole conversation.
             instructions: System text; never inherited from an earlier response.
             previous_response_id: A response of this connection (or a stored one) to go on from. Not
                 needed for speed: a conversation that only grew is continued by itself.
@@ -157,9 +158,12 @@ class Client:
 
         Raises:
             UnavailableError: No connection could be made.
+            ValueError: A call among the messages has no output; no server goes on from that.
         """
+        if missing := unanswered(messages):
+            raise ValueError(f"calls without an output: {', '.join(missing)}")
         frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
-        frame["input"] = [_message(role, text) for role, text in messages]
+        frame["input"] = [wire_item(entry) for entry in messages]
         frame["store"] = False
         if instructions:
             frame["instructions"] = instructions
@@ -188,7 +192,7 @@ class Client:
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id
         else:
-            turn.messages = tuple((role, text) for role, text in messages)
+            turn.messages = tuple(messages)
             self._shorten(turn)
         await self._submit(turn)
         return turn.stream
@@ -407,14 +411,9 @@ class Client:
         self._chain = None
         if response is None or response.status == "failed" or turn.messages is None:
             return
-        messages = turn.messages
-        if any(item.type == "custom_tool_call" for item in response.output or ()):
-            # To go on from a call the server wants its output as an item of its own; the whole
-            # conversation in words does without.
-            return
-        if response.text:
-            messages = (*messages, ("assistant", response.text))
-        self._chain = _Chain(response.id, messages, _settings(turn.frame))
+        self._chain = _Chain(
+            response.id, (*turn.messages, *response.entries), _settings(turn.frame)
+        )
 
     def _on_error(self, event: ServerEvent) -> None:
         if event.status is None:
@@ -449,8 +448,3 @@ class Client:
 def _settings(frame: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for the server's cached state to fit."""
     return {name: frame.get(name) for name in ("instructions", "tools", "tool_choice", "reasoning")}
-
-
-def _message(role: str, text: str) -> dict[str, Any]:
-    part = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": part, "text": text}]}

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from midstream.responses.conversation import Entry, ToolCall
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -65,6 +67,7 @@ class Finished:
         continuation by
             ``previous_response_id`` builds on; "" after an interrupt that discards.
         metadata: Metadata of the final response.
+        output: The same as ``kept``, as entries to go on from: messages and calls of tools.
     """
 
     status: str
@@ -73,6 +76,7 @@ class Finished:
     text: str
     kept: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    output: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,15 @@ class WirePart(msgspec.Struct, frozen=True):
 
 
 class WireItem(msgspec.Struct, frozen=True):
-    """One output item; ``input`` is filled for custom tool calls, ``content`` for messages."""
+    """One output item; ``content`` is filled for messages, the fields after it for custom tool
+    calls.
+    """
 
     id: str | None = None
     type: str = ""
     content: list[WirePart] | None = None
+    call_id: str | None = None
+    name: str | None = None
     input: str | None = None
 
     @property
@@ -177,6 +185,20 @@ class WireResponse(msgspec.Struct, frozen=True):
             if item.text:
                 text += apart(text) + item.text
         return text
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The output as a conversation goes on from it; messages side by side are one."""
+        found: list[Entry] = []
+        for item in self.output or ():
+            before = found[-1] if found else None
+            if item.type == "custom_tool_call" and item.call_id:
+                found.append(ToolCall(item.call_id, item.name or "", item.input or ""))
+            elif item.text and isinstance(before, tuple):
+                found[-1] = ("assistant", before[1] + apart(before[1]) + item.text)
+            elif item.text:
+                found.append(("assistant", item.text))
+        return tuple(found)
 
 
 def apart(text: str) -> str:

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from midstream.responses.conversation import Entry
 from midstream.responses.events import (
     TERMINALS,
     TEXT_DELTAS,
@@ -22,13 +25,14 @@ from midstream.responses.events import (
     Started,
     Usage,
     WireError,
+    WireItem,
     WireResponse,
     apart,
 )
 from midstream.responses.stream import Stream
 
-Messages = tuple[tuple[str, str], ...]
-"""Role and text of each message."""
+Messages = tuple[Entry, ...]
+"""A conversation."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +49,7 @@ class Turn:
         items: Ids of the response's items.
         last_number: Sequence number of the last text event.
         last_item: The item that its text belonged to.
+        whole: The items that have ended, by id, for servers whose last event leaves them out.
         attempts: How often it was sent.
         successors: What was steered into this response and not refused, oldest first.
         deadline: Ends the patience with a stop.
@@ -61,6 +66,7 @@ class Turn:
     successors: list[Turn] = field(default_factory=list["Turn"])
     deadline: asyncio.TimerHandle | None = None
     last_item: str | None = None
+    whole: dict[str, WireItem] = field(default_factory=dict[str, WireItem])
 
 
 class Lane:
@@ -97,6 +103,10 @@ class Lane:
         elif kind == "response.output_item.added":
             if self.running is not None and event.item is not None and event.item.id:
                 self.running.items.add(event.item.id)
+        elif kind == "response.output_item.done":
+            turn, item = self.running, event.item
+            if turn is not None and item is not None and item.id and item.id in turn.items:
+                turn.whole[item.id] = item
         elif kind == "response.created":
             if event.response is not None:
                 self._created(event.response)
@@ -185,6 +195,8 @@ class Lane:
         turn = self.running
         if turn is None or turn.stream.id != response.id:
             return
+        if not response.output and turn.whole:
+            response = msgspec.structs.replace(response, output=list(turn.whole.values()))
         if turn.successors:
             self._steered[response.id] = turn.successors
         if response.status == "failed":
@@ -206,6 +218,7 @@ class Lane:
             text="",
             kept=response.text,
             metadata=response.metadata or {},
+            output=response.entries,
         )
         self.end(turn, terminal, response)
 

@@ -9,6 +9,7 @@ made with.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Protocol
 
 from midstream.responses.events import Delta, Failed, Finished, Started, StreamEvent, Usage
@@ -108,7 +109,7 @@ class Stream:
         status, reason = terminal.status, terminal.reason
         if self._interrupted:
             status, reason = "incomplete", "interrupted"
-        return Finished(status, reason, terminal.usage, self.text, terminal.kept, terminal.metadata)
+        return replace(terminal, status=status, reason=reason, text=self.text)
 
     async def interrupt(self, *, keep: bool = False) -> None:
         """Stop this response here and now.

@@ -1,0 +1,78 @@
+"""What a conversation consists of on this side of the wire, and how its entries are sent.
+
+Messages are pairs of role and text, because most of the program needs nothing else. A call of a
+custom tool and its output are entries of their own: a server goes on from a call only with an
+output for its ``call_id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_OUTPUT = 64_000
+"""Characters of a tool's output that are sent; what is longer is cut in the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a custom tool that the model made.
+
+    Attributes:
+        call_id: What its output names.
+        name: Name of the tool.
+        input: What it was called with.
+    """
+
+    call_id: str
+    name: str
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool answered to a call.
+
+    Attributes:
+        call_id: The call.
+        output: The answer, for the model to read.
+    """
+
+    call_id: str
+    output: str
+
+
+Entry = tuple[str, str] | ToolCall | ToolOutput
+"""A message (role and text), a call of a custom tool, or its output."""
+
+
+def wire_item(entry: Entry) -> dict[str, Any]:
+    """An entry as an item of ``input``.
+
+    A call is sent without an item id: with one, a server looks for the reasoning that went before
+    it, which nobody has kept.
+    """
+    if isinstance(entry, ToolCall):
+        return {
+            "type": "custom_tool_call",
+            "call_id": entry.call_id,
+            "name": entry.name,
+            "input": entry.input,
+        }
+    if isinstance(entry, ToolOutput):
+        output = entry.output
+        if len(output) > MOST_OUTPUT:
+            half = MOST_OUTPUT // 2
+            output = f"{output[:half]}\n(cut)\n{output[-half:]}"
+        return {"type": "custom_tool_call_output", "call_id": entry.call_id, "output": output}
+    role, text = entry
+    part = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": part, "text": text}]}
+
+
+def unanswered(entries: Sequence[Entry]) -> list[str]:
+    """Ids of the calls without an output, which no server goes on from."""
+    answered = {entry.call_id for entry in entries if isinstance(entry, ToolOutput)}
+    calls = [entry.call_id for entry in entries if isinstance(entry, ToolCall)]
+    return [call_id for call_id in calls if call_id not in answered]
