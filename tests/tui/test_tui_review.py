@@ -80,22 +80,38 @@ async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, projec
     await stage.until(lambda: "found = 0" in path.read_text(), "redo")
 
 
-async def test_reject_folds_the_hunk_and_goes_on(stage: Stage, project: Path) -> None:
+async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_turn(
+    stage: Stage, project: Path
+) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT))
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
     first = stage.screen.decidable_hunk
     assert first is not None
+    before = stage.rows
     await stage.press("r")
     await stage.until(lambda: first.state == "rejected", "rejected")
-    await stage.until(lambda: any("rejected, -1 +1" in row for row in stage.rows), "fold")
+    texts = [row[13:].rstrip() for row in before]
+    assert [row[13:].rstrip() for row in stage.rows] == texts
+    (kept,) = [row for row in stage.rows if "total = 0" in row]
+    (refused,) = [row for row in stage.rows if "found = 0" in row]
+    assert kept.split()[-5:] == ["8", "┊", "total", "=", "0"]
+    assert refused.split()[-5:] == ["✗", "+", "found", "=", "0"]
     second = stage.screen.decidable_hunk
     assert second is not None
     assert second.id != first.id
     assert (project / "pkg" / "things.py").read_text() == CODE
     await stage.press("K", "z")
-    assert not any("rejected, -1 +1" in row for row in stage.rows)
+    assert any("1 line refused" in row for row in stage.rows)
+    assert not any("found = 0" in row for row in stage.rows)
+    await stage.press("z")
+    assert any("found = 0" in row for row in stage.rows)
+    await stage.press("G")
+    await stage.instruct("once more")
+    await stage.press("escape", "g")
+    await stage.until(lambda: any("1 line refused" in row for row in stage.rows), "fold")
+    stage.model.give(None)
 
 
 async def test_pending_lines_are_neutral_and_unread_lines_are_not_deleted(stage: Stage) -> None:

@@ -65,17 +65,46 @@ def test_rows_hold_both_texts_at_every_moment(
     for first, last, hunk in view.places():
         assert [view.row(y).hunk.id for y in range(first, last)] == [hunk.id] * (last - first)
         assert [view.row(y).offset for y in range(first, last)] == list(range(last - first))
+    before = [(r.old, r.text) for r in shown]
     for hunk in list(hunks):
         if hunk.decidable:
             hunks.reject(hunk.id) if data.draw(st.booleans()) else hunks.accept(hunk.id)
     shown = rows(view)
-    folds = sum(r.look is Look.FOLDED_HUNK for r in shown)
-    assert folds == sum(h.state == "rejected" for h in hunks)
+    assert [(r.old, r.text) for r in shown] == before  # No decision moves a row.
     composed = proposal.composed().lines
+    in_file = [r for r in shown if r.look in (Look.CONTEXT, Look.KEPT, Look.ADDED)]
+    assert [r.text for r in in_file] == list(composed)
+    check_numbers(view, shown, composed)
+    view.fold_refused()
+    shown = rows(view)
+    refusing = [h for h in hunks if h.state == "rejected" and h.new]
+    assert [r.hunk.id for r in shown if r.look is Look.FOLDED_REFUSED] == [h.id for h in refusing]
+    assert not any(r.look is Look.REFUSED for r in shown)
+    in_file = [r for r in shown if r.look in (Look.CONTEXT, Look.KEPT, Look.ADDED)]
+    assert [r.text for r in in_file] == list(composed)
+    check_numbers(view, shown, composed)
+    for hunk in refusing:
+        view.toggle_refused(hunk.id)
+    assert [(r.old, r.text) for r in rows(view)] == before
+
+
+def check_numbers(view: FileView, shown: list, composed: tuple[str, ...]) -> None:
+    """With every hunk decided, the new numbers are those of the file."""
+    marks = 0
     for y, row in enumerate(shown):
         if row.look is Look.CONTEXT:
             assert composed[view.written_at(y)] == row.text
             assert view.to_base(view.to_written(row.old)) == row.old
+        if row.look in (Look.CONTEXT, Look.ADDED):
+            assert composed[row.new] == row.text
+        elif row.look in (Look.REFUSED, Look.FOLDED_REFUSED):
+            assert row.new is None
+        marks += row.hunk is not None and row.first
+    assert marks == len({row.hunk.id for row in shown if row.hunk is not None})
+    bases = [view.base_at(y) for y in range(len(shown))]
+    assert bases == sorted(bases)
+    for first, last, hunk in view.places():
+        assert {view.row(y).hunk.id for y in range(first, last)} == {hunk.id}
 
 
 def test_walking_visits_every_undecided_hunk_once() -> None:

@@ -14,6 +14,7 @@ class Glyphs:
     Attributes:
         light: State light of the status row.
         bar: Hunk bar beside changed rows.
+        refused: Bar beside the rows of a rejected hunk.
         scope: Bar beside the rows an instruction would get.
         cursor: Mark of the cursor row.
         pending: Sign of a row that is not decided yet.
@@ -30,6 +31,7 @@ class Glyphs:
 
     light: str
     bar: str
+    refused: str
     scope: str
     cursor: str
     pending: str
@@ -49,6 +51,7 @@ class Glyphs:
 UNICODE = Glyphs(
     light="●",
     bar="▎",
+    refused="┊",
     scope="▏",
     cursor="▸",
     pending="~",
@@ -76,6 +79,7 @@ UNICODE = Glyphs(
 ASCII = Glyphs(
     light="*",
     bar="|",
+    refused=".",
     scope=":",
     cursor=">",
     pending="~",

@@ -33,6 +33,8 @@ class Block:
     offset: int = 0
     rows: Sequence[Row] = ()
     hunk: Hunk | None = None
+    inner: int = 0
+    """Rows of the hunk that lie before this block."""
     text: str = ""
     pairs: Sequence[Pair] = ()
 

@@ -20,13 +20,15 @@ from textual.strip import Strip
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import Span, plain_runs
 from midstream.tui.diff.intraline import Range
-from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.rows import FOLDS, Look, ViewRow
 from midstream.tui.diff.wrapping import wrapped
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible, visible_with_columns
 
 _SIGNS: Final = {Look.ADDED: "+", Look.DELETED: "-"}
+_OLD: Final = frozenset({Look.CONTEXT, Look.DELETED, Look.KEPT, Look.UNREAD})
+"""Looks of rows with a line of the base text."""
 _STATE_ROLES: Final = {
     HunkState.STREAMING: "muted",
     HunkState.SETTLED: "accent",
@@ -157,7 +159,7 @@ class RowPainter:
         """
         inks = self._inks(row, marks)
         lead = self._gutter_segments(row, marks, inks)
-        if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
+        if row.look in FOLDS:
             return [self._fit([*lead, *self._fold_segments(row, inks)], inks.ground, self.width)]
         code, note = self._code(row, spans, marks, inks), self._note(row, marks, inks)
         if row.look is Look.WRITING and not row.text.strip():
@@ -240,6 +242,8 @@ class RowPainter:
             role = _STATE_ROLES[hunk.state]
             settled = hunk.state is not HunkState.STREAMING
             bar = glyphs.states[hunk.state] if row.first and settled and not below else glyphs.bar
+            if bar == glyphs.bar and hunk.state is HunkState.REJECTED:
+                bar, role = glyphs.refused, "muted"
         elif row.look in (Look.PENDING, Look.WRITING):
             bar = glyphs.bar
         return Segment(bar, inks.role(role, bold=True))
@@ -248,11 +252,12 @@ class RowPainter:
         def number(line: int | None) -> str:
             return " " * self.digits if line is None else f"{line + 1:>{self.digits}}"
 
-        if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
+        if row.look in FOLDS:
             return " " * (self.digits * (1 + self.two_numbers) + 1 + self.two_numbers)
         if not self.two_numbers:
-            return f"{number(row.old if row.new is None else row.new)} "
-        old = row.old if row.look in (Look.CONTEXT, Look.DELETED, Look.UNREAD) else None
+            shown = row.old if row.look is Look.KEPT or row.new is None else row.new
+            return f"{number(None if row.look is Look.REFUSED else shown)} "
+        old = row.old if row.look in _OLD else None
         new = row.new if row.look is not Look.UNREAD else None
         return f"{number(old)} {number(new)} "
 
@@ -263,7 +268,7 @@ class RowPainter:
             return "-", "deleted_sign"
         if row.look in (Look.PENDING, Look.WRITING):
             return self.glyphs.pending, "muted"
-        return " ", "muted"
+        return "+" if row.look is Look.REFUSED else " ", "muted"
 
     def _fold_segments(self, row: ViewRow, inks: Inks) -> list[Segment]:
         words = f"{self.glyphs.fold} {row.text} "
@@ -283,10 +288,12 @@ class RowPainter:
         """What is to be said beside a row."""
         if not marks.note or row.look in (Look.PENDING, Look.WRITING):
             return []
-        held = row.hunk is not None and row.hunk.state is HunkState.QUARANTINED
+        state = None if row.hunk is None else row.hunk.state
+        if state is HunkState.REJECTED:
+            return [Segment(f"  {visible(marks.note)}", inks.role("muted"))]
         sign = self.glyphs.states[HunkState.QUARANTINED]
-        style = inks.role("error" if held else "warning", bold=True)
-        return [Segment(f"  {sign} {visible(marks.note)}", style)]
+        role = "error" if state is HunkState.QUARANTINED else "warning"
+        return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]
 
     def _beside(self, code: list[Segment], note: list[Segment], inks: Inks) -> list[Segment]:
         """Code with a note behind it; long code gives way, up to half the room."""
@@ -312,9 +319,10 @@ class RowPainter:
             and row.look is Look.DELETED
             and row.hunk.state is HunkState.ACCEPTED
         )
+        faded |= row.look in (Look.UNREAD, Look.REFUSED)
         if neutral or faded:
-            role = "muted" if row.look is Look.UNREAD or faded else "foreground"
-            if row.look is Look.UNREAD or faded or not spans:
+            role = "muted" if faded else "foreground"
+            if faded or not spans:
                 return [Segment(text, inks.role(role))] if text else []
         runs = plain_runs(spans, len(row.text))
         if marks.changed:

@@ -19,8 +19,16 @@ class Look(StrEnum):
     PENDING = "pending"
     WRITING = "writing"
     UNREAD = "unread"
-    FOLDED_HUNK = "folded_hunk"
+    KEPT = "kept"
+    """A line that a rejected hunk would have taken out: the file has it."""
+    REFUSED = "refused"
+    """A line of a rejected hunk that the file does not get."""
+    FOLDED_REFUSED = "folded_refused"
     FOLDED_CONTEXT = "folded_context"
+
+
+FOLDS: Final = frozenset({Look.FOLDED_REFUSED, Look.FOLDED_CONTEXT})
+"""Rows that stand for others."""
 
 
 LOOKS: Final = {

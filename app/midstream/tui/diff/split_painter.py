@@ -12,11 +12,11 @@ from textual.strip import Strip
 
 from midstream.edits.lexing import Span
 from midstream.tui.diff.painter import Inks, Marks, RowPainter
-from midstream.tui.diff.rows import Look, ViewRow
+from midstream.tui.diff.rows import FOLDS, Look, ViewRow
 from midstream.tui.diff.wrapping import wrapped
 
 _LEFT_ONLY: Final = frozenset({Look.DELETED, Look.UNREAD})
-_RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.PENDING, Look.WRITING})
+_RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.REFUSED, Look.PENDING, Look.WRITING})
 
 
 class SplitPainter(RowPainter):
@@ -52,7 +52,7 @@ class SplitPainter(RowPainter):
             beside_marks: What lies on that.
             left: Cells of code that are scrolled out to the left; none where lines wrap.
         """
-        if row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
+        if row.look in FOLDS:
             return self.paint(row, spans, marks, left=left)
         old, new = row.beside, row
         old_spans, old_marks = beside_spans, beside_marks

@@ -86,6 +86,8 @@ class RowStrips:
     def _note(self, hunk: Hunk) -> str:
         if hunk.state is HunkState.QUARANTINED:
             return f"quarantined: {hunk.note}"
+        if hunk.state is HunkState.REJECTED:
+            return f"refused: {hunk.note}" if hunk.note else ""
         return self.note_of(hunk)
 
     def _paint(

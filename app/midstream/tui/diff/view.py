@@ -10,16 +10,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.rows import Row, RowKind
 from midstream.pairing.guarding import shown_line
-from midstream.tui.diff.blocks import Block, SegmentRuns, fold_context
-from midstream.tui.diff.rows import LOOKS, Look, ViewRow
+from midstream.tui.diff.blocks import Block, Run, SegmentRuns, fold_context
+from midstream.tui.diff.rows import FOLDS, LOOKS, Look, ViewRow
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
+
+_REFUSED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REFUSED}
+_shown_line = lru_cache(maxsize=2_048)(shown_line)
 
 
 class FileView:
@@ -37,8 +42,10 @@ class FileView:
         """Whether only the changes and some lines around them are shown."""
         self.split = False
         """Whether what is deleted and what replaces it share a row."""
-        self.opened: set[int] = set()
-        """Rejected hunks that are shown in full all the same."""
+        self.closed: frozenset[int] = frozenset()
+        """Rejected hunks whose refused lines are folded to one row."""
+        self._rejected: frozenset[int] = frozenset()
+        """Rejected hunks as of the last look."""
         self.size = 0
         self.segments: list[SegmentRuns] = []
         self.structure = 0
@@ -49,21 +56,15 @@ class FileView:
         self._pending: list[Block] = []
         self._firsts: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
-        self.seen: tuple[int, int, bool, bool, int] | None = None
+        self.seen: tuple[int, int, bool, bool, frozenset[int]] | None = None
         """What the rows were made from; they are the same while it is."""
 
     def refresh(self) -> bool:
         """Rebuild the rows if anything changed; says whether it did."""
-        seen = (
-            self.proposal.version,
-            self.hunks.version,
-            self.folded,
-            self.split,
-            len(self.opened),
-        )
-        if seen == self.seen:
+        if self.seen == self._now:
             return False
-        self.seen = seen
+        self._note_rejected()
+        self.seen = self._now
         segments = self.proposal.segments
         known = {id(runs.segment): runs for runs in self.segments}
         self.segments = []
@@ -76,6 +77,28 @@ class FileView:
             self.segments.append(runs)
         self._build()
         return True
+
+    @property
+    def _now(self) -> tuple[int, int, bool, bool, frozenset[int]]:
+        return self.proposal.version, self.hunks.version, self.folded, self.split, self.closed
+
+    def _note_rejected(self) -> None:
+        """A hunk that is rejected before our eyes keeps its rows; one that was before is short."""
+        rejected = frozenset(
+            hunk.id
+            for hunk in self.hunks.for_path(self.proposal.path)
+            if hunk.state is HunkState.REJECTED
+        )
+        self.closed = rejected if self.seen is None else self.closed & rejected
+        self._rejected = rejected
+
+    def toggle_refused(self, hunk_id: int) -> None:
+        """Fold the refused lines of a rejected hunk to one row, or show them again."""
+        self.closed ^= {hunk_id} & self._rejected
+
+    def fold_refused(self) -> None:
+        """Fold the refused lines of every rejected hunk: something new begins."""
+        self.closed = self._rejected
 
     def _build(self) -> None:
         self._pending = []
@@ -106,7 +129,8 @@ class FileView:
             self._firsts.append(block.first)
             self.size += block.size
             if block.hunk is not None:
-                self._places[block.hunk.id] = (block.first, self.size)
+                first, _ = self._places.get(block.hunk.id, (block.first, 0))
+                self._places[block.hunk.id] = (first, self.size)
             streaming = block.segment >= 0 and not self.segments[block.segment].segment.finished
             if streaming and block.rows:
                 self.writing = self.size - 1
@@ -117,18 +141,9 @@ class FileView:
         settled = segment.settled
         for run in runs.runs:
             hunk = None if run.hunk is None else self.hunks.get(run.hunk)
-            if hunk is not None and hunk.state is HunkState.REJECTED and hunk.id not in self.opened:
-                self._add(
-                    Block(
-                        0,
-                        1,
-                        Look.FOLDED_HUNK,
-                        base=hunk.start,
-                        segment=number,
-                        hunk=hunk,
-                        text=_folded(hunk),
-                    )
-                )
+            rejected = hunk is not None and hunk.state is HunkState.REJECTED
+            if hunk is not None and rejected and hunk.id in self.closed and hunk.new:
+                self._add_closed(number, run, hunk, shift)
             else:
                 block = Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
                 block.rows, block.offset, block.hunk = settled, run.start, hunk
@@ -136,6 +151,8 @@ class FileView:
                     block.pairs = runs.pairs(run)
                     block.size = len(block.pairs)
                 self._add(block)
+            if hunk is not None and rejected:
+                shift += hunk.deleted - hunk.added
         written = len(runs.new_lines)
         tail = segment.tail()
         if tail:
@@ -148,6 +165,24 @@ class FileView:
             moved = shift + written - (unread.start - segment.start)
             self._add(Block(0, len(unread), Look.UNREAD, base=unread.start, shift=moved))
         return shift + written - (unread.start - segment.start)
+
+    def _add_closed(self, number: int, run: Run, hunk: Hunk, shift: int) -> None:
+        """The rows of a rejected hunk: what the file has, and one for what was refused."""
+        rows = self.segments[number].segment.settled
+        told = False
+        for kind, group in groupby(range(run.start, run.stop), lambda at: rows[at].kind):
+            offsets = list(group)
+            inner = offsets[0] - run.start
+            if kind is RowKind.DELETED:
+                block = Block(0, len(offsets), Look.CONTEXT, shift=shift, segment=number)
+                block.rows, block.offset, block.hunk, block.inner = rows, offsets[0], hunk, inner
+                self._add(block)
+            elif not told:
+                told = True
+                base = max(hunk.start, hunk.start + hunk.deleted - 1)
+                fold = Block(0, 1, Look.FOLDED_REFUSED, base, shift, number, offsets[0])
+                fold.hunk, fold.inner, fold.text = hunk, inner, _folded(hunk)
+                self._add(fold)
 
     def row(self, y: int) -> ViewRow | None:
         """The row at a position, ``None`` outside the file."""
@@ -162,10 +197,11 @@ class FileView:
             beside = None if gone is None else self._settled(block, gone)
             return self._settled(block, come, first=index == 0, beside=beside)
         if block.rows:
-            return self._settled(block, index, first=index == 0)
-        if block.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
-            new = block.base + block.shift
-            return ViewRow(block.look, block.base, new, block.text, block.hunk, first=True)
+            return self._settled(block, index, first=block.inner + index == 0)
+        if block.look in FOLDS:
+            inner = block.inner
+            new = block.base + block.shift if block.hunk is None else None
+            return ViewRow(block.look, block.base, new, block.text, block.hunk, inner, first=True)
         old = block.base + index
         lines = self.proposal.base.lines
         text = lines[old] if old < len(lines) else ""
@@ -176,10 +212,15 @@ class FileView:
     ) -> ViewRow:
         row = block.rows[block.offset + index]
         look, hunk = LOOKS[row.kind], block.hunk
-        if hunk is not None and hunk.state is HunkState.QUARANTINED:
-            row = replace(row, text=shown_line(row.text))
-        new = None if row.new is None else row.new + block.shift
-        if row.old is not None and look in (Look.DELETED, Look.CONTEXT):
+        index += block.inner
+        if hunk is not None and hunk.state is HunkState.REJECTED:
+            look = _REFUSED_LOOKS.get(look, look)
+            # The mark stands beside what was refused.
+            first = look is Look.REFUSED and index == hunk.deleted if hunk.new else first
+        if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REFUSED):
+            row = replace(row, text=_shown_line(row.text))
+        new = None if row.new is None or look is Look.REFUSED else row.new + block.shift
+        if row.old is not None and look in (Look.DELETED, Look.CONTEXT, Look.KEPT):
             return ViewRow(look, row.old, new, row.text, hunk, index, -1, row.old, first)
         line = 0 if row.new is None else row.new - self.segments[block.segment].segment.start
         source = block.segment
@@ -321,4 +362,4 @@ class FileView:
 
 def _folded(hunk: Hunk) -> str:
     note = f": {hunk.note}" if hunk.note else ""
-    return f"rejected, -{hunk.deleted} +{hunk.added}{note}"
+    return f"{hunk.added} line{'s' * (hunk.added != 1)} refused{note}"

@@ -22,6 +22,8 @@ class Following(Facts):
         pane = self.pane
         if turn.background or (turn.correction and not pane.following):
             return  # whoever reads stays where they are
+        for view in self.views.values():
+            view.fold_refused()
         if turn.redirected_from is not None and turn.edit_format != "region":
             pane.follow()  # the model has not said yet in which file it goes on
             return

@@ -85,7 +85,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.release"
         yield "hunk.reject"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
-        yield "fold:open or close it"
+        yield "fold:fold it"
         yield "hunk.accept:accept after all"
     if moment.hunk is HunkState.ACCEPTED and not moment.marked:
         yield "hunk.reject:take out again"

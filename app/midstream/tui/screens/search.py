@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from midstream.tui.diff.intraline import Range
-from midstream.tui.diff.rows import Look
+from midstream.tui.diff.rows import FOLDS
 from midstream.tui.diff.view import FileView
 
 
@@ -31,7 +31,7 @@ class MatchFinder:
         wanted = text if exact else text.lower()
         for y in range(view.size):
             row = view.row(y)
-            if row is None or row.look in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT):
+            if row is None or row.look in FOLDS:
                 continue
             line = row.text if exact else row.text.lower()
             if wanted in line and len(line) == len(row.text):

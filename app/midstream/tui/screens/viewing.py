@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.widget import Widget
 
 from midstream.edits.hunks import HunkState
-from midstream.tui.diff.rows import Look
+from midstream.tui.diff.rows import FOLDS, Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
 from midstream.tui.screens.guarding import GuardActions
 from midstream.tui.screens.help import HelpScreen
@@ -40,15 +40,15 @@ class ViewActions(GuardActions):
         pane.go_to(pane.cursor)
 
     def action_fold(self) -> None:
-        """Open or close the rejected hunk under the cursor; elsewhere, fold the unchanged lines."""
+        """Fold what was refused under the cursor to one row; elsewhere, the unchanged lines."""
         view, pane = self.view, self.pane
         if view is None:
             return
         hunk = pane.hunk
         row = view.row(pane.cursor)
         line = view.line_at(pane.cursor)
-        if hunk is not None and hunk.state is HunkState.REJECTED:
-            view.opened ^= {hunk.id}
+        if hunk is not None and hunk.state is HunkState.REJECTED and hunk.new:
+            view.toggle_refused(hunk.id)
         elif not view.segments:
             self.say("info", "There is nothing to fold before the first change.")
             return
@@ -94,11 +94,7 @@ class ViewActions(GuardActions):
         hunk = pane.hunk
         if rows is not None:
             shown = [view.row(y) for y in range(*rows)]
-            lines = [
-                r.text
-                for r in shown
-                if r is not None and r.look not in (Look.FOLDED_HUNK, Look.FOLDED_CONTEXT)
-            ]
+            lines = [r.text for r in shown if r is not None and r.look not in FOLDS]
         elif hunk is not None:
             lines = list(hunk.new or hunk.old)
         else:
