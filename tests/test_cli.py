@@ -338,6 +338,36 @@ def test_apply_says_what_does_not_match(folder: Path) -> None:
     assert apply(folder, REPLY, "--format", "morse").returncode == 2
 
 
+MODE = """diff --git a/sums.py b/sums.py
+old mode 100644
+new mode 100755
+diff --git a/run.sh b/run.sh
+new file mode 100755
+index 0000000..e69de29
+--- /dev/null
++++ b/run.sh
+@@ -0,0 +1 @@
++exit 0
+"""
+
+
+def test_apply_takes_the_modes_of_a_diff(folder: Path) -> None:
+    done = apply(folder, MODE, "--dry-run")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "All edits would apply.\nrun.sh: would be written and made executable\n"
+        "sums.py: would be made executable\n",
+    )
+    assert not (folder / "run.sh").exists()
+    assert apply(folder, MODE).returncode == 0
+    assert (folder / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (folder / "sums.py").stat().st_mode & 0o111
+    assert (folder / "sums.py").read_text() == CODE
+    back = MODE.split("diff --git a/run")[0].replace("100755", "100644")
+    assert apply(folder, back).returncode == 0
+    assert not (folder / "sums.py").stat().st_mode & 0o111
+
+
 @pytest.mark.parametrize("what", BENCHES)
 def test_every_benchmark_explains_itself(what: str) -> None:
     done = midstream_("bench", what, "--help")

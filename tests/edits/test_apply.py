@@ -726,3 +726,50 @@ def test_udiff_copies_leave_the_old_file() -> None:
 def test_udiff_deletes_an_empty_file() -> None:
     reply = "diff --git a/e b/e\ndeleted file mode 100644\nindex e69de29..0000000\n"
     assert apply(reply, {"e": ""}).changes == {"e": None}
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("new file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.py\n", "symbolic link"),
+        ("index 1..2 100644\nGIT binary patch\nliteral 3\nabc\n", "is binary here"),
+        ("index 1..2 100644\nBinary files a/l and b/l differ\n", "is binary here"),
+    ],
+)
+def test_udiff_what_only_git_can_apply_is_said(header: str, message: str) -> None:
+    change = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+two\n"
+    reply = f"diff --git a/l b/l\n{header}{change}"
+    result = apply(reply, {"a.py": "one\n"})
+    assert not result.ok
+    assert not result.changes
+    assert message in result.message()
+    # A link must not be written as a plain file that holds the name it points to.
+    assert "l" not in apply(reply, {"a.py": "one\n"}, partial=True).changes
+
+
+def test_udiff_modes() -> None:
+    reply = (
+        "diff --git a/a.py b/a.py\nold mode 100644\nnew mode 100755\n"
+        "diff --git a/b.py b/c.py\nold mode 100755\nnew mode 100644\n"
+        "similarity index 100%\nrename from b.py\nrename to c.py\n"
+        "diff --git a/d.py b/d.py\nold mode 100644\nnew mode 100755\nindex 1..2\n"
+        "--- a/d.py\n+++ b/d.py\n@@ -1 +1 @@\n-d\n+D\n"
+    )
+    files = {"a.py": "a\n", "b.py": "b\n", "d.py": "d\n"}
+    result = apply(reply, files)
+    assert result.ok, result.message()
+    assert result.executable == {"a.py": True, "c.py": False, "d.py": True}
+    assert result.changes == {"b.py": None, "c.py": b"b\n", "d.py": b"D\n"}
+    failing = apply(reply.replace("-d", "-e"), files)
+    assert not failing.executable
+
+
+def test_a_diff_copied_from_a_terminal_comes_without_its_colours() -> None:
+    reply = (
+        "\x1b[1m--- a/a.py\x1b[m\n\x1b[1m+++ b/a.py\x1b[m\n\x1b[36m@@ -1,2 +1,2 @@\x1b[m\n"
+        " one\x1b[m\n\x1b[31m-two\x1b[m\n\x1b[32m+\x1b[m\x1b[32mTWO\x1b[m\n"
+    )
+    assert text_of(apply(reply, {"a.py": "one\ntwo\n"}), "a.py") == "one\nTWO\n"
+    # Where the reply is understood as it stands, what looks like a colour is code.
+    code = "\x1b[31mred\n"
+    assert text_of(apply(search("two\n", code), {"a.py": "two\n"}), "a.py") == code

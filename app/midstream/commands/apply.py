@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,18 +52,28 @@ def run(options: argparse.Namespace) -> int:
     result = apply_reply(
         reply, read, options.format, options.file, options.partial, find=read.ending_in
     )
-    written = False
-    if result.changes and not options.dry_run:
+    changes = bool(result.changes or result.executable)
+    if changes and not options.dry_run:
         write(workspace, result, read)
-        written = True
     if options.json:
-        print_json({**result.to_json(), "written": written})
+        print_json({**result.to_json(), "written": changes and not options.dry_run})
     else:
-        print(printable(result.message()))
-        for path in sorted(result.changes):
-            verb = "deleted" if result.changes[path] is None else "written"
-            print(printable(f"{path}: {verb if written else 'not ' + verb}"))
+        fits = result.ok and options.dry_run
+        print(printable("All edits would apply." if fits else result.message()))
+        for line in _story(result, "would be " if options.dry_run else ""):
+            print(printable(line))
     return 0 if result.ok else 1
+
+
+def _story(result: ApplyResult, mood: str) -> Iterator[str]:
+    """A line for each file that changes, or would."""
+    for path in sorted({*result.changes, *result.executable}):
+        done: list[str] = []
+        if path in result.changes:
+            done.append("deleted" if result.changes[path] is None else "written")
+        if path in result.executable:
+            done.append("made executable" if result.executable[path] else "made not executable")
+        yield f"{path}: {mood}{' and '.join(done)}"
 
 
 class Reader:
@@ -113,3 +124,5 @@ def write(workspace: Workspace, result: ApplyResult, read: Reader) -> None:
         f"apply a reply to {len(result.changes)} file(s)",
         modes_from={new: old for new, old in moves.items() if new in result.changes},
     )
+    for path, executable in result.executable.items():
+        workspace.set_executable(path, executable)

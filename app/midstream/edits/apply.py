@@ -36,6 +36,7 @@ Read = Callable[[str], bytes | None]
 Find = Callable[[str], Sequence[str]]
 """Gives the files whose paths end in what the reply names, in place of one that does not exist."""
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 _ELSEWHERE = re.compile(r"(?:[A-Za-z]:|~)[/\\]")
 
 
@@ -66,6 +67,8 @@ def apply_reply(
         ValueError: The format is none of those.
     """
     reply = reply.removeprefix("\ufeff")  # a reply that was saved to a file may begin with it
+    if _COLOUR.search(reply) and (plain := _COLOUR.sub("", reply)) and sniff(reply) is None:
+        reply = plain  # a diff that was copied from a terminal, colours and all
     edit_format = sniff(reply) if format == "auto" else Format(format)
     # A reply without any marker is read as fenced files, but never as the bare text of one.
     parser = WholeFileParser() if edit_format is None else parser_for(edit_format)
@@ -111,6 +114,7 @@ class _Run:
         self._done_paths: set[str] = set()
         self._hunks: list[HunkOutcome] = []
         self._files: list[FileOutcome] = []
+        self._executable: dict[str, bool] = {}
 
     def result(self, problems: tuple[Problem, ...], *, partial: bool) -> ApplyResult:
         fine = all(hunk.status is Status.APPLIED for hunk in self._hunks)
@@ -118,7 +122,9 @@ class _Run:
         keep = ok or (partial and not any(problem.fatal for problem in problems))
         changes = {p: now for p, now in self._now.items() if now != self._before[p]} if keep else {}
         hunks = tuple(hunk if keep else _dropped(hunk) for hunk in self._hunks)
-        return ApplyResult(ok, str(self._format), changes, hunks, tuple(self._files), problems)
+        executable = self._executable if keep else {}
+        files = tuple(self._files)
+        return ApplyResult(ok, str(self._format), changes, hunks, files, problems, executable)
 
     def is_meant(self, section: ReplyFile, others_named: bool) -> bool:
         """Whether a block without a name of its own is meant to be saved."""
@@ -300,6 +306,8 @@ class _Run:
         digest = "" if before is None else sha256(before).hexdigest()[:12]
         self._files.append(FileOutcome(path, str(section.op), section.new_path, digest))
         self._done_paths.add(path)
+        if section.executable is not None:
+            self._executable[section.new_path or path] = section.executable
         if section.new_path and section.new_path != path:
             self._bytes(section.new_path)
             self._now[section.new_path] = data

@@ -135,6 +135,7 @@ class ApplyResult:
         hunks: One outcome for each hunk.
         files: One outcome for each file section of the reply.
         problems: What the parser complained about.
+        executable: Files that shall be executable from now on (True) or no longer (False).
     """
 
     ok: bool
@@ -143,6 +144,7 @@ class ApplyResult:
     hunks: tuple[HunkOutcome, ...] = ()
     files: tuple[FileOutcome, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
+    executable: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values; line numbers are 1-based there, as people read them."""
@@ -150,6 +152,7 @@ class ApplyResult:
             "ok": self.ok,
             "format": self.format,
             "changed": sorted(self.changes),
+            "executable": dict(self.executable),
             "hunks": [_hunk_json(hunk) for hunk in self.hunks],
             "files": [
                 {

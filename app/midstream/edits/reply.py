@@ -127,6 +127,7 @@ class ReplyFile:
     final_newline: bool | None = None
     newline: str | None = None
     copied: bool = False
+    executable: bool | None = None
     hunks: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
 
 
@@ -159,11 +160,12 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
                 hunk = hunks[number]
                 _flush(hunk, texts[number])
                 hunk.closed, hunk.at_end, hunk.everywhere = True, at_end, everywhere
-            case FileClosed(_, new_path, final_newline, newline, copied):
-                files[-1].new_path = new_path
-                files[-1].copied = copied
-                files[-1].newline = newline
-                files[-1].final_newline = final_newline
+            case FileClosed():
+                files[-1].new_path = event.new_path
+                files[-1].copied = event.copied
+                files[-1].executable = event.executable
+                files[-1].newline = event.newline
+                files[-1].final_newline = event.final_newline
             case Problem():
                 problems.append(event)
                 if event.hunk is not None:

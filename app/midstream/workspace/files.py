@@ -232,6 +232,30 @@ class Workspace:
             {names[new]: self.relative(old) for new, old in (modes_from or {}).items()},
         )
 
+    def set_executable(self, path: str, executable: bool) -> None:
+        """Make a file executable for everybody who may read it, or for nobody, as git does.
+
+        The mode is no part of a checkpoint: an undo brings back bytes only.
+
+        Raises:
+            OutsideWorkspaceError: see :meth:`relative`.
+            MissingFileError: there is no such file.
+            NotAFileError: a folder, pipe, device or socket.
+            WriteFailedError: the system refuses.
+        """
+        rel = self.relative(path)
+        _, status = self._load(rel)
+        mode = stat.S_IMODE(status.st_mode) & ~0o111
+        if executable:
+            mode |= (mode & 0o444) >> 2
+        try:
+            Path(self._real(rel)).chmod(mode)
+        except OSError as error:
+            raise WriteFailedError(
+                f"The mode of {shown(rel)} cannot be changed ({error.strerror}); "
+                "its content is written."
+            ) from error
+
     def undo_write(self) -> list[str]:
         """Restore the bytes that the last batch replaced; again and again goes further back.
 

@@ -110,6 +110,7 @@ class FileClosed:
         final_newline: Whether its text ends with a newline; None where the format does not say.
         newline: Terminator of lines in a file that has none yet; None for the usual one.
         copied: Whether the file stays as it was under its old name, and ``new_path`` is a copy.
+        executable: Whether it is to be executable; None where the format does not say.
     """
 
     path: str
@@ -117,6 +118,7 @@ class FileClosed:
     final_newline: bool | None = None
     newline: str | None = None
     copied: bool = False
+    executable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ _TIME = re.compile(r"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*.*$")
 _LOOSE = re.compile(r"@@(?: (.*?))?(?: ?@@)?\s*$")
 _EXTENDED = re.compile(
     r"(index|old mode|new mode|new file mode|deleted file mode|(?:dis)?similarity index|"
-    r"rename (?:from|to)|copy (?:from|to)|Index:|=+$|GIT binary patch|Binary files)"
+    r"rename (?:from|to)|copy (?:from|to)|Index:|=+$)"
 )
+_MODE = re.compile(r"new (?:file )?mode (\d{6})$")
+_BINARY = re.compile(r"GIT binary patch$|Binary files .* differ$")
 
 
 class UnifiedDiffParser(LineParser):
@@ -53,6 +55,7 @@ class UnifiedDiffParser(LineParser):
         self._counted = False
         self._any = False
         self._created = False  # "new file mode" came
+        self._executable: bool | None = None
         self._headed = False  # the header of a file came and nothing of a hunk yet
 
     def _start(self, start: str) -> str | Wait:
@@ -100,8 +103,11 @@ class UnifiedDiffParser(LineParser):
             self._copied = True
         elif line.startswith("deleted file mode") and self._git is not None:
             self._source = self._git[0]
-        elif line.startswith("new file mode") and self._git is not None:
-            self._created = True  # an empty file has no header of its own
+        elif self._git is not None and (mode := _MODE.match(line)):
+            self._created = line.startswith("new file")  # an empty file has no header of its own
+            self._take_mode(mode[1])
+        elif self._git is not None and _BINARY.match(line):
+            self._refuse(f"{self._git[1]} is binary here; apply that part with git apply")
         elif self._git is None or not _EXTENDED.match(line):
             self._close_hunk()
             self._events.append(Prose(line + "\n"))
@@ -174,14 +180,16 @@ class UnifiedDiffParser(LineParser):
 
     def _header(self, minus: str, plus: str) -> None:
         self._close_hunk()
-        git, copied = self._git, self._copied
-        if _path_of(minus) == self._source or self._new_path is None:
-            self._source = None  # this header says the same, with hunks to follow
-        self._close_file()
+        git, copied, executable = self._git, self._copied, None
         old, new = _path_of(minus), _path_of(plus)
+        if old == self._source or self._new_path is None:
+            self._source = None  # this header says the same, with hunks to follow
+        if git is not None and (old == git[0] or new == git[1]):
+            executable, self._executable, self._created = self._executable, None, False
+        self._close_file()
         self._git = None
         self._any = self._headed = True
-        self._created = False
+        self._executable = executable
         if new is None:
             self._path = old or (git[0] if git else "")
             self._events.append(FileOpened(FileOp.DELETE, self._path))
@@ -199,6 +207,19 @@ class UnifiedDiffParser(LineParser):
         if self._git is not None:
             self._source = self._git[0]
             self._new_path = new
+
+    def _take_mode(self, mode: str) -> None:
+        """A file's mode as git has it: ``100755`` is executable, ``100644`` is not."""
+        if mode.startswith("100"):
+            self._executable = mode == "100755"
+        elif self._git is not None:
+            kind = "a symbolic link" if mode == "120000" else "no plain file"
+            # Fatal: written as a plain file it would hold the name that it points to.
+            self._refuse(f"{self._git[1]} is {kind} here; use git apply", fatal=True)
+
+    def _refuse(self, message: str, *, fatal: bool = False) -> None:
+        self._any = True
+        self._events.append(Problem(message, self._number, fatal=fatal))
 
     def _open_hunk(self, match: re.Match[str]) -> None:
         self._close_hunk()
@@ -246,14 +267,22 @@ class UnifiedDiffParser(LineParser):
             self._path = self._source
             op = FileOp.UPDATE if self._new_path else FileOp.DELETE
             self._events.append(FileOpened(op, self._path))
+        elif self._path is None and self._git is not None and self._executable is not None:
+            self._any = True
+            self._path = self._git[1]
+            self._events.append(FileOpened(FileOp.UPDATE, self._path))
         if self._path is not None:
             closed = FileClosed(
-                self._path, self._new_path, self._final_newline, copied=self._copied
+                self._path,
+                self._new_path,
+                self._final_newline,
+                copied=self._copied,
+                executable=self._executable,
             )
             self._events.append(closed)
         self._path = self._new_path = self._source = self._git = None
         self._created = self._headed = self._copied = False
-        self._final_newline = None
+        self._final_newline = self._executable = None
 
     def _new(self, text: str) -> None:
         if text and self._hunk is not None:
