@@ -17,6 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from wire_support import TOKEN, eventually, peer, running
 
+from midstream.engine.types import GenerateRequest
 from midstream.serving import running as running_module
 from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
@@ -281,7 +282,53 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
         await client.until("error")
         answers = json.dumps(client.seen[-1])
     assert "private" not in caplog.text
+    assert "/v1/responses" not in caplog.text, "nor where it was sent"
     assert "private" not in answers
+
+
+async def test_a_fault_is_logged_without_the_words_it_happened_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def break_down(request: GenerateRequest) -> str:
+        raise LookupError(f"no such word: {request.messages[-1].text}")
+
+    async with running(ReplayModel(break_down)) as port, peer(port) as client:
+        await client.create("private words")
+        await client.terminal()
+    assert "LookupError" in caplog.text
+    assert "in break_down" in caplog.text
+    assert "private" not in caplog.text
+
+
+async def test_mistakes_of_peers_leave_no_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "uvicorn")
+    limits = Limits(connections=1, message_bytes=10_000)
+    async with running(limits=limits) as port:
+        for wrong in ({"token": "wrong"}, {"headers": {"Origin": "https://evil.example"}}):
+            with pytest.raises(InvalidStatus):
+                async with peer(port, **wrong):
+                    pass
+        async with peer(port) as client:
+            with pytest.raises(InvalidStatus):
+                async with peer(port):
+                    pass
+            await client.create("x" * 20_000)
+            assert await client.closed() == 1009
+        async with peer(port) as client:
+            text_frame_with_bad_utf8 = b"\x81\x82\x00\x00\x00\x00\xff\xfe"
+            client.socket.transport.write(text_frame_with_bad_utf8)
+            assert await client.closed() == 1007
+        for rubbish in (
+            b"\x16\x03\x01\x00\x00 a client that speaks TLS\r\n\r\n",
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(rubbish)
+            assert b"HTTP/1.1 " in await reader.read(100)
+            writer.close()
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
 
 
 async def test_what_waits_is_bounded_in_bytes_but_one_large_request_is_taken() -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,12 +23,14 @@ ORIGIN = "http://localhost:3000"
 
 
 @asynccontextmanager
-async def served(tmp_path: Path, *arguments: str) -> AsyncGenerator[int]:
+async def served(
+    tmp_path: Path, *arguments: str, stderr: BinaryIO | None = None
+) -> AsyncGenerator[int]:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"match": "", "text": "one two three"}]))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "midstream", "serve", "--port", "0", "--replay", script, "--json",
-        *arguments, stdout=asyncio.subprocess.PIPE,
+        *arguments, stdout=asyncio.subprocess.PIPE, stderr=stderr,
     )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -64,6 +67,22 @@ async def test_the_flags_reach_the_server(tmp_path: Path) -> None:
             refusal = await http.post("/responses", json={"input": "x"}, headers=other)
             assert refusal.status_code == 403
             assert "access-control-allow-origin" not in refusal.headers
+
+
+async def test_requests_are_logged_for_who_asks_and_prompts_for_nobody(tmp_path: Path) -> None:
+    for flags in ([], ["--log-requests"]):
+        log = tmp_path / f"log{len(flags)}"
+        with log.open("wb") as stderr:
+            async with served(tmp_path, *flags, stderr=stderr) as port:
+                async with peer(port, None) as client:
+                    await client.create("private words")
+                    await client.terminal()
+                async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+                    await http.get("/v1/models")
+        text = log.read_text()
+        assert ("GET /v1/models" in text) is bool(flags), text
+        assert ("WebSocket /v1/responses" in text) is bool(flags), text
+        assert "private" not in text
 
 
 @pytest.mark.parametrize(

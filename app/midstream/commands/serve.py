@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -98,6 +99,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     ray.add_argument(
         "--replica-gpus", type=_rate, default=0.0, metavar="N", help="GPUs for each replica (0)"
+    )
+    parser.add_argument(
+        "--log-requests",
+        action="store_true",
+        help="a line for each request on standard error; prompts are in none",
     )
     parser.add_argument("--json", action="store_true", help="say where it listens as JSON")
 
@@ -251,6 +257,8 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
     from midstream.serving.app import create_app
     from midstream.serving.running import raise_file_limit, serve
 
+    if options.log_requests:
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     model = source.load()
     limits = _limits(options)
     raise_file_limit(limits.connections + limits.posts)
@@ -263,6 +271,7 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         compression=not _is_loopback(options.host),
         certificate=options.tls_cert and str(options.tls_cert),
         key=options.tls_key and str(options.tls_key),
+        log_requests=options.log_requests,
     ) as server:
         _say(options, model.name, server.port)
         await server.finished
@@ -286,6 +295,7 @@ async def _on_ray(source: ModelSource, token: str | None, options: argparse.Name
         cpus=options.replica_cpus,
         gpus=options.replica_gpus,
         address=options.ray_address,
+        log_requests=options.log_requests,
     )
     ended = asyncio.Event()
     async with cluster(setup) as port:

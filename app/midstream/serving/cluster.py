@@ -72,6 +72,7 @@ class ClusterOptions:
         gpus: Graphics cards, or parts of one, for each replica.
         address: Address of a running Ray cluster, "auto" for the one this machine belongs to, or
             None to start Ray on this machine alone.
+        log_requests: Whether each request makes a line in Ray's log.
     """
 
     source: ModelSource
@@ -88,6 +89,7 @@ class ClusterOptions:
     cpus: float = 1.0
     gpus: float = 0.0
     address: str | None = None
+    log_requests: bool = False
 
 
 def application(options: ClusterOptions) -> Any:
@@ -159,6 +161,10 @@ async def cluster(options: ClusterOptions) -> AsyncGenerator[int]:
 
 def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
     ray, serve = _modules()
+    logs = {
+        "log_level": "INFO" if options.log_requests else "ERROR",
+        "enable_access_log": options.log_requests,
+    }
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     ray.init(
         address=options.address or "local",
@@ -174,13 +180,13 @@ def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
             "ssl_certfile": options.certificate,
             "ssl_keyfile": options.key,
         },
-        logging_config={"log_level": "ERROR", "enable_access_log": False},
+        logging_config=logs,
     )
     serve.run(
         bound,
         name=_NAME,
         route_prefix="/",
-        logging_config={"log_level": "ERROR", "enable_access_log": False},
+        logging_config=logs,
     )
 
 

@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDiscon
 
 from midstream.serving.conversations import ConversationCache
 from midstream.serving.items import Event
+from midstream.serving.logs import fault
 from midstream.serving.requests import (
     CreateRequest,
     InterruptRequest,
@@ -238,7 +239,7 @@ class Connection:
         except WebSocketDisconnect:
             raise
         except Exception as error:
-            _log.exception("a response could not be served")
+            _log.error("a response could not be served: %s", fault(error))
             sentence = f"The server failed ({type(error).__name__}); its log has details."
             await self._refuse(
                 RequestError(sentence, code="server_error", status=500), request.stream_id
@@ -422,7 +423,7 @@ class Connection:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, Exception):
-                _log.error("a turn ended badly", exc_info=result)
+                _log.error("a turn ended badly: %s", fault(result))
 
 
 def _weight(message: Any) -> float:

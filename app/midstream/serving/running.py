@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 
 from midstream.errors import UnavailableError
 from midstream.serving.limits import Limits
+from midstream.serving.logs import hush
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ async def serve(
     compression: bool = False,
     certificate: str | None = None,
     key: str | None = None,
+    log_requests: bool = False,
 ) -> AsyncGenerator[RunningServer]:
     """Serve an application until the block is left.
 
@@ -138,6 +140,7 @@ async def serve(
             network.
         certificate: Path of a TLS certificate chain.
         key: Path of its key.
+        log_requests: Whether each request makes a line in the log: who, what address, which status.
 
     Raises:
         UnavailableError: The address cannot be bound.
@@ -153,6 +156,7 @@ async def serve(
         raise UnavailableError(
             f"The address {host}:{port} cannot be bound: {error.strerror or error}."
         ) from error
+    hush()
     server = _Server(
         uvicorn.Config(
             app,
@@ -162,9 +166,10 @@ async def serve(
             http="h11",
             loop="asyncio",
             lifespan="on",
-            # Nothing is logged per request: paths and prompts are nobody's business.
+            # Paths are nobody's business unless somebody asks, and prompts are nobody's at all.
             log_config=None,
-            access_log=False,
+            log_level="info" if log_requests else "warning",
+            access_log=log_requests,
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=2,

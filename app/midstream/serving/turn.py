@@ -25,6 +25,7 @@ from midstream.errors import UserError
 from midstream.serving.conversations import Conversation
 from midstream.serving.items import Event
 from midstream.serving.limits import Limits
+from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Output
 from midstream.serving.requests import CreateRequest
@@ -304,7 +305,7 @@ class Turn:
         if isinstance(error, UserError):
             record.error = {"code": "invalid_prompt", "message": str(error)}
         else:
-            _log.error("generation failed", exc_info=error)
+            _log.error("a generation failed: %s", fault(error))
             sentence = f"The model failed ({type(error).__name__}); the server's log has details."
             record.error = {"code": "server_error", "message": sentence}
 

@@ -1,0 +1,46 @@
+"""What the server writes to its log: its own faults, and nothing that a peer has sent.
+
+A log must not fill up because somebody sends rubbish, and must not hold what people ask. Who wants
+a line for each request says so (`midstream serve --log-requests`); prompts are in none of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+from midstream.defects import brief
+
+_ECHOES = frozenset(
+    {
+        # uvicorn takes a refused upgrade for one that was forgotten.
+        "ASGI callable returned without completing handshake.",
+        "Invalid UTF-8 sequence received from client.",
+        "Invalid HTTP request received.",
+        "Unsupported upgrade request.",
+    }
+)
+"""What uvicorn writes, some of it with a traceback, whenever a peer makes a mistake."""
+
+
+class _NoEcho(logging.Filter):
+    """Lets pass what is not a peer's doing."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.msg not in _ECHOES
+
+
+_no_echo = _NoEcho()
+
+
+def hush() -> None:
+    """Keep uvicorn from writing a line for every mistake of a peer."""
+    logging.getLogger("uvicorn.error").addFilter(_no_echo)
+
+
+def fault(error: BaseException) -> str:
+    """A fault of the server for the log: where it happened, without the error's own words.
+
+    Those may quote what was being worked on.
+    """
+    return f"{brief(error)}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
