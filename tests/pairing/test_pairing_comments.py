@@ -50,6 +50,25 @@ def test_other_lines_are_left_alone(line: str) -> None:
     assert without_comments([line]) == [line]
 
 
+def test_what_only_looks_like_a_comment_is_none() -> None:
+    lines = [
+        "def f():",
+        '    """Say what you want.',
+        "",
+        "    # rename x to y AI!",
+        '    """',
+        "    text = '''",
+        "    # and this AI!",
+        "    '''",
+        "    return 1  # make it two AI!",
+    ]
+    assert [c.text for c in find_comments(lines, "f.py")] == ["make it two"]
+    assert without_comments(lines, "f.py") == [*lines[:-1], "    return 1"]
+    go = ["s := `", "// not this AI!", "`", "// but this AI!"]
+    assert [c.text for c in find_comments(go, "f.go")] == ["but this"]
+    assert [c.text for c in find_comments(go, "f.unknown")] == ["not this", "but this"]
+
+
 def test_comments_above_that_are_marked_belong_to_it() -> None:
     lines = [
         "# unrelated",

@@ -391,6 +391,20 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     )
 
 
+async def test_a_name_that_is_not_there_is_told(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    model.give(BEFORE)
+    model.end()
+    await session.instruct("rename appname to name", path="run.py", cursor=3)
+    await session.finished()
+    assert witness.notice == (
+        "Nothing to change: the model returned `run` of run.py as it is. "
+        "appname does not occur there."
+    )
+
+
 async def test_an_empty_answer_deletes_nothing(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

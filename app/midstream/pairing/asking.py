@@ -207,7 +207,8 @@ class Asker:
         proposal, base, facts = place.proposal, place.base, place.facts
         region = proposal.proposed_region(start, stop)
         if question.consume:
-            region = "".join(f"{line}\n" for line in without_comments(region.split("\n")[:-1]))
+            kept = without_comments(region.split("\n")[:-1], proposal.path)
+            region = "".join(f"{line}\n" for line in kept)
         longest = requests.longest_region(facts)
         if longest is not None and (lines := region.count("\n")) > longest:
             raise TargetUnclearError(

@@ -2,7 +2,8 @@
 
 The convention is aider's: a comment that begins or ends with ``AI!`` asks for a change, one with
 ``AI?`` asks a question, and comments directly above it that are marked with a plain ``AI`` belong
-to it.  Pure text in, text out; ``errands`` decides when such a comment is carried out.
+to it.  What only looks like a comment, in a docstring say, is none: the language's own lexer says
+what a comment is.  Pure text in, text out; ``errands`` decides when a comment is carried out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from midstream.edits.lexing import LineLexer
 
 _COMMENT = re.compile(r"(?P<code>|.*?\s)(?P<mark>#+|//+|--|;+)\s*(?P<text>\S.*?)\s*")
 _FIRST = re.compile(r"ai\b(?P<sign>[!?]?)(?![\w-])[\s:,]*(?P<rest>.*)", re.IGNORECASE)
@@ -40,19 +43,24 @@ class _Marked:
     whole: bool
     text: str
     sign: str
+    column: int
 
 
-def find_comments(lines: Sequence[str]) -> list[AiComment]:
+def find_comments(lines: Sequence[str], path: str = "") -> list[AiComment]:
     """The comments of a file that ask the model for something, by position.
 
     Args:
         lines: The file, without terminators.
+        path: Its path, which tells the language; in an unknown one the marks alone decide.
     """
     found: list[AiComment] = []
     above: list[str] = []
     indent = 0
+    is_comment = _Comments(path, lines)
     for number, line in enumerate(lines):
         marked = _marked(line)
+        if marked is not None and not is_comment(number, marked.column):
+            marked = None
         if marked is None:
             above = []
             continue
@@ -70,14 +78,33 @@ def find_comments(lines: Sequence[str]) -> list[AiComment]:
     return found
 
 
-def without_comments(lines: Sequence[str]) -> list[str]:
+def without_comments(lines: Sequence[str], path: str = "") -> list[str]:
     """The lines without the comments that ``find_comments`` finds; code before them stays."""
     kept = list(lines)
-    for comment in reversed(find_comments(lines)):
+    for comment in reversed(find_comments(lines, path)):
         match = _COMMENT.fullmatch(lines[comment.stop - 1])
         code = match["code"].rstrip() if match is not None else ""
         kept[comment.start : comment.stop] = [code] if code else []
     return kept
+
+
+class _Comments:
+    """Knows which places of a text are comments; lexes it when first asked."""
+
+    def __init__(self, path: str, lines: Sequence[str]) -> None:
+        self._path = path
+        self._lines = lines
+        self._lexer: LineLexer | None = None
+
+    def __call__(self, line: int, column: int) -> bool:
+        if not self._path:
+            return True
+        if self._lexer is None:
+            self._lexer = LineLexer(self._path, self._lines)
+        self._lexer.advance(line + 1)
+        spans = self._lexer.spans(line)
+        kinds = [kind for start, stop, kind in spans if start <= column < stop]
+        return "comment" in kinds if spans else True
 
 
 def _marked(line: str) -> _Marked | None:
@@ -95,4 +122,4 @@ def _marked(line: str) -> _Marked | None:
     if first is not None:
         text = text[first.start("rest") :]
     code = comment["code"]
-    return _Marked(len(code), not code.strip(), text.strip(), sign)
+    return _Marked(len(code), not code.strip(), text.strip(), sign, comment.start("mark"))

@@ -189,7 +189,7 @@ class Errands:
     # Finding work
 
     def _take_comments(self, path: str, lines: Sequence[str]) -> None:
-        comments = find_comments(lines)
+        comments = find_comments(lines, path)
         known = self._seen.get(path, Counter())
         self._seen[path] = Counter((c.kind, c.text) for c in comments)
         for comment in comments:
@@ -217,7 +217,7 @@ class Errands:
         def find(lines: Sequence[str]) -> list[Place]:
             return [
                 _place_of(lines, found)
-                for found in find_comments(lines)
+                for found in find_comments(lines, path)
                 if (found.kind, found.text) == (kind, comment.text)
             ][:1]
 

@@ -8,6 +8,7 @@ exists is for others to look up.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -113,6 +114,21 @@ def find_mentions(instruction: str) -> Mentions:
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention
     return Mentions(tuple(found.values()), rename["old"] if rename else None)
+
+
+def missing_names(instruction: str, lines: Iterable[str]) -> list[str]:
+    """The names that an instruction takes for granted and that do not occur in some lines.
+
+    Args:
+        instruction: What was asked.
+        lines: The code that it was asked of.
+    """
+    mentions = find_mentions(instruction)
+    names = [mention.name for mention in mentions.sure if not mention.place]
+    if mentions.renamed is not None:
+        names.insert(0, mentions.renamed)
+    there = {word for line in lines for word in re.findall(r"\w+", line)}
+    return [name for name in dict.fromkeys(names) if name.rpartition(".")[2] not in there]
 
 
 def _is_place(before: list[str]) -> bool:

@@ -23,6 +23,7 @@ from midstream.pairing.context import Context
 from midstream.pairing.desk import Desk
 from midstream.pairing.generation import Generation
 from midstream.pairing.link import Link
+from midstream.pairing.mentions import missing_names
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
 from midstream.pairing.requests import is_bare
@@ -381,7 +382,12 @@ class Steering:
         if not answer.hunk_ids and not reply.failures:
             what = answer.turn.place if answer.region is not None else "everything"
             said = f"Nothing to change: the model returned {what} of {answer.turn.path} as it is."
-            if is_bare(self._link.facts):  # an edit model does so too where it cannot do a thing
+            lines, region = answer.proposal.base.lines, answer.region
+            if region is not None:
+                lines = lines[region.start : region.stop]
+            if missing := missing_names(answer.turn.instruction, lines):
+                said += f" {missing[0]} does not occur there."
+            elif is_bare(self._link.facts):  # an edit model does so too where it cannot do a thing
                 said += " If there is, say it in other words, or choose a larger model for it."
             self._board.inform(said)
         return False
