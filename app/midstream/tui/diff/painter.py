@@ -146,6 +146,11 @@ class RowPainter:
         """Cells for the code."""
         return max(1, self.width - self.gutter)
 
+    @property
+    def numbers_unread_by_base(self) -> bool:
+        """Whether an unread row shows its number in the base text only."""
+        return self.two_numbers
+
     def paint(
         self, row: ViewRow, spans: Sequence[Span], marks: Marks, *, left: int = 0
     ) -> list[Strip]:

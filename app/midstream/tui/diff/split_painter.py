@@ -32,6 +32,11 @@ class SplitPainter(RowPainter):
         """Cells for the code of one side."""
         return max(1, self.side - self.digits - 4)
 
+    @property
+    def numbers_unread_by_base(self) -> bool:
+        """An unread row stands on the left only, with its number there."""
+        return True
+
     def paint_both(
         self,
         row: ViewRow,

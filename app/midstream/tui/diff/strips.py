@@ -71,7 +71,9 @@ class RowStrips:
         ready = syntax.is_ready(row)
         standing = None if hunk is None else (hunk.id, hunk.state, row.offset, row.first)
         marked = (cursor, selected, scoped, found, self.left, note)
-        key = (row.look, row.old, row.new, row.text, standing, marked)
+        # The proposed number of an unread line grows with every line that is written above it.
+        new = None if row.look is Look.UNREAD and painter.numbers_unread_by_base else row.new
+        key = (row.look, row.old, new, row.text, standing, marked)
         strips = self._kept.get((key, ready))
         if strips is None:
             marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note)

@@ -10,6 +10,7 @@ Overrides one underscored method of Textual, held by a contract test; see ``eage
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 from textual._compositor import Compositor
@@ -30,9 +31,13 @@ class SparingCompositor(Compositor):
             is_rendered_line: Whether a line is repainted.
         """
         cuts = self.cuts
-        chops: list[dict[int, Strip]] = [{} for _ in cuts]
+        left, right = crop.column_span
+        chops: list[dict[int, Strip | None]] = [{} for _ in cuts]
         lines = [y for y in range(*crop.line_span) if is_rendered_line(y)]
-        unfilled = set(lines)
+        # What lies beside the crop is not written out, so nobody is asked for it.
+        missing = {
+            y: {cut for cut, end in pairwise(cuts[y]) if cut < right and end > left} for y in lines
+        }
         for widget, (region, clip) in self.visible_widgets.items():
             if not crop.overlaps(region):
                 continue
@@ -41,26 +46,26 @@ class SparingCompositor(Compositor):
             above, below = seen.line_span
             strips: list[Strip] | None = None
             for y in lines:
-                if not above <= y < below or y not in unfilled:
+                if not above <= y < below:
                     continue
-                line = chops[y]
-                inside = [cut for cut in cuts[y] if first <= cut <= last]
-                if all(cut in line for cut in inside[:-1]):
+                wanted = missing[y]
+                if not any(first <= cut < last for cut in wanted):
                     continue
                 if strips is None:
                     asked = Region(seen.x - region.x, seen.y - region.y, seen.width, seen.height)
                     strips = widget.render_lines(asked)
                 if y - seen.y >= len(strips):
                     continue
+                line = chops[y]
+                inside = [cut for cut in cuts[y] if first <= cut <= last]
                 pieces = strips[y - seen.y].divide([cut - seen.x for cut in inside[1:]])
                 for cut, piece in zip(inside, pieces, strict=False):
-                    line.setdefault(cut, piece)
-                if len(line) == len(cuts[y]) - 1:
-                    unfilled.discard(y)
+                    if cut in wanted:
+                        wanted.discard(cut)
+                        line[cut] = piece
         # In the order of their columns, as whoever writes them out expects.
-        ordered = [
-            {cut: line.get(cut) for cut in places[:-1]}
-            for line, places in zip(chops, cuts, strict=True)
-        ]
+        for y in lines:
+            line = chops[y]
+            chops[y] = {cut: line.get(cut) for cut in cuts[y][:-1]}
         # A place that nobody fills is ``None``, in the parent as well, whose type leaves that out.
-        return cast("Sequence[Mapping[int, Strip]]", ordered)
+        return cast("Sequence[Mapping[int, Strip]]", chops)
