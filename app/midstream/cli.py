@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from midstream import __version__
+from midstream.arguments import Parser
 from midstream.errors import UsageError, UserError
 
 INTERRUPTED = 130
@@ -61,18 +62,6 @@ COMMANDS = (
 
 BENCHES = ("engine", "tui", "wire", "edits", "guard")
 """Modules of ``midstream.bench`` with ``run(argv) -> int``."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are ours."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of leaving.
-
-        Raises:
-            UsageError: Always.
-        """
-        raise UsageError(f"{message[:1].upper()}{message[1:]}; see `{self.prog} --help`.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,13 @@ import json
 import pytest
 
 from midstream.bench.wire import run
-from midstream.bench.wire_report import Report, TurnFigures, print_report
+from midstream.bench.wire_report import (
+    CrowdFigures,
+    Report,
+    TurnFigures,
+    TurnSamples,
+    print_report,
+)
 
 
 def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +23,12 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(report["turns"]) == {"0", "10"}
     for kinds in report["turns"].values():
         assert set(kinds) == {"persistent", "new WebSocket", "HTTP + SSE", "kept HTTP"}
-        assert all(figure > 0 for figures in kinds.values() for figure in figures.values())
+        for figures in kinds.values():
+            savings = figures.pop("savings")
+            assert set(savings) == {"round_trip_ms", "first_text_ms", "per_token_us"}
+            assert all(figure > 0 for figure in figures.values())
+            figures["savings"] = savings
+        assert set(kinds["HTTP + SSE"]["savings"].values()) == {0}
     assert report["turns"]["10"]["persistent"]["first_text_ms"] >= 10
     assert report["turns"]["10"]["HTTP + SSE"]["first_text_ms"] >= 20, "a handshake comes on top"
     kept = report["turns"]["10"]["kept HTTP"]["first_text_ms"]
@@ -26,10 +37,30 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
         assert report[name] > 0
     assert report["crowd"]["spread"] >= 1
     assert (report["ray"], report["ray_left_out"]) == (None, "as was asked")
-    print_report(Report(turns={rtt: figures(kinds) for rtt, kinds in report["turns"].items()}))
+    assert report["turns"]["10"]["persistent"]["savings"]["round_trip_ms"] < 0
+    again = Report(
+        turns={
+            rtt: {name: TurnFigures(**figures) for name, figures in kinds.items()}
+            for rtt, kinds in report["turns"].items()
+        },
+        crowd=CrowdFigures(**report["crowd"]),
+    )
+    print_report(again)
     printed = capsys.readouterr().out
     assert "OpenAI's claim -80 %" in printed
+    assert "8 clients on one engine" in printed
+    assert "queue wait p50" in printed
+    assert "(fair)" in printed
 
 
-def figures(kinds: dict[str, dict[str, float]]) -> dict[str, TurnFigures]:
-    return {name: TurnFigures(**values) for name, values in kinds.items()}
+def test_who_gets_a_fraction_of_the_turns_starves() -> None:
+    assert not CrowdFigures(64, 600, 1, 2, 1, 2, spread=1.3).starved
+    assert CrowdFigures(64, 600, 1, 2, 1, 2, spread=9.0).starved
+
+
+def test_savings_are_of_neighbours_and_not_of_medians() -> None:
+    """A machine that is four times slower in half of the rounds leaves the ratio as it is."""
+    own = TurnSamples([1, 4, 1, 4], [1, 4, 1, 4], [1, 4, 1, 4], [1])
+    other = TurnSamples([2, 8, 2, 8], [2, 8, 2, 8], [2, 8, 2, 8], [4])
+    savings = own.figures(other).savings
+    assert savings == {"round_trip_ms": -50, "first_text_ms": -50, "per_token_us": -75}

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from midstream.arguments import Parser as CommandLine
 from midstream.bench.figures import Figure
 from midstream.edits.aligner import Aligner, Change, LineIndex
 from midstream.edits.documents import SourceText
@@ -62,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="midstream bench edits", description=__doc__)
+    parser = CommandLine(prog="midstream bench edits", description=__doc__)
     parser.add_argument(
         "--repo", type=Path, metavar="FOLDER", help="git repository to take changes of"
     )

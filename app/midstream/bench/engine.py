@@ -6,7 +6,6 @@ extrapolated. Wall-clock time only. What is measured in turns with the peers is 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
+from midstream.arguments import Parser
 from midstream.bench import latency, side_by_side
 from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing
@@ -64,7 +64,7 @@ class Report:
 
 def run(argv: Sequence[str]) -> int:
     """Measure and print; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="midstream bench engine", description=__doc__)
+    parser = Parser(prog="midstream bench engine", description=__doc__)
     parser.add_argument("--model", type=Path, help="model folder (the shipped one)")
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int, help="threads inside one operator")

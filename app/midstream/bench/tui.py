@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
+from midstream.arguments import Parser
 from midstream.bench.terminal import TerminalProgram
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -191,7 +192,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Measure and print; 1 when a goal is missed."""
-    parser = argparse.ArgumentParser(prog="midstream bench tui", description="Measure the screen.")
+    parser = Parser(prog="midstream bench tui", description="Measure the screen.")
     add_arguments(parser)
     options = parser.parse_args(argv)
     report = Report()

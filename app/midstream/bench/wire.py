@@ -8,7 +8,6 @@ loss and no bandwidth limit. Times are medians.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median, quantiles
 
+from midstream.arguments import Parser, whole
 from midstream.bench.network import TOKEN, network, served, words_answer
 from midstream.bench.reference_edits import REFERENCE_EDITS
 from midstream.bench.wire_report import (
@@ -29,7 +29,9 @@ from midstream.bench.wire_report import (
     CrowdFigures,
     RedirectFigures,
     Report,
+    Timed,
     TurnFigures,
+    TurnSamples,
     print_report,
 )
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
@@ -38,7 +40,7 @@ from midstream.errors import UnavailableError, UserError
 from midstream.resources import model_folders
 from midstream.responses.client import Client
 from midstream.responses.endpoint import Endpoint, EndpointKind
-from midstream.responses.events import Delta, Failed, Finished
+from midstream.responses.events import Delta, Failed, Finished, StreamEvent
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.replay import ReplayModel
@@ -63,23 +65,32 @@ async def _until_text(stream: Stream) -> None:
     async for event in stream:
         if isinstance(event, Delta):
             return
-        if isinstance(event, Failed):
-            raise UserError(f"The benchmark's server failed: {event.message}")
+        _check(event)
 
 
-async def _finish(stream: Stream) -> None:
-    async for _ in stream:
-        pass
+async def _finish(stream: Stream) -> Finished | None:
+    """Read to the end; returns it, unless it was read before."""
+    end: Finished | None = None
+    async for event in stream:
+        _check(event)
+        if isinstance(event, Finished):
+            end = event
+    return end
 
 
-async def _timed(client: Client, words: str) -> tuple[float, float]:
-    """Milliseconds to the first text and to the end of one response."""
+def _check(event: StreamEvent) -> None:
+    if isinstance(event, Failed):
+        raise UserError(f"The benchmark's server failed: {event.message}")
+
+
+async def _timed(client: Client, words: str) -> Timed:
     began = time.perf_counter()
     stream = await client.create(messages=[("user", words)])
     await _until_text(stream)
     first = time.perf_counter()
-    await _finish(stream)
-    return (first - began) * 1000, (time.perf_counter() - began) * 1000
+    end = await _finish(stream)
+    waited = 0.0 if end is None else float(end.metadata.get("midstream.queue_ms", 0))
+    return Timed((first - began) * 1000, (time.perf_counter() - began) * 1000, waited)
 
 
 async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
@@ -88,32 +99,34 @@ async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
     http = replace(socket, transport="sse")
     kept = {PERSISTENT: Client(socket), KEPT_HTTP: Client(http)}
     endpoints = {PERSISTENT: socket, NEW_SOCKET: socket, NEW_HTTP: http, KEPT_HTTP: http}
-    firsts: dict[tuple[str, str], list[float]] = defaultdict(list)
-    wholes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    taken: dict[tuple[str, str], list[Timed]] = defaultdict(list)
     for client in kept.values():
         await _timed(client, _WORD)
     for number in range(rounds):
         for words in (_WORD, _SHORT, _LONG) if number % _LONG_EVERY == 0 else (_WORD, _SHORT):
             for name, endpoint in endpoints.items():
                 client = kept.get(name) or Client(endpoint)
-                first, whole = await _timed(client, words)
-                firsts[name, words].append(first)
-                wholes[name, words].append(whole)
+                taken[name, words].append(await _timed(client, words))
                 if name not in kept:
                     await client.close()
     for client in kept.values():
         await client.close()
-    return {
-        name: TurnFigures(
-            round_trip_ms=median(wholes[name, _WORD]),
-            first_text_ms=median(firsts[name, _SHORT]),
-            whole_ms=median(wholes[name, _SHORT]),
-            per_token_us=1000
-            * (median(wholes[name, _LONG]) - median(wholes[name, _WORD]))
-            / (int(_LONG) - 1),
+    samples = {
+        name: TurnSamples(
+            round_trip_ms=[timed.whole_ms for timed in taken[name, _WORD]],
+            first_text_ms=[timed.first_ms for timed in taken[name, _SHORT]],
+            whole_ms=[timed.whole_ms for timed in taken[name, _SHORT]],
+            # Less what the same round took for one word.
+            per_token_us=[
+                1000 * (long.whole_ms - word.whole_ms) / (int(_LONG) - 1)
+                for long, word in zip(
+                    taken[name, _LONG], taken[name, _WORD][::_LONG_EVERY], strict=True
+                )
+            ],
         )
         for name in endpoints
     }
+    return {name: found.figures(samples[NEW_HTTP]) for name, found in samples.items()}
 
 
 async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> None:
@@ -210,8 +223,8 @@ async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
         report.crowd = await _crowd(port, clients, seconds)
 
 
-async def _measure_ray(report: Report, clients: int, seconds: float) -> None:
-    """The same crowd on two replicas, if Ray is installed and starts."""
+async def _measure_ray(report: Report, clients: int, seconds: float, replicas: int) -> None:
+    """The same crowd on several replicas, if Ray is installed and starts."""
     from midstream.serving.cluster import ClusterOptions, cluster
     from midstream.serving.source import ModelSource
 
@@ -224,19 +237,20 @@ async def _measure_ray(report: Report, clients: int, seconds: float) -> None:
             ModelSource(replay=script),
             token=TOKEN,
             port=0,
-            min_replicas=2,
-            max_replicas=2,
+            min_replicas=replicas,
+            max_replicas=replicas,
             cpus=0.25,
         )
         try:
             async with cluster(options) as port:
                 report.ray = await _crowd(port, clients, seconds)
+                report.ray_replicas = replicas
         except UnavailableError as error:
             report.ray_left_out = str(error).rstrip(".")
 
 
 async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
-    waits: list[float] = []
+    taken: list[Timed] = []
     turns = [0] * clients
     opened = [Client(_endpoint(port)) for _ in range(clients)]
     await asyncio.gather(*(client.connect() for client in opened))
@@ -244,16 +258,23 @@ async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
 
     async def work(index: int) -> None:
         while time.perf_counter() < end:
-            first, _ = await _timed(opened[index], _SHORT)
-            waits.append(first)
+            taken.append(await _timed(opened[index], _SHORT))
             turns[index] += 1
 
     try:
         await asyncio.gather(*(work(index) for index in range(clients)))
     finally:
         await asyncio.gather(*(client.close() for client in opened))
-    p99 = quantiles(waits, n=100, method="inclusive")[98]
-    return CrowdFigures(clients, sum(turns), median(waits), p99, max(turns) / max(1, min(turns)))
+    firsts, queued = [t.first_ms for t in taken], [t.queued_ms for t in taken]
+    return CrowdFigures(
+        clients,
+        sum(turns),
+        median(firsts),
+        quantiles(firsts, n=100, method="inclusive")[98],
+        median(queued),
+        quantiles(queued, n=100, method="inclusive")[98],
+        max(turns) / max(1, min(turns)),
+    )
 
 
 async def _measure_model(report: Report) -> None:
@@ -304,20 +325,25 @@ async def _measure_model(report: Report) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Measure and print; returns the exit code (1 if text came after a stop)."""
-    parser = argparse.ArgumentParser(prog="midstream bench wire", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=50, help="turns per figure (default 50)")
-    parser.add_argument("--clients", type=int, default=64, help="clients at once (default 64)")
+    """Measure and print; returns the exit code (1 if text came after a stop, or somebody got no
+    turn).
+    """
+    parser = Parser(prog="midstream bench wire", description=__doc__)
+    parser.add_argument("--rounds", type=whole(4), default=50, help="turns per figure (default 50)")
+    parser.add_argument("--clients", type=whole(1), default=64, help="clients at once (default 64)")
     parser.add_argument(
-        "--rtt", type=float, default=40.0, help="simulated round trip in ms (default 40)"
+        "--rtt", type=whole(0), default=40, help="simulated round trip in ms (default 40)"
+    )
+    parser.add_argument(
+        "--ray-replicas", type=whole(1), default=2, help="replicas on Ray (default 2)"
     )
     parser.add_argument("--quick", action="store_true", help="a few rounds only")
     parser.add_argument("--no-model", action="store_true", help="leave out the installed model")
     parser.add_argument("--no-ray", action="store_true", help="leave out Ray with two replicas")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
-    rounds = 8 if options.quick else max(4, options.rounds)
-    clients = 8 if options.quick else max(1, options.clients)
+    rounds = 8 if options.quick else options.rounds
+    clients = 8 if options.quick else options.clients
     report = Report()
 
     async def measure() -> None:
@@ -332,7 +358,7 @@ def run(argv: Sequence[str]) -> int:
         if options.no_ray or options.quick:
             report.ray_left_out = "as was asked"
         else:
-            steps.append(_measure_ray(report, clients, 5.0))
+            steps.append(_measure_ray(report, clients, 5.0, options.ray_replicas))
         for step in steps:
             await step
         if not options.no_model and model_folders():
@@ -343,4 +369,5 @@ def run(argv: Sequence[str]) -> int:
         print(json.dumps(asdict(report)))
     else:
         print_report(report)
-    return 1 if report.stale_events else 0
+    starved = any(crowd is not None and crowd.starved for crowd in (report.crowd, report.ray))
+    return 1 if report.stale_events or starved else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median
 
 PERSISTENT, NEW_SOCKET = "persistent", "new WebSocket"
 NEW_HTTP, KEPT_HTTP = "HTTP + SSE", "kept HTTP"
@@ -18,9 +19,28 @@ _NAMES = {
 }
 
 
+MOST_SPREAD = 4.0
+"""Turns of the best served client for each turn of the worst served, above which one starves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One turn.
+
+    Attributes:
+        first_ms: From asking to the first text.
+        whole_ms: To the end of the response.
+        queued_ms: What of that the server says it waited for the engine.
+    """
+
+    first_ms: float
+    whole_ms: float
+    queued_ms: float
+
+
 @dataclass(slots=True)
 class TurnFigures:
-    """Turns over one kind of connection.
+    """Turns over one kind of connection, medians.
 
     Attributes:
         round_trip_ms: From asking for one word (dialling included where each turn dials) to the
@@ -28,12 +48,44 @@ class TurnFigures:
         first_text_ms: From asking for 20 words to the first text.
         whole_ms: To the end of that response.
         per_token_us: What each further token of a long answer adds, making it included.
+        savings: Change against HTTP with a new connection for each turn, in percent, of each of the
+            claims' figures; medians of the same turns side by side.
     """
 
     round_trip_ms: float
     first_text_ms: float
     whole_ms: float
     per_token_us: float
+    savings: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSamples:
+    """What `TurnFigures` are the medians of, by round."""
+
+    round_trip_ms: list[float]
+    first_text_ms: list[float]
+    whole_ms: list[float]
+    per_token_us: list[float]
+
+    def figures(self, beside: TurnSamples) -> TurnFigures:
+        """The medians, and the savings against the same turns of another kind of connection.
+
+        Pairs of neighbours: on a machine with other work on it, medians of a whole run drift apart.
+        """
+        return TurnFigures(
+            median(self.round_trip_ms),
+            median(self.first_text_ms),
+            median(self.whole_ms),
+            median(self.per_token_us),
+            {name: _saving(getattr(self, name), getattr(beside, name)) for name in CLAIMS},
+        )
+
+
+def _saving(own: list[float], others: list[float]) -> float:
+    """Median change in percent; 0 where there is nothing to compare with."""
+    pairs = [(a, b) for a, b in zip(own, others, strict=True) if b > 0]
+    return median(100 * (a / b - 1) for a, b in pairs) if pairs else 0.0
 
 
 @dataclass(slots=True)
@@ -45,6 +97,8 @@ class CrowdFigures:
         turns: Turns they got together.
         wait_p50_ms: From asking to the first text, and
         wait_p99_ms: its 99th percentile.
+        queue_p50_ms: What of that was waiting for the engine, as the server says, and
+        queue_p99_ms: its 99th percentile.
         spread: Turns of the client that got most, for each turn of the one that got least.
     """
 
@@ -52,7 +106,14 @@ class CrowdFigures:
     turns: int
     wait_p50_ms: float
     wait_p99_ms: float
+    queue_p50_ms: float
+    queue_p99_ms: float
     spread: float
+
+    @property
+    def starved(self) -> bool:
+        """Whether somebody got far less than somebody else."""
+        return self.spread > MOST_SPREAD
 
 
 @dataclass(slots=True)
@@ -90,7 +151,8 @@ class Report:
         joined_tokens_per_second: Tokens when events are joined to at most 200 a second.
         overhead_us_per_token: Time per token on top of generating it, joined.
         crowd: Many clients on one server.
-        ray: The same on Ray with two replicas; None where it was not measured.
+        ray: The same on Ray; None where it was not measured.
+        ray_replicas: On how many replicas.
         ray_left_out: Why it was not.
     """
 
@@ -107,13 +169,9 @@ class Report:
     overhead_us_per_token: float = 0.0
     crowd: CrowdFigures | None = None
     ray: CrowdFigures | None = None
+    ray_replicas: int = 0
     ray_left_out: str = ""
     model: RedirectFigures | None = None
-
-
-def saving(own: float, other: float) -> float:
-    """Change from ``other`` to ``own`` in percent; 0 where there is nothing to compare with."""
-    return 100 * (own / other - 1) if other else 0.0
 
 
 def print_report(report: Report) -> None:
@@ -129,8 +187,7 @@ def print_report(report: Report) -> None:
     print("Persistent WebSocket against HTTP + SSE with a new connection for each turn:")
     for name, claim in CLAIMS.items():
         ours = ", ".join(
-            f"{saving(getattr(kinds[PERSISTENT], name), getattr(kinds[NEW_HTTP], name)):+.0f} % "
-            f"at {rtt} ms"
+            f"{kinds[PERSISTENT].savings[name]:+.0f} % at {rtt} ms"
             for rtt, kinds in report.turns.items()
         )
         print(f"  {_NAMES[name]:<19} {ours:<34} OpenAI's claim {claim} %, no method published")
@@ -148,12 +205,14 @@ def print_report(report: Report) -> None:
         f"Joined to 200 events/s: {report.joined_tokens_per_second:,.0f} tokens/s, "
         f"{report.overhead_us_per_token:.1f} us per token on top of making it"
     )
-    for where, crowd in (("one engine", report.crowd), ("Ray, two replicas", report.ray)):
+    replicas = f"Ray with {report.ray_replicas} replicas"
+    for where, crowd in (("one engine", report.crowd), (replicas, report.ray)):
         if crowd is not None:
             print(
-                f"{crowd.clients} clients on {where}: {crowd.turns} turns, wait p50 "
+                f"{crowd.clients} clients on {where}: {crowd.turns} turns; queue wait p50 "
+                f"{crowd.queue_p50_ms:.0f} ms, p99 {crowd.queue_p99_ms:.0f} ms; first text p50 "
                 f"{crowd.wait_p50_ms:.0f} ms, p99 {crowd.wait_p99_ms:.0f} ms; best served / worst "
-                f"served {crowd.spread:.2f}"
+                f"served {crowd.spread:.2f} ({'SOMEBODY STARVES' if crowd.starved else 'fair'})"
             )
     if report.ray is None:
         print(f"Ray: not measured, {report.ray_left_out}.")

@@ -1,0 +1,32 @@
+"""The parser of command lines: its errors are the program's own, one sentence each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from midstream.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving the program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse a command line.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{message[:1].upper()}{message[1:]}; see `{self.prog} --help`.")
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """The type of an option that takes whole numbers from ``least`` on."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+        return int(text)
+
+    return read
