@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 import time
 
@@ -20,7 +21,6 @@ from midstream.edits.formats.events import (
     Prose,
     merge_text,
 )
-from midstream.edits.newlines import Utf8Feed
 
 CHUNKINGS = 1000
 
@@ -33,14 +33,14 @@ def read(parser: Parser, chunks: list[str]) -> list[Event]:
 def cut(rng: random.Random, data: bytes) -> list[str]:
     """Random pieces of UTF-8, cut anywhere, decoded as they come."""
     mean = rng.choice([1, 2, 5, 30])
-    decoder = Utf8Feed()
+    decoder = codecs.getincrementaldecoder("utf-8")()
     chunks: list[str] = []
     at = 0
     while at < len(data):
         size = rng.randint(1, 2 * mean)
-        chunks.append(decoder.feed(data[at : at + size]))
+        chunks.append(decoder.decode(data[at : at + size]))
         at += size
-    chunks.append(decoder.finish())
+    chunks.append(decoder.decode(b"", final=True))
     return chunks
 
 

@@ -48,6 +48,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     before = path.read_bytes()
     screen = await opened(stage)
     assert rows(screen)[0].split() == ["▸", "[", "]", "pkg/things.py", "+1", "-1", "not", "staged"]
+    assert [row.strip() for row in rows(screen)[2:4]] == ["Lately committed here", "First"]
     assert "1 hunk still waits" in shown(screen, "change")
     assert "+    found = 0" in shown(screen, "change")
     assert "space stage" in hints(screen)

@@ -1,8 +1,6 @@
-"""Line ends and bytes of a stream in any chunking: one fold, applied where text comes in."""
+"""Line ends of a stream in any chunking: one fold, applied where text comes in."""
 
 from __future__ import annotations
-
-import codecs
 
 
 class NewlineFolder:
@@ -40,20 +38,3 @@ class NewlineFolder:
         r"""``"\n"`` if a ``"\r"`` was held at the end, else ``""``."""
         held, self._held = self._held, False
         return "\n" if held else ""
-
-
-class Utf8Feed:
-    """Decodes UTF-8 split anywhere; bytes that are not UTF-8 become U+FFFD."""
-
-    __slots__ = ("_decoder",)
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def feed(self, data: bytes) -> str:
-        """The characters that are complete now."""
-        return self._decoder.decode(data)
-
-    def finish(self) -> str:
-        """What an incomplete character at the end becomes."""
-        return self._decoder.decode(b"", final=True)

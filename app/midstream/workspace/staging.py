@@ -102,19 +102,6 @@ async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> Stag
     return await asyncio.to_thread(_compare, root, changes)
 
 
-async def staged_paths(root: Path) -> list[str]:
-    """Paths with staged changes, relative to the top of the repository, sorted; empty outside
-    one.
-    """
-    try:
-        answer = await asyncio.to_thread(
-            run_git, root, ["diff", "--cached", "--name-only", "--no-renames", "-z"]
-        )
-    except GitFailedError:
-        return []
-    return sorted(filter(None, os.fsdecode(answer).split("\0")))
-
-
 async def commit_staged(root: Path, message: str) -> str:
     """Commit what is staged, with the user's hooks.
 

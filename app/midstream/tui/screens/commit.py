@@ -114,7 +114,11 @@ class CommitScreen(PageScreen):
         if changes.others:
             rows.append(ListRow(None, ((" Staged by you, goes in too", "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
-        self.list.styles.height = min(max(len(rows), 1), 6) if self.has_class("-narrow") else "1fr"
+        narrow = self.has_class("-narrow")
+        self.list.styles.height = min(max(len(rows), 1), 6) if narrow else "1fr"
+        if rows and changes.recent and not narrow:
+            rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted"),))]
+            rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in changes.recent]
         self.list.show(rows)
         self._show_change()
         self._show_trouble(changes)
