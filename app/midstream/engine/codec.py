@@ -290,6 +290,10 @@ class EditCodec:
         """Return the name of a special token, None for a token of text."""
         return self._names[token_id] if token_id < self.first_text_id else None
 
+    def decides(self, token_id: int) -> bool:
+        """Whether a token says what changes; an anchor only says which line comes next."""
+        return not self.anchor_0 <= token_id <= self.anchor_0 + self.limits.lines
+
     def bytes_of(self, token_id: int) -> bytes:
         """Return the bytes that a token of text stands for."""
         return self._bytes[token_id]

@@ -62,6 +62,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Confidence:
+    """How a model's answers are judged; see `confidence`.
+
+    Attributes:
+        threshold: an answer below this probability of being right is one to look at closely.
+        bias: constant of the logistic regression.
+        weights: its weights, by the name of a feature.
+    """
+
+    threshold: float
+    bias: float
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """What the files of a model folder say.
 
@@ -79,6 +94,7 @@ class ModelFolder:
         shares_cache: whether past and present may be one buffer; None where no file says so.
         drafting: how much is drafted; None where the model wants no drafts.
         limits: limits below the context's.
+        confidence: how answers are judged; None where the folder does not say.
         row_bytes: bytes of cache that one token takes, estimated from the configuration; None where
         it does not say enough.
         facts: strings for clients.
@@ -99,6 +115,7 @@ class ModelFolder:
     shares_cache: bool | None = None
     drafting: Drafting | None = Drafting()
     limits: Limits = Limits()
+    confidence: Confidence | None = None
     row_bytes: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
@@ -150,6 +167,7 @@ def read_folder(path: Path) -> ModelFolder:
         shares_cache=shares if isinstance(shares, bool) else None,
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
+        confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
         row_bytes=_row_bytes(graph, decoder or config),
         facts=_facts(card, prompt, context),
         chat_template=template,
@@ -211,6 +229,30 @@ def _limits(table: Mapping[str, Any], path: Path) -> Limits:
             raise ModelFolderError(f"{path / 'midstream.toml'}: {key} should be a whole number.")
         limits.append(value)
     return Limits(*limits)
+
+
+def _confidence(table: Mapping[str, Any], path: Path) -> Confidence | None:
+    if not table:
+        return None
+    threshold, bias = table.get("threshold"), table.get("bias")
+    weights: object = table.get("weights")
+    if not isinstance(weights, dict):
+        weights = {"": None}
+    named = cast("dict[str, object]", weights)
+    if not all(_is_number(value) for value in (threshold, bias, *named.values())):
+        raise ModelFolderError(
+            f"{path / 'midstream.toml'}: [confidence] should hold numbers: threshold, bias, and "
+            "a table weights."
+        )
+    return Confidence(
+        float(cast("float", threshold)),
+        float(cast("float", bias)),
+        {name: float(cast("float", value)) for name, value in named.items()},
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _refuse_more_than_text(path: Path, model: dict[str, Any], config: dict[str, Any]) -> None:
@@ -300,6 +342,9 @@ def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
             facts[key] = ",".join(str(item) for item in cast("list[object]", value))
         elif value is not None:
             facts[key] = str(value)
+    threshold: object = _table(card, "confidence", Path("midstream.toml")).get("threshold")
+    if threshold is not None:
+        facts["confidence_threshold"] = str(threshold)
     facts["prompt"] = prompt
     facts["context_length"] = str(context)
     return facts

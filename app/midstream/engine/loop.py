@@ -20,7 +20,7 @@ from midstream.engine.decoder import Array, Decoder, RunTerminatedError
 from midstream.engine.drafting import Drafter
 from midstream.engine.folder import Drafting
 from midstream.engine.pace import Pace
-from midstream.engine.plan import Plan
+from midstream.engine.plan import Judge, Plan
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.stops import StopStrings
@@ -92,6 +92,11 @@ class ModelGeneration:
         """Why it ended; None while it runs."""
         return self._finish
 
+    @property
+    def judge(self) -> Judge | None:
+        """What says how sure the model may be; None where its folder has no calibration."""
+        return self._plan.judge
+
     def stop(self) -> None:
         """End it within one forward pass; callable from any thread, at any time."""
         self._stop.set()
@@ -154,6 +159,7 @@ class ModelGeneration:
             past += len(chunk)
 
     def _decode(self) -> Iterator[Piece]:
+        judge = self._plan.judge
         current = self._plan.prompt_ids[-1]
         while not self._stop.is_set():
             left = self._limit - self.usage.output_tokens
@@ -173,12 +179,16 @@ class ModelGeneration:
             current = tokens[-1]
             self.usage.forwards += 1
             piece, ended = self._piece(tokens)
+            if judge is not None:
+                judge.take(logits, tokens[: piece.tokens], piece.text)
             self.usage.drafted_tokens += len(draft)
             self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
                 self._finish = FinishReason.STOP
             yield piece
             if ended:
+                if judge is not None:  # after the text, which nobody has to wait for
+                    self.usage.confidence = judge.confidence()
                 return
 
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:

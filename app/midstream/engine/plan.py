@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class PromptError(UserError):
@@ -26,6 +30,24 @@ class TextDecoder(Protocol):
         ...
 
 
+class Judge(Protocol):
+    """Says how sure a model may be of one answer; made for that answer."""
+
+    def take(self, logits: np.ndarray[Any, Any], tokens: Sequence[int], text: str) -> None:
+        """Take the answer's next tokens, the rows that they were chosen from, and their text.
+
+        Args:
+            logits: float32 [len(tokens) or more, vocab], valid during the call only.
+            tokens: what was chosen.
+            text: what they made certain.
+        """
+        ...
+
+    def confidence(self) -> float:
+        """Return the probability that the answer, which is complete, is right."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A request in tokens.
@@ -37,6 +59,7 @@ class Plan:
         stop_ids: tokens that end the answer.
         decoder: turns the answer's tokens into text.
         most: tokens after which an answer has surely gone astray; None where it can be any length.
+        judge: says how sure the model may be; None where its folder has no calibration.
     """
 
     prompt_ids: list[int]
@@ -44,3 +67,4 @@ class Plan:
     stop_ids: frozenset[int]
     decoder: TextDecoder
     most: int | None = None
+    judge: Judge | None = None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec, EditRequest
-from midstream.engine.folder import ModelFolder, ModelFolderError
+from midstream.engine.confidence import EditJudge
+from midstream.engine.folder import Confidence, ModelFolder, ModelFolderError
 from midstream.engine.locators import without_locator
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.types import GenerateRequest, Message
@@ -49,7 +50,7 @@ def prompt_style(folder: ModelFolder) -> PromptStyle:
         ModelFolderError: the folder lacks what the style needs.
     """
     if folder.prompt == "edit-codec":
-        return EditPrompt(_load_codec(folder))
+        return EditPrompt(_load_codec(folder), folder.confidence)
     from midstream.engine.chat import ChatPrompt
 
     return ChatPrompt(folder, load_tokenizer(folder))
@@ -94,14 +95,19 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
 class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
-    def __init__(self, codec: EditCodec) -> None:
-        """Use a codec that belongs to the model."""
+    def __init__(self, codec: EditCodec, confidence: Confidence | None = None) -> None:
+        """Use a codec that belongs to the model, and its calibration if it has one."""
         self._codec = codec
+        self._confidence = confidence
         self.vocab_size = codec.vocab_size
 
     def plan(self, request: GenerateRequest) -> Plan:
         """Encode the conversation's last region, with what was kept and asked since."""
-        encoded = self._codec.encode(read_edit(request.messages))
+        edit = read_edit(request.messages)
+        encoded = self._codec.encode(edit)
+        judge = None
+        if self._confidence is not None:
+            judge = EditJudge(edit, self._codec.decides, self._confidence)
         return Plan(
             encoded.prompt_ids,
             encoded.draft_ids,
@@ -109,6 +115,7 @@ class EditPrompt:
             encoded.decoder,
             # A rewrite that says more than the whole region and its instruction repeats itself.
             most=len(encoded.prompt_ids) + 64,
+            judge=judge,
         )
 
 

@@ -75,6 +75,8 @@ class Usage:
             None without pacing.
         passed_s: measured seconds until it was passed on; later than `due_s` where this machine is
             the slower one.
+        confidence: calibrated probability that the complete answer is right; None before its end,
+            and for models that are not calibrated.
     """
 
     input_tokens: int = 0
@@ -88,6 +90,7 @@ class Usage:
     wafer_s: float | None = None
     due_s: float | None = None
     passed_s: float | None = None
+    confidence: float | None = None
 
 
 class FinishReason(StrEnum):

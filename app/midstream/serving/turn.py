@@ -332,8 +332,11 @@ class Turn:
         """What the server knows beyond the API's usage; the same names everywhere."""
         usage = self._job.usage
         paced: dict[str, int | float] = {}
+        judged: dict[str, int | float] = {}
         if usage.due_s is not None and usage.passed_s is not None:
             paced = {"due_ms": usage.due_s * 1000, "passed_ms": usage.passed_s * 1000}
+        if usage.confidence is not None:
+            judged = {"confidence": usage.confidence}
         return {
             "queue_ms": self._job.queued_s * 1000,
             "prefill_ms": usage.prefill_s * 1000,
@@ -342,6 +345,7 @@ class Turn:
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
             **paced,
+            **judged,
         }
 
     def telemetry(self) -> dict[str, Any]:

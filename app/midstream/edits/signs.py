@@ -1,0 +1,242 @@
+"""Signs in the text of a rewrite that its instruction was misunderstood.
+
+They are counted from the instruction, the lines before and the lines after, and from nothing else:
+no model is asked. Each may have a good reason, so a sign alone proves nothing; what they are worth
+together is measured where a model is calibrated.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, fields
+from typing import Final
+
+from midstream.edits.lcs import equal_blocks
+from midstream.edits.syntax import NOT_PYTHON, parse_python
+
+MOST_LINES: Final = 2_000
+"""Longer texts are not looked at: small edit models rewrite a few dozen lines."""
+
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+_STRING: Final = re.compile(
+    r"(?<!\w)[rRbBuUfF]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')",
+    re.S,
+)
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_QUOTED: Final = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
+_PLAIN: Final = re.compile(r"[A-Za-z]?[a-z]*")
+_DEFINED: Final = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+
+_REMOVAL: Final = re.compile(
+    r"\b(?:remov|delet|drop|strip|get(?:ting)? rid|take (?:out|all|off)|takes? away|throw|without"
+    r"|no|not|don'?t|never|omit|cut|clean|kill|discard|simplif|inline|merge|collaps|replac|instead"
+    r"|unwrap|flatten|unus|dead|eliminat|eras|un\w+|shorten|condens|rewrit|only|skip|leave out|lose"
+    r"|rm|nuke|scrap|purge|trim|turn|convert|make it|one[- ]?line|silenc|chuck|ditch|gone|go\b|away"
+    r"|off\b|forget|toss|hide)",
+    re.IGNORECASE,
+)
+_ADDING: Final = re.compile(
+    r"\b(?:add|annotat|give|put|insert|document|introduc|includ|attach|append|type[sd]?|hints?)",
+    re.IGNORECASE,
+)
+_PLACE: Final = re.compile(
+    r"\b(?:in|of|after|before|above|below|from|at|inside|within|behind|under|over|on|for|to|into)"
+    r"(?:\s+the)?(?:\s+(?:line|call|function|method|class|loop|statement))?\s*[`'\"]?$",
+    re.IGNORECASE,
+)
+_NAMING: Final = re.compile(
+    r"(?:\b(?:to|into|as|called|named|names?|parameter|param|argument|arg|variable|attribute"
+    r"|constant|with|use|raise|return|returns|log|import|self|cls|method|function|field|flag|keyword|logger"
+    r"|catch|except|default|decorator|type|instead of|than|and|or|not|is|a|an|by|via|from)"
+    r"|[=<>+\-*/@.(,\[:`'\"])\s*$",
+    re.IGNORECASE,
+)
+_COMMON_WORDS: Final = """
+    a an the to of in on at by for from as is are be it its this that these those and or not no if
+    else then when while with without into out up so all any each every one two new old use uses add
+    make set get put name names value values type types result results return returns data line
+    lines list dict string str int float bool bytes tuple file path key keys item items self cls
+    none true false class def function method call calls argument arguments parameter parameters
+    variable default error exception raise try except import async await first last start end before
+    after test tests code text message comment print log check can should would could please do does
+    has have i we you my our your they them only also just instead there other specify optional
+    called module let
+"""
+_COMMON: Final = frozenset(_COMMON_WORDS.split())
+_BUILTIN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "cls"))
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What speaks against a rewrite, as counts.
+
+    Attributes:
+        broken: whether the lines were Python before and are not any more.
+        deleted: lines that are gone without others in their place, though no word asks for that.
+        unbound: names that the rewrite still uses and no longer defines.
+        lost: type hints, decorators and docstrings that are gone though something is to be added.
+        untouched: names of these lines that the instruction mentions and no changed line has.
+        missing: what the instruction quotes and neither the lines before nor the rewrite have.
+        borrowed: words of the instruction that have become names though nothing says they are.
+    """
+
+    broken: bool = False
+    deleted: int = 0
+    unbound: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    borrowed: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {
+            name: len(value) if isinstance(value, tuple) else int(value) for name, value in values
+        }
+
+
+def read_signs(instruction: str, before: str, after: str, *, python: bool = True) -> Signs:
+    """Compare a rewrite with what was asked for.
+
+    Args:
+        instruction: what was asked, in words.
+        before: the lines as they were, each ended by a newline.
+        after: the lines as they are to be.
+        python: whether they are Python; of other languages only names and lines are looked at.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if old == new or max(len(old), len(new)) > MOST_LINES:
+        return Signs()
+    gone, come, deleted = _changed(old, new)
+    removing = _REMOVAL.search(_QUOTED.sub(" ", instruction))
+    had = frozenset(_NAME.findall(before))
+    touched = frozenset(_NAME.findall(" ".join((*gone, *come))))
+    fresh = [name for name in _names("\n".join(come)) if name not in had and name not in _BUILTIN]
+    broken, unbound, lost = _parsed(before, after) if python else (False, (), Counter[str]())
+    return Signs(
+        broken=broken,
+        deleted=0 if removing else deleted,
+        unbound=unbound,
+        lost=tuple(lost.elements()) if _ADDING.search(instruction) and not removing else (),
+        untouched=_untouched(instruction, before, had, touched),
+        missing=_missing(instruction, before, after),
+        borrowed=tuple(name for name in fresh if _borrowed(name, instruction)),
+    )
+
+
+def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
+    """Return the lines that are gone, those that have come, and how many more are gone where
+    something changed.
+    """
+    gone: list[str] = []
+    come: list[str] = []
+    deleted = 0
+    a = b = 0
+    for first, second, size in (*equal_blocks(old, new), (len(old), len(new), 0)):
+        left = [line for line in old[a:first] if line.strip()]
+        right = [line for line in new[b:second] if line.strip()]
+        gone += left
+        come += right
+        deleted += max(0, len(left) - len(right))
+        a, b = first + size, second + size
+    return gone, come, deleted
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in code, each once, without those in strings and comments."""
+    return list(dict.fromkeys(_NAME.findall(_COMMENT.sub(" ", _STRING.sub(" ", text)))))
+
+
+def _untouched(
+    instruction: str, before: str, had: frozenset[str], touched: frozenset[str]
+) -> tuple[str, ...]:
+    defined = _DEFINED.search(before)
+    found: dict[str, None] = {}
+    quoted = [(m.start(), next(filter(None, m.groups()))) for m in _QUOTED.finditer(instruction)]
+    bare = _QUOTED.sub(lambda m: " " * len(m.group()), instruction)
+    names = [(start, text) for start, text in quoted if _NAME.fullmatch(text)]
+    names += [
+        (m.start(), m.group()) for m in _NAME.finditer(bare) if m.group().lower() not in _COMMON
+    ]
+    for start, name in names:
+        if name not in had or name in touched or (defined and name == defined[1]):
+            continue
+        if not _PLACE.search(instruction[:start]):
+            found[name] = None
+    return tuple(found)
+
+
+def _missing(instruction: str, before: str, after: str) -> tuple[str, ...]:
+    both = f"{before}\n{after}"
+    quoted = (next(filter(None, m.groups())) for m in _QUOTED.finditer(instruction))
+    return tuple(text for text in quoted if text.strip("@() ") not in both)
+
+
+def _borrowed(name: str, instruction: str) -> bool:
+    if not _PLAIN.fullmatch(name):
+        return False
+    bare = _QUOTED.sub(lambda m: "`" * len(m.group()), instruction)
+    places = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", bare))
+    return bool(places) and not any(
+        _NAMING.search(bare[: m.start()]) or bare[m.end() : m.end() + 1] in tuple("=.([:")
+        for m in places
+    )
+
+
+def _parsed(before: str, after: str) -> tuple[bool, tuple[str, ...], Counter[str]]:
+    """Return whether a rewrite is broken, its unbound names, and how much less there is of what
+    describes code.
+    """
+    try:
+        old = parse_python(textwrap.dedent(before))
+    except NOT_PYTHON:
+        return False, (), Counter()
+    try:
+        new = parse_python(textwrap.dedent(after))
+    except NOT_PYTHON:
+        return True, (), Counter()
+    bound, _ = _bindings(old)
+    still, loaded = _bindings(new)
+    unbound = tuple(sorted((bound - still) & loaded))
+    return False, unbound, _described(old) - _described(new)
+
+
+def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return the names that code binds and those that it reads."""
+    bound: set[str] = set()
+    loaded: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+    return bound, loaded
+
+
+def _described(tree: ast.Module) -> Counter[str]:
+    """Count type hints, decorators and docstrings."""
+    count: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign):
+            count["type hint"] += 1
+        elif isinstance(node, ast.arg):
+            count["type hint"] += node.annotation is not None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            count["decorator"] += len(node.decorator_list)
+            count["docstring"] += ast.get_docstring(node, clean=False) is not None
+            if not isinstance(node, ast.ClassDef):
+                count["type hint"] += node.returns is not None
+    return count

@@ -1,0 +1,158 @@
+"""How sure an edit model may be of an answer: what its tokens' probabilities and the text say.
+
+While an answer is written, the rows of logits that its tokens were chosen from are kept; when it is
+complete, the probabilities and the signs of `edits.signs` are weighed as `[confidence]` in the
+model folder says. The weights are those of a logistic regression on answers to held-out requests
+(`models/training/confidence.py`), so the result is the share of right ones among such answers.
+A folder without that table costs nothing: no row is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from midstream.edits.signs import read_signs
+from midstream.engine.additions import joined
+
+if TYPE_CHECKING:
+    from midstream.engine.codec import EditRequest
+    from midstream.engine.folder import Confidence
+
+Array = np.ndarray[Any, Any]
+
+CHUNK: Final = 64
+"""Rows that are kept before their probabilities are computed."""
+MOST_OF_A_SIGN: Final = 2
+"""A sign that is seen more often than that does not count for more."""
+_LEAST_DOUBT: Final = 1e-3
+
+
+class TokenTrace:
+    """Log-probabilities of the tokens of one generation.
+
+    Rows are computed in chunks that depend on the number of tokens alone, so the values are the
+    same to the bit however the tokens came, drafted or one by one.
+    """
+
+    def __init__(self) -> None:
+        """Begin without tokens."""
+        self._rows: Array = np.empty((0, 0), np.float32)
+        self._tokens: list[int] = []
+        self._used = 0
+        self._done: list[Array] = []
+
+    def take(self, logits: Array, tokens: Sequence[int]) -> None:
+        """Note tokens and the rows that they were chosen from.
+
+        Args:
+            logits: float32 [len(tokens) or more, vocab]; copied.
+            tokens: what was chosen.
+        """
+        if not self._rows.size:
+            self._rows = np.empty((CHUNK, logits.shape[1]), np.float32)
+        self._tokens += tokens
+        at = 0
+        while at < len(tokens):
+            count = min(len(tokens) - at, CHUNK - self._used)
+            self._rows[self._used : self._used + count] = logits[at : at + count]
+            self._used += count
+            at += count
+            if self._used == CHUNK:
+                self._compute()
+
+    def read(self) -> Array:
+        """Return the log-probability of every token so far, softmax over the whole vocabulary.
+
+        Returns:
+            float32 [tokens], each 0 at most. Nothing may be taken afterwards.
+        """
+        if self._used:
+            self._compute()
+        return np.concatenate(self._done) if self._done else np.empty(0, np.float32)
+
+    def _compute(self) -> None:
+        rows = self._rows[: self._used]
+        first = sum(len(done) for done in self._done)
+        tokens = self._tokens[first : first + self._used]
+        rows -= rows.max(axis=1, keepdims=True)
+        chosen = rows[np.arange(len(tokens)), tokens]
+        np.exp(rows, out=rows)
+        self._done.append(chosen - np.log(rows.sum(axis=1)))
+        self._used = 0
+
+
+def features(
+    chances: Array, decisions: Sequence[bool], signs: Mapping[str, int]
+) -> dict[str, float]:
+    """Return what is weighed.
+
+    Args:
+        chances: log-probabilities of the answer's tokens, at least one.
+        decisions: for each of them, whether it says what changes (not which line comes next).
+        signs: counts of `Signs`.
+
+    Returns:
+        `doubt`: the logarithm of minus the log-probability of the whole answer; `changes`: the same
+        of the tokens that say what changes; `opening`: the log-probability of the first token; and
+        the signs.
+    """
+    total = -float(chances.sum())
+    change = -float(chances[np.asarray(decisions, bool)].sum())
+    return {
+        "doubt": math.log(_LEAST_DOUBT + total),
+        "changes": math.log(_LEAST_DOUBT + change),
+        "opening": float(chances[0]),
+        **{name: float(min(count, MOST_OF_A_SIGN)) for name, count in signs.items()},
+    }
+
+
+def weighed(table: Confidence, found: Mapping[str, float]) -> float:
+    """Return the calibrated probability, 0 to 1, that an answer with these features is right."""
+    total = table.bias + sum(
+        weight * found.get(name, 0.0) for name, weight in table.weights.items()
+    )
+    return 1 / (1 + math.exp(-min(max(total, -50.0), 50.0)))
+
+
+class EditJudge:
+    """Judges one answer while it is written; a `plan.Judge`."""
+
+    def __init__(
+        self, request: EditRequest, decides: Callable[[int], bool], table: Confidence
+    ) -> None:
+        """Prepare.
+
+        Args:
+            request: what was asked.
+            decides: whether a token says what changes.
+            table: the model's calibration.
+        """
+        self._request = request
+        self._decides = decides
+        self._table = table
+        self._trace = TokenTrace()
+        self._tokens: list[int] = []
+        self._text = [request.kept]
+
+    def take(self, logits: Array, tokens: Sequence[int], text: str) -> None:
+        """Note tokens, the rows that they were chosen from, and the text that they made certain."""
+        self._trace.take(logits, tokens)
+        self._tokens += tokens
+        self._text.append(text)
+
+    def features(self) -> dict[str, float]:
+        """Return what is weighed, once the answer is complete; see `features`."""
+        request = self._request
+        asked = request.instruction
+        if request.earlier:
+            asked = joined(request.earlier[-1], asked)
+        signs = read_signs(asked, request.region, "".join(self._text))
+        return features(self._trace.read(), list(map(self._decides, self._tokens)), signs.counts)
+
+    def confidence(self) -> float:
+        """Return the probability that the complete answer is right."""
+        return weighed(self._table, self.features())
