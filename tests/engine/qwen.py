@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from folders import CHAT_SPECIAL, CHAT_TEMPLATE, make_tokenizer
 from onnx import TensorProto, helper
-from tiny import Array, build
+from tiny import Array, build, dequantised
 
-from midstream.engine.graphs import DecoderShape, dequantised, weight_shapes
+from midstream.engine.graphs import DecoderShape, weight_shapes
 
 FULL = DecoderShape(
     vocab=151_936,

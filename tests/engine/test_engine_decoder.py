@@ -47,6 +47,43 @@ def test_agrees_with_the_reference(tmp_path: Path, dialect: str, shares: bool | 
     np.testing.assert_allclose(padded[0], REFERENCE[60], atol=1e-3)
 
 
+@pytest.mark.parametrize("dialect", ["mask", "positions"])
+def test_a_cache_in_a_device_s_memory(tmp_path: Path, dialect: str) -> None:
+    folder = bare_folder(tmp_path, SHAPE, build(SHAPE, WEIGHTS, dialect=dialect))
+    host, device = Decoder(folder, threads=1), Decoder(folder, threads=1, device="cpu")
+    assert device.shared is (dialect == "mask")
+
+    def same(ids: list[int], past: int) -> None:
+        np.testing.assert_array_equal(device.run(ids, past), host.run(ids, past))
+
+    for decoder in (host, device):
+        decoder.fill(IDS[:50], 0)
+    same(IDS[50:60], 50)
+    same([3, 4, 5], 60)
+    same(IDS[55:58], 55)
+    saved = device.save_rows(40)
+    for one, other in zip(saved, host.save_rows(40), strict=True):
+        np.testing.assert_array_equal(one, other)
+    device.fill(IDS[::-1][:60], 0)
+    device.load_rows(saved, 40)
+    same(IDS[40:60], 40)
+    assert device.cache_bytes >= 60 * device.io.row_bytes
+
+
+def test_a_device_s_cache_grows(tmp_path: Path) -> None:
+    shape = make_shape(context=1500)
+    weights = random_weights(shape)
+    decoder = Decoder(bare_folder(tmp_path, shape, build(shape, weights)), device="cpu")
+    ids = IDS + [int(i) for i in np.random.default_rng(2).integers(0, shape.vocab, 680)]
+    small = decoder.cache_bytes
+    decoder.fill(ids[:120], 0)
+    decoder.fill(ids[120:790], 120)
+    assert decoder.cache_bytes > small
+    np.testing.assert_allclose(
+        decoder.run(ids[790:], 790), reference_logits(shape, weights, ids)[790:], atol=1e-3
+    )
+
+
 @pytest.mark.parametrize(
     ("cache", "slack"), [(TensorProto.FLOAT, 1e-3), (TensorProto.FLOAT16, 2e-2)]
 )
@@ -123,11 +160,13 @@ def test_the_cache_grows_with_what_it_holds(tmp_path: Path, shares: bool) -> Non
         decoder.run([1], 1500)
 
 
-@pytest.mark.parametrize("bits", [32, 4, 8])
+@pytest.mark.parametrize(("bits", "block"), [(32, 32), (4, 32), (4, 128), (8, 32), (8, 128)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_do_not_depend_on_their_number(tmp_path: Path, bits: int, threads: int) -> None:
+def test_rows_do_not_depend_on_their_number(
+    tmp_path: Path, bits: int, block: int, threads: int
+) -> None:
     shape = make_shape(width=128, hidden=256)
-    graph = build(shape, random_weights(shape, 3), bits)
+    graph = build(shape, random_weights(shape, 3), bits, block=block)
     decoder = Decoder(bare_folder(tmp_path, shape, graph), threads=threads)
     pairs = np.concatenate([decoder.run(IDS[p : p + 2], p).copy() for p in range(0, 120, 2)])
     padded = np.concatenate([decoder.run(IDS[p : p + 1], p, exact=True).copy() for p in range(120)])

@@ -20,6 +20,8 @@ def test_length_grows_while_drafts_are_right_and_falls_when_they_are_not() -> No
     grown = lengths(0.1, [(4, 4), (9, 9), (20, 20)])
     assert grown == sorted(grown)
     assert grown[-1] > 2 * grown[0]
+    # With the token that is run anyway, rows come by twos.
+    assert all(length % 2 for length in grown)
     fallen = lengths(0.1, [(4, 0)] * 5)
     assert fallen == sorted(fallen, reverse=True)
     # The second row of a run is there anyway.

@@ -14,7 +14,9 @@ import pytest
 pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 
-from midstream.engine.graphs import DecoderShape, build_decoder, dequantised, weight_shapes  # noqa: E402
+from tiny import dequantised  # noqa: E402
+
+from midstream.engine.graphs import DecoderShape, build_decoder, weight_shapes  # noqa: E402
 
 Array = npt.NDArray[np.float32]
 SHAPE = DecoderShape(

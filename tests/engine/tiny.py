@@ -13,7 +13,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from midstream.engine.graphs import DecoderShape, build_decoder, weight_shapes
+from midstream.engine.graphs import (
+    BLOCK_SIZE,
+    DecoderShape,
+    build_decoder,
+    quantise,
+    weight_shapes,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +56,16 @@ def random_weights(shape: DecoderShape, seed: int = 0) -> dict[str, Array]:
             value = rng.standard_normal(size) / np.sqrt(size[0])
         weights[name] = value.astype(np.float32)
     return weights
+
+
+def dequantised(matrix: Array, bits: int, block: int = BLOCK_SIZE) -> Array:
+    """The matrix that its quantised form stands for."""
+    inputs, outputs = matrix.shape
+    stored, scales = quantise(matrix, bits, block)
+    if bits == 4:
+        stored = np.stack([stored & 15, stored >> 4], axis=-1).reshape(outputs, -1, block)
+    values = (stored.astype(np.float32) - (1 << (bits - 1))) * scales.reshape(outputs, -1, 1)
+    return np.ascontiguousarray(values.reshape(outputs, -1)[:, :inputs].T)
 
 
 class _Precise(Mapping[str, Array]):
@@ -114,13 +130,14 @@ def build(
     bits: int = 32,
     dialect: str = "mask",
     cache: int = TensorProto.FLOAT,
+    block: int = BLOCK_SIZE,
 ) -> onnx.ModelProto:
     """A graph that is fed lengths as a "mask", as "seqlens", or as "positions".
 
     With "positions", attention is made of plain operators and the cache (of element type `cache`)
     is concatenated at every step, as most exporters write it.
     """
-    model = build_decoder(shape, weights, bits=bits)
+    model = build_decoder(shape, weights, bits=bits, block=block)
     if dialect == "seqlens":
         _lengths_as_inputs(model)
     elif dialect == "positions":

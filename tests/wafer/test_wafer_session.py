@@ -109,6 +109,8 @@ def test_context_is_read_from_masks_and_caches(tmp_path: Path) -> None:
     assert tokens_and_context({"input_ids": ids}, []) == (4, 4)
     mask = np.ones((1, 20), np.int64)
     assert tokens_and_context({"input_ids": ids, "attention_mask": mask}, []) == (4, 20)
+    mask[0, 12:] = 0
+    assert tokens_and_context({"input_ids": ids, "attention_mask": mask}, []) == (4, 12)
     past = np.zeros((1, 2, 30, 16), np.float32)
     assert tokens_and_context({"input_ids": ids, "past.0.key": past}, ["past.0.key"]) == (4, 34)
     session = open_session(qwen2_like(tmp_path / "plain.onnx"))

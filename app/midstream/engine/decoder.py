@@ -1,13 +1,9 @@
 """One decoder graph in one ONNX Runtime session, with its key/value cache: tokens in, logits out.
 
 The cache rows [0, past) belong to the tokens run so far; running again with a smaller `past` rolls
-back. Two ways of keeping them are known, and found out by a probe at load:
-
-- shared: GroupQueryAttention writes into the very buffer it reads, so that a step copies nothing;
-- concatenated: every run returns past and new rows in one new tensor, so two buffers take turns.
-
-The buffers are host memory. On another provider than the CPU's, ONNX Runtime copies them to the
-device and back at every run: right, but slow with a long cache.
+back. `cache_memory` says how they are kept; which way a graph wants it is found out by a probe at
+load. The cache lies where the provider computes; tokens, lengths and logits, which are small, come
+from and go to the host at every run.
 
 What the tokens are, and which to run next, is not known here.
 """
@@ -15,19 +11,19 @@ What the tokens are, and which to run next, is not known here.
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from midstream.engine.cache_memory import CacheMemory, DeviceCache, HostCache
 from midstream.engine.folder import ModelFolder, ModelFolderError
-from midstream.engine.graph_io import CachePair, GraphIO, TensorInfo, read_graph_io
+from midstream.engine.graph_io import GraphIO, TensorInfo, read_graph_io
 from midstream.engine.pace import RowCost
-from midstream.engine.session import default_threads, open_session, reason
+from midstream.engine.session import DEVICES, default_threads, open_session, reason
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +45,7 @@ class _Run:
 
     binding: Any
     tokens: Array
+    inputs: dict[str, Array] = field(default_factory=dict[str, Array])
     positions: Array | None = None
     last: Array | None = None
     total: Array | None = None
@@ -72,9 +69,20 @@ class Decoder:
     """
 
     def __init__(
-        self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
+        self,
+        folder: ModelFolder,
+        *,
+        provider: str = "cpu",
+        threads: int | None = None,
+        device: str | None = None,
     ) -> None:
         """Load a folder's graph and find out how its cache works.
+
+        Args:
+            folder: the model folder.
+            provider: a key of `session.PROVIDERS`.
+            threads: threads inside one operator; None for what suits the graph's size.
+            device: bind the cache as a device's, whatever the provider (for tests: "cpu").
 
         Raises:
             ModelFolderError, UnavailableError: as in `open_session` and `read_graph_io`.
@@ -86,25 +94,25 @@ class Decoder:
             folder, self._session.get_inputs(), self._session.get_outputs()
         )
         self.context_length = folder.context_length
-        self._tile = math.gcd(16, *(2 * pair.width for pair in self.io.cache))
-        self.shared, self.all_rows, self.vocab = self._probe(folder)
+        self._probe(folder)
         self.runtime_s = 0.0
         self.row_cost = RowCost()
         self.written = 0
-        self._capacity = 0
-        self._buffers: list[list[Array]] = [
-            [np.zeros(0, pair.dtype) for pair in self.io.cache]
-            for _ in range(1 if self.shared else 2)
-        ]
-        self._side = 0
-        self._stored = 0
+        device = device or DEVICES.get(provider)
+        self._on_host = device is None
+        self._cache: CacheMemory = (
+            HostCache(self.io.cache, shared=self.shared)
+            if device is None
+            else DeviceCache(self.io.cache, shared=self.shared, device=device)
+        )
         self._runs: dict[tuple[int, bool], _Run] = {}
         self._logits: Array = np.empty(0, self.io.logits.dtype)
         self._float_logits = bool(self._logits.dtype == np.float32)
         self._options = self._run_options()
         mask = self.io.extras.get("attention_mask")
         self._mask_name = mask.name if mask else ""
-        self._mask: Array = np.ones((1, 0))
+        self._mask: Array = np.zeros((1, 0))
+        self._masked = 0
         self._reserve(min(self.context_length, 512), 0)
 
     @property
@@ -121,7 +129,7 @@ class Decoder:
     @property
     def cache_bytes(self) -> int:
         """Bytes that the live cache takes now."""
-        return sum(buffer.nbytes for side in self._buffers for buffer in side)
+        return self._cache.nbytes
 
     def run(self, ids: Sequence[int], past: int, *, exact: bool = False) -> Array:
         """Run tokens behind the first `past` cached rows and return their logits.
@@ -160,16 +168,14 @@ class Decoder:
 
     def save_rows(self, count: int) -> list[Array]:
         """Return a copy of the first `count` rows: [heads, count, width] per cache tensor."""
-        return [self._rows(index)[:, :count].copy() for index in range(len(self.io.cache))]
+        return self._cache.save(count)
 
     def load_rows(self, saved: Sequence[Array], count: int) -> None:
         """Put the first `count` rows of a copy made by `save_rows` into the live cache."""
-        if count > self._capacity:
+        if count > self._cache.capacity:
             self._reserve(count, 0)
-        self._stored = count
         self.written = max(self.written, count)
-        for index, rows in enumerate(saved):
-            self._rows(index)[:, :count] = rows[:, :count]
+        self._cache.load(saved, count)
 
     def _run_options(self) -> Any:
         options = self._ort.RunOptions()
@@ -181,29 +187,45 @@ class Decoder:
         return options
 
     def _padded(self, count: int) -> int:
-        """Return how many rows to run so that no tile of attention has one row.
+        """Return how many rows to run so that a row's bits do not depend on their number.
 
-        ONNX Runtime's CPU attention cuts the rows of a run into tiles of twice the head width
-        (fewer with little level-2 cache) and takes another matrix kernel, which rounds differently,
-        for a tile of one row. Measured on 1.31.1: with this avoided, a row has the same bits in
-        runs of any length; the other operators agree with themselves anyway.
+        Measured on ONNX Runtime 1.31.1's CPU kernels: block-quantised products (of blocks from 128
+        weights on at 8 bits, 64 at 4) take rows by twos and another kernel, which rounds
+        differently, for a row that is left over; so does attention, which cuts the rows of a run
+        into tiles of an even number, for a tile of one row. With even numbers a row has the same
+        bits in runs of any length; the other operators agree with themselves anyway.
         """
         # Where only the last row has logits, it must be the one that is asked for.
-        return count + 1 if self.all_rows and count % self._tile == 1 else count
+        return count + (count & 1) if self.all_rows else count
 
     def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _Run:
-        count = self._padded(len(ids)) if exact else len(ids)
-        if past + count > self._capacity:
-            self._reserve(past + count, past)
-        if past + count > self.written:
-            self.written = past + count
-        if not self.shared and past != self._stored:
-            self._compact(past)
-        run = self._prepared(count, past, logits)
-        run.tokens[: len(ids)] = ids
-        run.tokens[len(ids) :] = ids[-1]
+        given = len(ids)
+        count = self._padded(given) if exact else given
+        total = past + count
+        if total > self._cache.capacity:
+            self._reserve(total, past)
+        if total > self.written:
+            self.written = total
+        if not self.shared and past != self._cache.stored:
+            self._cache.drop(past)
+        run = self._runs.get((count, logits)) or self._new_run(count, logits)
+        run.tokens[:given] = ids
+        if count > given:
+            run.tokens[given:] = ids[-1]
         if run.positions is not None:
-            run.positions[0] = np.arange(past, past + count)
+            run.positions[0] = np.arange(past, total)
+        if run.last is not None:
+            run.last.fill(total - 1)
+        if run.total is not None:
+            run.total.fill(total)
+        if self._mask_name:
+            self._set_mask(run, past, total)
+        if not self._on_host:
+            # Binding is what brings inputs to a device.
+            for name, value in run.inputs.items():
+                run.binding.bind_cpu_input(name, value)
+        if not self.shared:
+            self._cache.bind(run.binding, past, total)
         started = time.perf_counter()
         try:
             self._session.run_with_iobinding(run.binding, self._options)
@@ -216,44 +238,41 @@ class Decoder:
         if logits:
             self.row_cost.note(count, seconds)
         if not self.shared:
-            self._side = 1 - self._side
-            self._stored = past + count
+            self._cache.ran(run.binding, total)
         return run
 
-    def _prepared(self, count: int, past: int, logits: bool) -> _Run:
-        key = (count, logits)
-        run = self._runs.get(key)
-        if run is None:
-            run = self._new_run(count, logits)
-            if count <= POOLED_ROWS:
-                self._runs[key] = run
-        total = past + count
-        if self._mask_name:
+    def _set_mask(self, run: _Run, past: int, total: int) -> None:
+        """Show attention the first `total` rows.
+
+        Where the graph allows, the mask is always as long as the cache: it stays bound, and ONNX
+        Runtime, which plans memory anew for shapes that it has not seen, knows all of a step's.
+        """
+        if not self._whole_mask:
             run.binding.bind_cpu_input(self._mask_name, self._mask[:, :total])
-        if run.last is not None:
-            run.last.fill(total - 1)
-        if run.total is not None:
-            run.total.fill(total)
-        if not self.shared:
-            self._bind_cache(run.binding, past, total)
-        return run
+            return
+        if total < self._masked:
+            self._mask[0, total : self._masked] = 0
+        self._mask[0, min(past, self._masked) : total] = 1
+        self._masked = total
 
     def _new_run(self, count: int, logits: bool) -> _Run:
         tokens = np.zeros((1, count), self.io.tokens.dtype)
-        run = _Run(self._session.io_binding(), tokens[0])
-        bind = run.binding.bind_cpu_input
-        bind(self.io.tokens.name, tokens)
+        run = _Run(self._session.io_binding(), tokens[0], {self.io.tokens.name: tokens})
         for name, info in self.io.extras.items():
             if name == "attention_mask":
                 continue
             value = np.full(_sizes(name, info, count), count, info.dtype)
-            bind(info.name, value)
+            run.inputs[info.name] = value
             if name == "position_ids":
                 run.positions = value
             elif name == "seqlens_k":
                 run.last = value
             elif name == "total_sequence_length":
                 run.total = value
+        if self._mask_name and self._whole_mask:
+            run.inputs[self._mask_name] = self._mask
+        for name, value in run.inputs.items():
+            run.binding.bind_cpu_input(name, value)
         if logits:
             run.logits = self._logits_of(count if self.all_rows else 1)
             run.binding.bind_output(
@@ -261,7 +280,9 @@ class Decoder:
                 run.logits.ctypes.data,
             )  # fmt: skip
         if self.shared:
-            self._bind_cache(run.binding, self._capacity, self._capacity)
+            self._cache.bind(run.binding, 0, 0)
+        if count <= POOLED_ROWS:
+            self._runs[count, logits] = run
         return run
 
     def _logits_of(self, rows: int) -> Array:
@@ -272,31 +293,6 @@ class Decoder:
             self._logits = np.empty(size, self._logits.dtype)
         return self._logits[:size].reshape(rows, self.vocab)
 
-    def _bind_cache(self, binding: Any, past: int, total: int) -> None:
-        """Bind the live side as past and, where the graph concatenates, the other as present."""
-        there = self._buffers[self._side]
-        back = there if self.shared else self._buffers[1 - self._side]
-        for pair, source, target in zip(self.io.cache, there, back, strict=True):
-            shape = (1, pair.heads, past, pair.width)
-            binding.bind_input(pair.past, "cpu", 0, pair.dtype, shape, source.ctypes.data)
-            shape = (1, pair.heads, total, pair.width)
-            binding.bind_output(pair.present, "cpu", 0, pair.dtype, shape, target.ctypes.data)
-
-    def _rows(self, index: int) -> Array:
-        """View one live cache tensor as [heads, rows, width]."""
-        pair = self.io.cache[index]
-        rows = self._capacity if self.shared else self._stored
-        return _view(self._buffers[self._side][index], pair, rows)
-
-    def _compact(self, past: int) -> None:
-        """Drop the rows from `past` on (the layout is dense, so the rest has to move)."""
-        for index, pair in enumerate(self.io.cache):
-            rows = self._rows(index)
-            kept = _view(self._buffers[self._side][index], pair, past)
-            for head in range(pair.heads):
-                kept[head] = rows[head, :past]
-        self._stored = past
-
     def _reserve(self, rows: int, keep: int) -> None:
         """Make room for so many rows, of which the first ones stay.
 
@@ -304,60 +300,59 @@ class Decoder:
         """
         if rows > self.context_length:
             raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
-        capacity = min(self.context_length, max(rows, 2 * self._capacity))
-        # Tensor by tensor, so that a long cache is not there twice meanwhile.
-        for index, pair in enumerate(self.io.cache):
-            grown = [
-                np.zeros(pair.heads * capacity * pair.width, pair.dtype) for _ in self._buffers
-            ]
-            rows_there = _view(grown[self._side], pair, capacity if self.shared else keep)
-            rows_there[:, :keep] = self._rows(index)[:, :keep]
-            for side, buffer in zip(self._buffers, grown, strict=True):
-                side[index] = buffer
-        self._capacity = capacity
-        self._stored = self.written = keep
+        capacity = min(self.context_length, max(rows, 2 * self._cache.capacity))
+        self._cache.reserve(capacity, keep)
+        self.written = keep
         self._runs.clear()
         if self._mask_name:
-            self._mask = np.ones((1, capacity), self.io.extras["attention_mask"].dtype)
+            fill = np.zeros if self._whole_mask else np.ones
+            self._mask = fill((1, capacity), self.io.extras["attention_mask"].dtype)
+            self._masked = 0
 
-    def _probe(self, folder: ModelFolder) -> tuple[bool, bool, int]:
+    def _probe(self, folder: ModelFolder) -> None:
         """Run two tokens to see whether the cache can be shared, and which logits come back."""
+        self.shared = self._whole_mask = False
+        logits: Array | None = None
         if folder.shares_cache is not False:
             # Room for four rows of which none is used: only a graph that shares returns four. One
             # that concatenates returns six, or fails because its mask then does not fit.
             with contextlib.suppress(Exception):
-                logits, present = self._probe_run(buffer=4, total=2)
-                if present == 4:
-                    return True, logits[1] == 2, logits[2]
-        try:
-            logits, _ = self._probe_run(buffer=0, total=2)
-        except Exception as error:
-            raise ModelFolderError(
-                f"{folder.graph} loads but does not run: {reason(error)}"
-            ) from error
-        return False, logits[1] == 2, logits[2]
+                logits, present = self._probe_run(buffer=4, mask=2)
+                self.shared = present == 4
+        if self.shared:
+            with contextlib.suppress(Exception):
+                masked, present = self._probe_run(buffer=4, mask=4)
+                self._whole_mask = present == 4 and np.array_equal(masked, logits)
+        else:
+            try:
+                logits, _ = self._probe_run(buffer=0, mask=2)
+            except Exception as error:
+                raise ModelFolderError(
+                    f"{folder.graph} loads but does not run: {reason(error)}"
+                ) from error
+        assert logits is not None
+        self.all_rows, self.vocab = logits.shape[1] == 2, int(logits.shape[2])
 
-    def _probe_run(self, buffer: int, total: int) -> tuple[tuple[int, ...], int]:
+    def _probe_run(self, buffer: int, mask: int) -> tuple[Array, int]:
+        """Run two tokens with so many rows of cache and so long a mask; return the logits and how
+        long a cache comes back.
+        """
         feeds: dict[str, Array] = {self.io.tokens.name: np.zeros((1, 2), self.io.tokens.dtype)}
         for name, info in self.io.extras.items():
             value = np.full(_sizes(name, info, 2), 2, info.dtype)
             if name == "attention_mask":
-                value = np.ones((1, total), info.dtype)
+                value = np.ones((1, mask), info.dtype)
+                value[0, 2:] = 0
             elif name == "position_ids":
                 value[0] = (0, 1)
             elif name == "seqlens_k":
-                value.fill(total - 1)
+                value.fill(1)
             feeds[info.name] = value
         for pair in self.io.cache:
             feeds[pair.past] = np.zeros((1, pair.heads, buffer, pair.width), pair.dtype)
         names = [self.io.logits.name, self.io.cache[0].present]
         logits, present = self._session.run(names, feeds)
-        return logits.shape, present.shape[2]
-
-
-def _view(buffer: Array, pair: CachePair, rows: int) -> Array:
-    """View the start of a flat buffer as [heads, rows, width]."""
-    return buffer[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
+        return logits, present.shape[2]
 
 
 def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:

@@ -82,7 +82,11 @@ class Pace:
         for count in range(1, self._most + 1):
             whole *= chance
             tokens += whole
-            rate = tokens / (1 + share * max(0, count + 1 - FREE_ROWS))
+            rows = count + 1
+            if rows % 2:
+                # Rows run by twos: the next token costs nothing more.
+                continue
+            rate = tokens / (1 + share * (rows - FREE_ROWS))
             if rate < best:
                 # It only falls from here on.
                 break

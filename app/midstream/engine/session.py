@@ -26,6 +26,9 @@ PROVIDERS: dict[str, str] = {
 }
 """Short provider names and ONNX Runtime's; "wafer" computes on the CPU and simulates the timing."""
 
+DEVICES = {"cuda": "cuda", "tensorrt": "cuda", "rocm": "cuda", "directml": "dml"}
+"""Providers that compute beside the host's memory, and what ONNX Runtime calls theirs."""
+
 ONE_THREAD_BYTES = 12 << 20
 """Graphs below this size run in one thread unless told otherwise (measured: up to 8 rows at once
 are quicker so with 5 MB, and the screen's process keeps a core)."""

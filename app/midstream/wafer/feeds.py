@@ -1,7 +1,6 @@
 """What a run of a decoder feeds: how many tokens, and how many of them attention sees.
 
-Reads names and shapes that decoder graphs have in common; values only where a scalar holds a
-length.
+Reads names and shapes that decoder graphs have in common; values only where they tell a length.
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ def tokens_and_context(feed: Mapping[str, Any], cache: Sequence[str]) -> tuple[i
     total = _scalar_of(feed, "total_sequence_length")
     if total is not None:
         return tokens, max(total, tokens)
-    mask = shape("attention_mask")
-    if len(mask) > 1:
-        return tokens, max(mask[-1], tokens)
+    seen = _seen(feed.get("attention_mask"))
+    if seen:
+        return tokens, max(seen, tokens)
     past = shape(cache[0]) if cache else ()
     return tokens, tokens + (past[2] if len(past) == 4 else 0)
 
@@ -73,6 +72,14 @@ def _shape_of(feed: Mapping[str, Any], name: str) -> tuple[int, ...]:
     shape: Any = getattr(value, "shape", value)
     sizes = cast("Sequence[int]", shape() if callable(shape) else shape)
     return tuple(int(size) for size in sizes)
+
+
+def _seen(mask: Any) -> int:
+    """Tokens that a mask shows to attention: it may be longer than they are, and zero there."""
+    if mask is None or isinstance(mask, tuple):
+        return mask[-1] if mask else 0
+    array = mask.numpy() if hasattr(mask, "numpy") else mask
+    return int(array[0].astype(bool).sum()) if len(array) else 0
 
 
 def _scalar_of(feed: Mapping[str, Any], name: str) -> int | None:

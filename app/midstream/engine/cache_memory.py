@@ -1,0 +1,220 @@
+"""The memory of a decoder's live key/value cache: where its rows lie and how they get in and out.
+
+Two ways of keeping them are known. Shared: GroupQueryAttention writes into the very buffer that it
+reads, so that a step copies nothing. Concatenated: every run returns past and new rows in one new
+tensor, which is the next run's past.
+
+`HostCache` lies in this process' memory. `DeviceCache` lies where the provider computes, and comes
+to the host only when rows are copied aside, put back, or dropped from concatenated tensors. Which
+tokens the rows stand for is `prefix_cache`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from midstream.engine.graph_io import CachePair
+
+Array = np.ndarray[Any, Any]
+
+ALIGNMENT = 64
+"""Bytes: a vector load that spans two cache lines costs double (measured: 2 % of a step)."""
+
+
+class CacheMemory(Protocol):
+    """Cache rows [0, stored) of every tensor, with room for `capacity` rows.
+
+    Attributes:
+        capacity: rows that there is room for.
+        stored: rows that concatenated tensors hold now; means nothing where they are shared.
+    """
+
+    capacity: int
+    stored: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken now."""
+        ...
+
+    def reserve(self, capacity: int, keep: int) -> None:
+        """Make room for so many rows, of which the first ones stay; bindings become invalid."""
+        ...
+
+    def bind(self, binding: Any, past: int, total: int) -> None:
+        """Bind the cache to a run: once per binding where it is shared, else before every run."""
+        ...
+
+    def ran(self, binding: Any, total: int) -> None:
+        """Take what a run on concatenated tensors returned."""
+        ...
+
+    def drop(self, past: int) -> None:
+        """Forget the rows from `past` on (needed for concatenated tensors only)."""
+        ...
+
+    def save(self, count: int) -> list[Array]:
+        """Return a copy of the first rows: [heads, count, width] per tensor, on the host."""
+        ...
+
+    def load(self, saved: Sequence[Array], count: int) -> None:
+        """Put the first rows of such a copy back."""
+        ...
+
+
+class HostCache:
+    """A cache in host memory; concatenated tensors take turns in two buffers."""
+
+    def __init__(self, pairs: Sequence[CachePair], *, shared: bool) -> None:
+        """Start without room."""
+        self.capacity = self.stored = 0
+        self._pairs = pairs
+        self._shared = shared
+        self._side = 0
+        self._buffers = [
+            [np.zeros(0, pair.dtype) for pair in pairs] for _ in range(1 if shared else 2)
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken now."""
+        return sum(buffer.nbytes for side in self._buffers for buffer in side)
+
+    def reserve(self, capacity: int, keep: int) -> None:
+        """See `CacheMemory`."""
+        # Tensor by tensor, so that a long cache is not there twice meanwhile.
+        for index, pair in enumerate(self._pairs):
+            grown = [_zeros(pair.heads * capacity * pair.width, pair.dtype) for _ in self._buffers]
+            rows = _view(grown[self._side], pair, capacity if self._shared else keep)
+            rows[:, :keep] = self._rows(index)[:, :keep]
+            for side, buffer in zip(self._buffers, grown, strict=True):
+                side[index] = buffer
+        self.capacity, self.stored = capacity, keep
+
+    def bind(self, binding: Any, past: int, total: int) -> None:
+        """See `CacheMemory`."""
+        if self._shared:
+            past = total = self.capacity
+        there = self._buffers[self._side]
+        back = there if self._shared else self._buffers[1 - self._side]
+        for pair, source, target in zip(self._pairs, there, back, strict=True):
+            shape = (1, pair.heads, past, pair.width)
+            binding.bind_input(pair.past, "cpu", 0, pair.dtype, shape, source.ctypes.data)
+            shape = (1, pair.heads, total, pair.width)
+            binding.bind_output(pair.present, "cpu", 0, pair.dtype, shape, target.ctypes.data)
+
+    def ran(self, binding: Any, total: int) -> None:
+        """See `CacheMemory`."""
+        self._side = 1 - self._side
+        self.stored = total
+
+    def drop(self, past: int) -> None:
+        """See `CacheMemory`."""
+        # The layout is dense, so what stays has to move.
+        for index, pair in enumerate(self._pairs):
+            rows = self._rows(index)
+            kept = _view(self._buffers[self._side][index], pair, past)
+            for head in range(pair.heads):
+                kept[head] = rows[head, :past]
+        self.stored = past
+
+    def save(self, count: int) -> list[Array]:
+        """See `CacheMemory`."""
+        return [self._rows(index)[:, :count].copy() for index in range(len(self._pairs))]
+
+    def load(self, saved: Sequence[Array], count: int) -> None:
+        """See `CacheMemory`."""
+        self.stored = count
+        for index, rows in enumerate(saved):
+            self._rows(index)[:, :count] = rows[:, :count]
+
+    def _rows(self, index: int) -> Array:
+        """View one live tensor as [heads, rows, width]."""
+        rows = self.capacity if self._shared else self.stored
+        return _view(self._buffers[self._side][index], self._pairs[index], rows)
+
+
+class DeviceCache:
+    """A cache in the memory of the device that computes."""
+
+    def __init__(self, pairs: Sequence[CachePair], *, shared: bool, device: str) -> None:
+        """Start without room; `device` is a device type of ONNX Runtime's, "cuda" or "dml"."""
+        self.capacity = self.stored = 0
+        self._pairs = pairs
+        self._shared = shared
+        self._device = device
+        self._values: list[Any] = [self._put(_empty(pair, 0)) for pair in pairs]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken now."""
+        return sum(int(value.tensor_size_in_bytes()) for value in self._values)
+
+    def reserve(self, capacity: int, keep: int) -> None:
+        """See `CacheMemory`; concatenated tensors are made by the runs, as long as they need."""
+        if self._shared:
+            kept = self.save(keep)
+            self._values = [self._put(_empty(pair, capacity)) for pair in self._pairs]
+            self.load(kept, keep)
+        elif keep != self.stored:
+            self.drop(keep)
+        self.capacity, self.stored = capacity, keep
+
+    def bind(self, binding: Any, past: int, total: int) -> None:
+        """See `CacheMemory`."""
+        for pair, value in zip(self._pairs, self._values, strict=True):
+            binding.bind_ortvalue_input(pair.past, value)
+            if self._shared:
+                binding.bind_ortvalue_output(pair.present, value)
+            else:
+                binding.bind_output(pair.present, self._device)
+
+    def ran(self, binding: Any, total: int) -> None:
+        """See `CacheMemory`."""
+        # Outputs come in the order of their binding, which ends with the cache.
+        self._values = binding.get_outputs()[-len(self._pairs) :]
+        self.stored = total
+
+    def drop(self, past: int) -> None:
+        """See `CacheMemory`."""
+        self.load(self.save(past), past)
+
+    def save(self, count: int) -> list[Array]:
+        """See `CacheMemory`."""
+        return [value.numpy()[0, :, :count].copy() for value in self._values]
+
+    def load(self, saved: Sequence[Array], count: int) -> None:
+        """See `CacheMemory`."""
+        for index, rows in enumerate(saved):
+            if self._shared:
+                whole = self._values[index].numpy()
+                whole[0, :, :count] = rows[:, :count]
+                self._values[index].update_inplace(whole)
+            else:
+                self._values[index] = self._put(rows[None, :, :count])
+        self.stored = count
+
+    def _put(self, rows: Array) -> Any:
+        value: Any = import_module("onnxruntime").OrtValue
+        return value.ortvalue_from_numpy(np.ascontiguousarray(rows), self._device)
+
+
+def _empty(pair: CachePair, rows: int) -> Array:
+    return np.zeros((1, pair.heads, rows, pair.width), pair.dtype)
+
+
+def _zeros(size: int, dtype: Any) -> Array:
+    """Return a flat array of zeros that begins with a cache line."""
+    width = np.dtype(dtype).itemsize
+    raw = np.zeros(size * width + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size * width].view(dtype)
+
+
+def _view(buffer: Array, pair: CachePair, rows: int) -> Array:
+    """View the start of a flat buffer as [heads, rows, width]."""
+    return buffer[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
