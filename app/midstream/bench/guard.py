@@ -2,7 +2,7 @@
 
 Latency, false halts and prefix repair are measured on the standard library of the interpreter that
 runs this; secrets on credentials made here by the formats that their issuers document.  None of it
-is a published collection of vulnerable code.
+is a published collection of vulnerable code; ``--labelled`` runs one that lies in a folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from midstream.arguments import Parser
 from midstream.bench.figures import Figure
+from midstream.bench.guard_labelled import Half, labelled_figures
 from midstream.bench.guard_load import load_figures
 from midstream.errors import UsageError
 from midstream.guard.findings import Level
@@ -56,7 +58,12 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(f"--files must be {_LEAST_FILES} or more, and --regions 1 or more.")
     if options.all:
         options.files = sys.maxsize
-    figures = asyncio.run(_measure(options.files, options.regions))
+    if options.labelled is not None:
+        figures = labelled_figures(
+            options.labelled, half=options.half, rules=options.rule, missed=options.missed
+        )
+    else:
+        figures = asyncio.run(_measure(options.files, options.regions))
     if options.json:
         print(json.dumps({"figures": [asdict(figure) for figure in figures]}, indent=1))
     else:
@@ -69,13 +76,28 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="midstream bench guard", description=__doc__)
+    parser = Parser(prog="midstream bench guard", description=__doc__)
     parser.add_argument(
         "--files", type=int, default=150, help="files of the library and of packages"
     )
     parser.add_argument("--all", action="store_true", help="all of them, and all packages")
     parser.add_argument("--regions", type=int, default=12, help="regions that are streamed")
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    labelled = parser.add_argument_group("a labelled collection")
+    labelled.add_argument(
+        "--labelled",
+        type=Path,
+        metavar="FOLDER",
+        help="only this: recall on FOLDER/bad, false alarms on FOLDER/good; or bad-lines and "
+        "good-lines, whose lines are samples; or marked, with ruleid: and ok: comments",
+    )
+    labelled.add_argument("--half", type=Half, choices=list(Half), default=Half.ALL)
+    labelled.add_argument(
+        "--rule", action="append", default=[], metavar="NAME", help="only rules that begin so"
+    )
+    labelled.add_argument(
+        "--missed", action="store_true", help="name what is judged wrongly in the tune half"
+    )
     return parser
 
 

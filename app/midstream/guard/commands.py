@@ -111,7 +111,9 @@ async def _scan_all(
     scanner = Scanner(levels)
     try:
         found = [
-            (path, finding) for path, lines in texts for finding in await scanner.scan(lines, path)
+            (path, finding)
+            for path, lines in texts
+            for finding in await scanner.scan(lines, path, runs=True)
         ]
     finally:
         await scanner.close()

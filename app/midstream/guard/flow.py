@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from midstream.guard.queries import Hole, Piece
@@ -44,6 +44,11 @@ _CHECKS: Final = frozenset(
         "fullmatch",
     }
 )
+_CARRIERS: Final = frozenset(
+    {"GET", "POST", "PUT", "PATCH", "DELETE", "COOKIES", "META", "FILES", "REQUEST", "QUERY"}
+    | {"ARGS", "FORM", "HEADERS", "PARAMS", "BODY", "DATA", "INPUT"}
+)
+"""Names in capitals that hold what comes in from outside, and are no constants."""
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}:!]*)(?:![rsa])?(?P<spec>:[^{}]*)?\}")
 _PERCENT: Final = re.compile(
     r"%%|%(?:\((?P<name>[^)]*)\))?[-+# 0]*(?:\*|\d+)?(?:\.\d+)?(?P<kind>[a-zA-Z])"
@@ -217,7 +222,7 @@ class Texts:
         if name in self.known:
             return self.known[name]
         last = name.rsplit(".", 1)[-1]
-        if last.isupper() or _MARKS.search(last):
+        if _is_constant(last) or _MARKS.search(last):
             return ("CONSTANT",)
         return self._hole(node)
 
@@ -242,7 +247,7 @@ class Texts:
         name = dotted(holder)
         if name in self.lists:
             return self.lists[name]
-        return ("CONSTANT",) if name and name.rsplit(".", 1)[-1].isupper() else None
+        return ("CONSTANT",) if _is_constant(name.rsplit(".", 1)[-1]) else None
 
     def _elements(self, node: ast.expr) -> Pieces | None:
         """What the elements of a sequence are, all taken together; ``None`` if it is none."""
@@ -303,9 +308,9 @@ class Texts:
                 return (*left, *self._arguments(right))
             return left
         named: dict[str, ast.expr] = {}
-        values: list[ast.expr] = []
+        values: Sequence[ast.expr] = ()
         if isinstance(right, ast.Tuple):
-            values = list(right.elts)
+            values = right.elts
         elif isinstance(right, ast.Dict):
             named = {
                 key.value: value
@@ -314,7 +319,15 @@ class Texts:
             }
         else:
             values = [right] if not _PERCENT_NAMED.search("".join(map(_known, left))) else []
-        whole = self._hole(right)
+        return self._percent_of(left, values, named, self._hole(right))
+
+    def _percent_of(
+        self,
+        left: Pieces,
+        values: Sequence[ast.expr],
+        named: Mapping[str, ast.expr],
+        whole: Pieces,
+    ) -> Pieces:
         pieces: list[Piece] = []
         taken = 0
         for piece in left:
@@ -366,7 +379,7 @@ class Texts:
             if name == "replace" and len(node.args) >= 2:
                 if _doubles(node.args[0], node.args[1]):
                     return ("escaped",)
-                return self.read(receiver) + self.read(node.args[1])
+                return self._replaced(self.read(receiver), node.args[0], self.read(node.args[1]))
             if name == "get" and (found := self._item(receiver)) is not None:
                 return found
             if name == "pop" and (found := self._item(receiver)) is not None:
@@ -414,6 +427,24 @@ class Texts:
             pieces.append(piece[end:])
         if all(isinstance(piece, Hole) for piece in template):
             pieces += [p for a in (*call.args, *named.values(), *rest) for p in self.read(a)]
+        elif call.args and not any(_FIELD.search(_known(piece)) for piece in template):
+            # ``%s`` with ``format`` was meant to be filled.
+            return self._percent_of(template, call.args, {}, (Hole("…"),))
+        return tuple(pieces)
+
+    @staticmethod
+    def _replaced(text: Pieces, old: ast.expr, new: Pieces) -> Pieces:
+        if not isinstance(old, ast.Constant) or not isinstance(old.value, str) or not old.value:
+            return text + new
+        pieces: list[Piece] = []
+        for piece in text:
+            if isinstance(piece, str):
+                head, *rest = piece.split(old.value)
+                pieces.append(head)
+                for part in rest:
+                    pieces += (*new, part)
+            else:
+                pieces.append(piece)
         return tuple(pieces)
 
     def _template(self, receiver: ast.expr, call: ast.Call) -> Pieces:
@@ -428,6 +459,10 @@ class Texts:
 
 
 _PERCENT_NAMED: Final = re.compile(r"%\(")
+
+
+def _is_constant(name: str) -> bool:
+    return name.isupper() and name not in _CARRIERS
 
 
 def dotted(node: ast.AST) -> str:

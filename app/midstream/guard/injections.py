@@ -39,6 +39,7 @@ _RUNS: Final = frozenset(
         "executesql",
         "runQuery",
         "runOperation",
+        "RawSQL",
     }
 )
 """Methods that run what they are given."""
@@ -61,7 +62,6 @@ _MAY_RUN: Final = frozenset(
         "fetchall",
         "run",
         "run_query",
-        "RawSQL",
         "prepare",
         "sql",
     }
@@ -125,6 +125,16 @@ _DATABASE: Final = re.compile(
     r"|client|store|mysql|pg\w*|sqlite\w*|dbh|\w*(?:cursor|cur|conn|db|session|engine|database|sql))$",
     re.IGNORECASE,
 )
+_SAYS: Final = re.compile(
+    r"(?:print|debug|info|warn|warning|error|exception|critical|log|echo|\w*(?:Error|Exception))$"
+)
+"""Calls that tell people what they are given, and run nothing."""
+_CONDITIONS: Final = frozenset(
+    {"filter", "having", "distinct", "where", "group_by", "order_by", "from_statement"}
+    | {"literal_column", "TextClause"}
+)
+"""Methods that take pieces of SQL, if they are those of a query builder."""
+_BUILDER: Final = re.compile(r"query|session|select|stmt|statement|sql|db\b", re.IGNORECASE)
 _QUERY_VARIABLE: Final = re.compile(r"sql|query|stmt|statement|^q\d?$|cmd|command", re.IGNORECASE)
 
 
@@ -137,9 +147,14 @@ class Injection:
     level: Level
 
 
-def injections(tree: ast.Module) -> list[Injection]:
-    """Return the string-built queries of a module, by line, each once."""
-    walk = _Walk()
+def injections(tree: ast.Module, *, runs: bool = False) -> list[Injection]:
+    """Return the string-built queries of a module, by line, each once.
+
+    Args:
+        tree: The module.
+        runs: Also report where a query is run that was put together, and reported, above.
+    """
+    walk = _Walk(runs=runs)
     walk.body(tree.body, Texts())
     unique = {(found.line, found.stop): found for found in walk.found}
     for found in walk.found:
@@ -156,9 +171,10 @@ def given(tree: ast.Module) -> dict[int, Pieces]:
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, *, runs: bool = False) -> None:
         self.found: list[Injection] = []
         self.given: dict[int, Pieces] = {}
+        self._runs = runs
         self._told: set[Hole] = set()
 
     def body(self, body: Sequence[ast.stmt], texts: Texts, *, certain: bool = True) -> None:
@@ -265,6 +281,8 @@ class _Walk:
                 self.given[id(node)] = texts.read(node.args[0])
             if isinstance(node, ast.Call) and (query := _query_of(node)) is not None:
                 self._run(node, query, texts, spent)
+            elif isinstance(node, ast.Call) and _SAYS.match(_name_of(node)):
+                spent.update(id(part) for each in node.args for part in _said(each))
             elif isinstance(node, ast.BinOp | ast.JoinedStr) or _formats(node):
                 assert isinstance(node, ast.expr)
                 self._built(node, texts, place=node)
@@ -275,16 +293,21 @@ class _Walk:
         pieces = texts.read(query)
         text = text_of(pieces)
         statement = is_statement(pieces)
-        certain = name in _RUNS
+        certain = name in _RUNS or (name.startswith("fetch") and _on_database(call))
+        if name in _CONDITIONS:
+            level = judge(pieces, executed=False, parameters=False)
+            direct = isinstance(query, ast.BinOp | ast.JoinedStr) or _formats(query)
+            if level is Level.HALT and direct and _BUILDER.search(ast.unparse(call.func)):
+                spent.update(id(child) for child in ast.walk(query))
+                self._report(query, pieces, level, place=query)
+            return
         if not statement:
             if not (certain and (FRAGMENT.search(text) or self._formatted(query, call))):
                 return
             if not _on_database(call) and not FRAGMENT.search(text):
                 return
-        if isinstance(query, ast.Name | ast.Attribute) and pieces == (texts.read(query)):
-            bare = len(pieces) == 1 and isinstance(pieces[0], Hole)
-            if bare:
-                return
+        if isinstance(query, ast.Name | ast.Attribute) and _bare(pieces):
+            return
         level = judge(pieces, executed=True, parameters=_has_parameters(call))
         spent.update(id(child) for child in ast.walk(query))
         self._report(query, pieces, level, place=call if query.lineno == call.lineno else query)
@@ -317,7 +340,7 @@ class _Walk:
             return
         holes = {piece for piece in pieces if isinstance(piece, Hole)}
         direct = not isinstance(node, ast.Name | ast.Attribute)
-        if not direct and holes <= self._told:
+        if not direct and holes <= self._told and not self._runs:
             return  # It was reported where it was put together.
         if level is Level.HALT:
             self._told |= holes
@@ -331,6 +354,18 @@ def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
             yield part
         elif isinstance(part, ast.withitem):
             yield part.context_expr
+
+
+def _bare(pieces: Pieces) -> bool:
+    return len(pieces) == 1 and isinstance(pieces[0], Hole)
+
+
+def _said(node: ast.expr) -> Iterator[ast.AST]:
+    """The parts of a text that is only shown; none if a query is run in it."""
+    if isinstance(node, ast.BinOp | ast.JoinedStr) or _formats(node):
+        parts = list(ast.walk(node))
+        if not any(isinstance(part, ast.Call) and _name_of(part) in _RUNS for part in parts):
+            yield from parts
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:
@@ -353,7 +388,7 @@ def _name_of(call: ast.Call) -> str:
 def _query_of(call: ast.Call) -> ast.expr | None:
     """The argument of a call that may be a query, if it is a call that runs queries."""
     name = _name_of(call)
-    if name not in _RUNS and name not in _MAY_RUN:
+    if name not in _RUNS and name not in _MAY_RUN and name not in _CONDITIONS:
         return None
     for keyword in call.keywords:
         if keyword.arg in _QUERY_NAMES:

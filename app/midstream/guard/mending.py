@@ -101,11 +101,32 @@ def _tried(opening: tuple[str, ...], lines: Sequence[str], lost: int) -> Mended 
 
 
 def _opening(lines: Sequence[str]) -> tuple[str, ...]:
-    """What puts an indented beginning into a block."""
-    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    if not first[:1].isspace():
-        return ()
-    return ("class _:",) if re.match(r"\s+(?:async\s+def|def|@)", first) else ("def _():",)
+    """What puts an indented beginning into blocks: one for each margin that the text falls to."""
+    falls: list[tuple[str, str]] = []
+    for start, _, _ in _statements(lines):
+        body = lines[start].lstrip()
+        indent = lines[start][: len(lines[start]) - len(body)]
+        if not falls or len(indent) < len(falls[-1][0]):
+            falls.append((indent, body))
+        if not indent:
+            break
+    openers: list[str] = []
+    margin = ""
+    for number, (indent, body) in enumerate(reversed(falls)):
+        if indent:
+            before = falls[len(falls) - number][1] if number else ""
+            openers.append(margin + _opener(body, before))
+        margin = indent
+    return tuple(openers)
+
+
+def _opener(body: str, after: str) -> str:
+    """A header for a block that begins with one line, and after which another one stands."""
+    if re.match(r"(?:except|finally)\b", after):
+        return "try:"
+    if re.match(r"(?:elif|else)\b", after):
+        return "if 1:"
+    return "class _:" if re.match(r"(?:async\s+def|def|@)", body) else "def _():"
 
 
 def _statements(lines: Sequence[str]) -> list[tuple[int, int, bool]]:

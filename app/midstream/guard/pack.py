@@ -132,14 +132,15 @@ class PackReader:
 
     Args:
         path: The file's name.
+        runs: Also tell where a query is run that was put together above.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, runs: bool = False) -> None:
         suffix = PurePosixPath(path).suffix.lower()
         self._rules = _PACKS.get(suffix, ())
         self._comment = _COMMENT.get(suffix, "//")
         self._query_rule = _QUERIES.get(suffix, "")
-        self._queries = ScriptReader(go=suffix == ".go") if self._query_rule else None
+        self._queries = ScriptReader(go=suffix == ".go", runs=runs) if self._query_rule else None
         self._number = 0
 
     def feed(self, lines: Sequence[str]) -> list[Finding]:

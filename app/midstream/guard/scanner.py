@@ -62,11 +62,14 @@ class Surroundings:
         tree: The tree; line 1 is line ``-offset`` of the excerpt.
         lines: The lines that the tree was made from.
         offset: How many lines of it come before the excerpt.
+        runs: Whether a query that is put together at one place and run at another is told of at
+            both; a stream is stopped where the query is put together.
     """
 
     tree: ast.Module | None
     lines: Sequence[str]
     offset: int
+    runs: bool = False
 
 
 class Scanner:
@@ -93,21 +96,24 @@ class Scanner:
         """Whether more than secrets is looked for in this file."""
         return has_pack(path) or (is_python(path) and not self.problem)
 
-    async def scan(self, lines: Sequence[str], path: str) -> list[Finding]:
+    async def scan(self, lines: Sequence[str], path: str, *, runs: bool = False) -> list[Finding]:
         """Return the findings on a whole file or a fragment of one, by line.
 
         Args:
             lines: The text, without terminators; what does not parse is left out statement by
                 statement.
             path: The file's name; its suffix decides what is looked for.
+            runs: Also tell where a query is run that was put together above.
         """
-        findings = self.levelled([*secret_findings(lines), *PackReader(path).feed(lines)])
+        findings = self.levelled(
+            [*secret_findings(lines), *PackReader(path, runs=runs).feed(lines)]
+        )
         if is_python(path):
-            findings += await self._whole_python(lines)
+            findings += await self._whole_python(lines, runs)
         findings = [finding for finding in findings if not ignored(lines, finding)]
         return sorted(findings, key=lambda finding: (finding.line, finding.rule))
 
-    async def _whole_python(self, lines: Sequence[str]) -> list[Finding]:
+    async def _whole_python(self, lines: Sequence[str], runs: bool) -> list[Finding]:
         mended = await asyncio.to_thread(mend, lines)
         if mended is None:
             return []
@@ -115,7 +121,7 @@ class Scanner:
         await asyncio.to_thread(head.learn, "\n".join(mended.lines))
         opening = [*head.prelude(mended.lines), *mended.opening]
         excerpt = Excerpt(opening, without_future(mended.lines), mended.closing)
-        around = Surroundings(mended.tree, mended.lines, 0)
+        around = Surroundings(mended.tree, mended.lines, 0, runs)
         return await self.python_findings(excerpt, lines, lambda: around) or []
 
     def levelled(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -217,7 +223,7 @@ def _queries(around: Surroundings) -> list[Finding]:
     """
     assert around.tree is not None
     found: list[Finding] = []
-    for item in injections(around.tree):
+    for item in injections(around.tree, runs=around.runs):
         line, stop = item.line - around.offset, item.stop - around.offset
         if 0 <= item.line < len(around.lines):
             evidence = mask(around.lines[item.line].strip())

@@ -34,6 +34,7 @@ _CONSTANT: Final = re.compile(r"^(?:[\w$]+\.)*[A-Z][A-Z0-9_]+$")
 _CALLS: Final = frozenset(
     {"query", "execute", "exec", "all", "get", "run", "each", "raw", "prepare", "queryRawUnsafe"}
     | {"$queryRawUnsafe", "$executeRawUnsafe", "unsafe", "Query", "QueryRow", "Exec", "Prepare"}
+    | {"QueryEx", "QueryRowEx", "ExecEx"}
     | {"Queryx", "Get", "Select", "MustExec", "NamedExec", "Raw", "literal", "queryRow", "batch"}
     | {
         "QueryContext",
@@ -44,11 +45,23 @@ _CALLS: Final = frozenset(
         "SelectContext",
     }
 )
+_CLAUSES: Final = frozenset(
+    {"Where", "WhereOr", "Or", "Not", "ColumnExpr", "OrderExpr", "Having", "whereRaw"}
+    | {"orWhereRaw", "havingRaw", "orderByRaw", "joinRaw", "groupByRaw"}
+)
+"""Methods of query builders that take pieces of SQL."""
 _FORMATS: Final = frozenset({"Sprintf", "format"})
 _VERB: Final = re.compile(r"%%|%[-+# 0]*(?:\*|\d+)?(?:\.\d+)?(?:\[\d+\])?([a-zA-Z])")
 _FUNCTION: Final = re.compile(
     r"^\s*(?:export\s+|default\s+|static\s+)*(?:async\s+)?(?:function\b|func\b)"
 )
+_GOES_ON: Final = frozenset({".", "?", ":", "&", "|", ")", "]", "}", "*", "/", "-"})
+"""What a line begins with that goes on with the statement before it."""
+_SAYS: Final = re.compile(
+    r"(?:^|\.)(?:console\.\w+|log(?:ger)?\.\w+|(?:[FS]?[Pp]rint|Fatal|Panic)(?:f|ln)?|panic|Errorf?)$"
+)
+"""Calls that tell people what they are given, and run nothing."""
+_CONTEXT: Final = re.compile(r"(?:^|\W)(?:ctx|context)\b|Context\(\)$")
 _LONGEST: Final = 4_000
 _MOST_NAMES: Final = 200
 
@@ -75,7 +88,13 @@ class _Frame:
     adds: bool = False
     joined: bool = True
     """Whether the next operand belongs to the text: at its beginning, and after ``+``."""
+    first: str = ""
+    """The first of several names that are assigned at once (Go: ``id, err := …``)."""
+    block: bool = False
+    """Whether it holds statements, as far as a brace tells."""
     arguments: list[tuple[Piece, ...]] = field(default_factory=list[tuple[Piece, ...]])
+    names: list[bool] = field(default_factory=list[bool])
+    """For each argument, whether it is nothing but a name whose text is known."""
 
 
 @dataclass(slots=True)
@@ -93,15 +112,17 @@ class ScriptReader:
 
     Args:
         go: The language is Go, otherwise it is JavaScript or TypeScript.
+        runs: Also tell where a query is run that was put together, and told of, above.
     """
 
-    def __init__(self, *, go: bool) -> None:
+    def __init__(self, *, go: bool, runs: bool = False) -> None:
         self._go = go
+        self._runs = runs
         self._line = 0
         self._comment = False
         self._raw: list[str] | None = None
         self._raw_begun = 0
-        self._frames = [_Frame()]
+        self._frames = [_Frame(block=True)]
         self._templates: list[_Template] = []
         self._known: dict[str, tuple[Piece, ...]] = {}
         self._told: set[tuple[int, Hole]] = set()
@@ -154,9 +175,8 @@ class ScriptReader:
         if kind == "comment":
             self._comment = text == "/*"
             return (match.end() if self._comment else len(line)), fresh
-        if fresh and len(self._frames) == 1 and kind not in ("plus", "close") and text != ".":
+        if fresh and kind not in ("plus", "close") and text not in _GOES_ON and _is_over(frame):
             self._end_statement()
-            frame = self._frames[-1]
         if text == "/" and not self._go:
             regex = _REGEX.match(line, position)
             if regex is not None and _BEFORE_REGEX.search(line[:position]):
@@ -170,7 +190,8 @@ class ScriptReader:
             self._assign(frame)
         elif kind == "open":
             words = re.search(r"[\w$.]*$", frame.operand.rstrip() if text == "(" else "")
-            self._frames.append(_Frame(callee=words.group() if words else "", begun=self._line))
+            callee = words.group() if words else ""
+            self._frames.append(_Frame(callee=callee, begun=self._line, block=text == "{"))
         elif kind == "close":
             self._close(text)
         elif kind == "comma":
@@ -282,9 +303,9 @@ class ScriptReader:
 
     def _assign(self, frame: _Frame) -> None:
         words = re.search(r"([\w$.]+)(?:\s*:\s*[\w<>\[\]]+)?\s*$", frame.operand)
-        name = words.group(1) if words else ""
+        name = frame.first or (words.group(1) if words else "")
         self._reset(frame)
-        frame.target, frame.adds = name, False
+        frame.target, frame.adds, frame.first = name, False, ""
 
     def _reset(self, frame: _Frame) -> None:
         frame.pieces, frame.operand, frame.text, frame.joined = [], "", False, True
@@ -297,9 +318,12 @@ class ScriptReader:
 
     def _argument(self, frame: _Frame) -> None:
         self._look(frame)
+        if self._go and frame.block and not frame.pieces and not frame.first:
+            frame.first = name if (name := frame.operand.strip()).isidentifier() else ""
+        frame.names.append(not frame.pieces and frame.operand.strip() in self._known)
         pieces = self._whole(frame)
         frame.arguments.append(pieces)
-        if len(self._frames) == 1:
+        if frame.block:
             self._keep(frame, pieces)
         self._reset(frame)
         frame.target = ""
@@ -309,7 +333,7 @@ class ScriptReader:
         self._look(frame)
         self._keep(frame, self._whole(frame))
         self._reset(frame)
-        frame.target = ""
+        frame.target = frame.first = ""
 
     def _keep(self, frame: _Frame, pieces: tuple[Piece, ...]) -> None:
         if not frame.target or len(self._known) > _MOST_NAMES:
@@ -319,6 +343,8 @@ class ScriptReader:
                 self._known[frame.target] += pieces
         elif frame.text:
             self._known[frame.target] = pieces
+        elif pieces and all(isinstance(piece, str) for piece in pieces):
+            self._known[frame.target] = ("CONSTANT",)
         else:
             self._known.pop(frame.target, None)
 
@@ -335,6 +361,8 @@ class ScriptReader:
             self._argument(frame)
         self._frames.pop()
         name = frame.callee.rsplit(".", 1)[-1]
+        if text == ")" and name == "concat" and self._concat(frame, outer):
+            return
         if text == ")" and name in _FORMATS and frame.arguments:
             outer.operand = outer.operand.rstrip()[: -len(frame.callee)]
             self._text(_formatted(frame.arguments), frame.begun)
@@ -342,10 +370,24 @@ class ScriptReader:
             if any(isinstance(piece, str) for piece in frame.arguments[0]):
                 self._text(frame.arguments[0], frame.begun)
         else:
-            if text == ")" and name in _CALLS:
+            if text == ")" and (name in _CALLS or name in _CLAUSES):
                 self._run(frame, name)
             inside = ", ".join(_source(argument) for argument in frame.arguments)
             outer.operand += f"({inside})"
+
+    def _concat(self, frame: _Frame, outer: _Frame) -> bool:
+        """``text.concat(part)`` is ``text + part``; whether the text is known."""
+        parts = tuple(piece for argument in frame.arguments for piece in argument)
+        receiver = frame.callee[: -len(".concat")]
+        if not receiver and outer.text:
+            outer.pieces += parts
+            outer.operand = ""
+            return True
+        if receiver in self._known:
+            outer.operand = outer.operand.rstrip()[: -len(frame.callee)]
+            self._text(self._known[receiver] + parts, frame.begun)
+            return True
+        return False
 
     def _fill(self, frame: _Frame) -> None:
         """A field of a template is closed."""
@@ -362,6 +404,8 @@ class ScriptReader:
         """Judge the text of a frame as far as it goes."""
         if not frame.text and not (frame.adds and frame.target in self._known):
             return
+        if _SAYS.search(frame.callee):
+            return
         pieces = tuple(frame.pieces)
         if frame.joined and (operand := frame.operand.strip()):
             copy = _Frame(operand=operand)
@@ -373,15 +417,22 @@ class ScriptReader:
             self._tell(frame, pieces, judge(pieces, executed=False, parameters=False))
 
     def _run(self, frame: _Frame, name: str) -> None:
-        number = 1 if name.endswith("Context") else 0
-        if name in ("Get", "Select") and len(frame.arguments) > 1:
-            number = 1
+        number = 1 if name.endswith("Context") and len(frame.arguments) > 1 else 0
+        if self._go and len(frame.arguments) > 1:
+            context = _CONTEXT.search(_source(frame.arguments[0]))
+            number = 1 if context or name in ("Get", "Select") else number
         if len(frame.arguments) <= number:
             return
         pieces = frame.arguments[number]
         if not any(isinstance(piece, str) for piece in pieces):
             return
-        if is_statement(pieces) or (
+        if frame.names[number] and not self._runs:
+            told = {hole for _, hole in self._told}
+            if all(piece in told for piece in pieces if isinstance(piece, Hole)):
+                return  # It was told of where it was put together.
+        if name in _CLAUSES and not is_statement(pieces):
+            self._tell(frame, pieces, judge(pieces, executed=False, parameters=False))
+        elif is_statement(pieces) or (
             name not in ("get", "all", "run", "each", "exec") and _words(pieces)
         ):
             parameters = len(frame.arguments) > number + 1
@@ -393,6 +444,12 @@ class ScriptReader:
         if level is Level.HALT and new:
             self._told |= new
             self._found.append(Built(frame.begun, self._line + 1, level))
+
+
+def _is_over(frame: _Frame) -> bool:
+    """Whether a line end ends a statement here: not in brackets, and not after an operator."""
+    waits = frame.joined and not frame.operand.strip() and (frame.pieces or frame.target)
+    return frame.block and not waits
 
 
 def _words(pieces: tuple[Piece, ...]) -> bool:
