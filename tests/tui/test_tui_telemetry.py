@@ -204,7 +204,7 @@ async def test_every_simulated_page_says_so_and_has_bands_and_marks(project: Pat
             "figures"
         )
         assert "compute" in stage.words("step")
-        assert "fixed" in stage.words("step")
+        assert "software" in stage.words("step")
         assert "calibrated" in stage.words("machines")
         assert stage.words("machines").count("J/token") == 5
         assert "measured" not in "".join(stage.words(name) for name in SIMULATED)

@@ -17,11 +17,12 @@ from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
 from midstream.wafer.models import resolve
 from midstream.wafer.options import Options
-from midstream.wafer.predict import predict, speculation_kind
+from midstream.wafer.predict import predict
 from midstream.wafer.presets import preset, preset_names
 from midstream.wafer.report import simulate
 from midstream.wafer.row_cells import parse_grid
 from midstream.wafer.rows import COLUMNS, read_rows
+from midstream.wafer.served import speculation_kind
 
 HEADER = ",".join(COLUMNS)
 
@@ -227,7 +228,7 @@ def test_a_product_is_a_model_like_any_other() -> None:
 
 def test_a_range_or_a_bound_is_covered_by_any_of_it(tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
-    line = "wse3,cerebras-2025,gpt-oss-120b,decode,,2,1024,1,,,,{},tok/s,x\n"
+    line = "wse3,cerebras-2025,llama3.3-70b,decode,,4,1024,1,,,,{},tok/s,x\n"
     cells = (">1000", '"1,000-2,000"', "1000", "<1200", "up to 2000")
     table.write_text(f"{HEADER}\n" + "".join(line.format(cell) for cell in cells))
     low = validation.validate(table).checked[0].prediction.band.low

@@ -91,7 +91,10 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", default="auto", help="prompt tokens (default: the context)")
     parser.add_argument("--batch", default="1", help="sequences (default 1)")
     parser.add_argument(
-        "--spec", default="none", help="speculation: draft=4,alpha=0.8[,cost=0.1][,overlapped]"
+        "--spec",
+        default="auto",
+        help="speculation: auto (as served; default), none, or "
+        "draft=4,alpha=0.8[,cost=0.1][,overlapped]",
     )
     parser.add_argument("--weight-bits", default="auto", help="16, 8 or 4 (default: the model's)")
     parser.add_argument("--kv-bits", default="16", help="16 (default) or 8")

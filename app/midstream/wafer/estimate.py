@@ -3,8 +3,8 @@ seconds.
 
 A decode step walks the layers in order (one rectangle works, the others wait), then the output
 head.  On the wafer it takes ``scale * sum(operator cycles)`` plus one hand-off per layer; off the
-wafer come the links between wafers and the generation's fixed time.  Everything here is closed
-form; overlap, batching and speculation are in :mod:`midstream.wafer.pipeline`.
+wafer come the links between wafers.  Everything here is closed form; overlap, batching and
+speculation are in :mod:`midstream.wafer.pipeline`.
 """
 
 from __future__ import annotations
@@ -166,12 +166,7 @@ def _plan_step(
     links = plan.wafers if plan.wafers > 1 else 0  # the new token returns to the first wafer
     link_bytes = (prompt or batch) * plan.shape.hidden * 2
     off_wafer = links * (m.link_us + link_bytes / m.io_bytes_per_us)
-    return _step(rows, m, plan.hw, handoff, off_wafer + fixed_us(plan, parameters))
-
-
-def fixed_us(plan: Plan, parameters: Parameters | None = None) -> float:
-    """Microseconds per step that no placement explains; a lone product has no step to serve."""
-    return 0.0 if plan.workload.product else costs(plan.kernels, plan.hw, parameters).fixed_us
+    return _step(rows, m, plan.hw, handoff, off_wafer)
 
 
 def _step(

@@ -6,8 +6,9 @@ minimises the sum of squared log errors of its own rows:
 
 1. three cycle constants on the five WaferLLM rows (3 prefill, 2 decode);
 2. one scale on the Aug-2024 row of Llama-3.1-8B;
-3. one scale and one time per token on the three catalogue rows of 2025;
-4. four GPU constants on the four A100 rows, the all-reduce bounded below by
+3. one scale of the 2025 stack on the row of Llama-3.1-8B, taken to be served without a draft;
+4. the tokens per step of mixtures on the other two catalogue rows of 2025;
+5. four GPU constants on the four A100 rows, the all-reduce bounded below by
 :data:`ALLREDUCE_FLOOR_US`.
 """
 
@@ -21,9 +22,11 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+from midstream.wafer.models import resolve
 from midstream.wafer.parameters import PARAMETERS_FILE, Parameters
 from midstream.wafer.predict import predict
 from midstream.wafer.rows import Row, read_rows
+from midstream.wafer.served import drafted
 
 CALIBRATION = "data/calibration.csv"
 ALLREDUCE_FLOOR_US = 5.0
@@ -34,7 +37,7 @@ ALLREDUCE_FLOOR_US = 5.0
 FLAT = 1e-11
 """Spread of the objective over the simplex below which a search has converged."""
 
-_START = Parameters(4.0, 400.0, 500.0, 1.0, 0.5, 100.0, 0.8, 60.0, 10.0, 40.0)
+_START = Parameters(4.0, 400.0, 500.0, 1.0, 1.0, 1.5, 0.8, 60.0, 10.0, 40.0)
 
 _STAGES: tuple[tuple[str, tuple[str, ...], Callable[[Row], bool]], ...] = (
     (
@@ -43,7 +46,16 @@ _STAGES: tuple[tuple[str, tuple[str, ...], Callable[[Row], bool]], ...] = (
         lambda row: row.kernels.startswith("waferllm"),
     ),
     ("Aug-2024 stack", ("scale_2024_08",), lambda row: row.kernels == "cerebras-2024-08"),
-    ("2025 stack", ("scale_2025", "fixed_us_2025"), lambda row: row.kernels == "cerebras-2025"),
+    (
+        "2025 stack",
+        ("scale_2025",),
+        lambda row: row.kernels == "cerebras-2025" and not drafted(resolve(row.model).shape),
+    ),
+    (
+        "2025 mixtures",
+        ("gain_2025",),
+        lambda row: row.kernels == "cerebras-2025" and drafted(resolve(row.model).shape),
+    ),
     (
         "A100 baseline",
         ("gpu_efficiency", "gpu_layer_us", "gpu_allreduce_us", "gpu_internode_us"),
@@ -58,9 +70,9 @@ _MEANING = {
     "scale_2024_08": ("x", "Aug-2024 on-wafer cycles relative to WaferLLM's constants"),
     "scale_2025": (
         "x",
-        "2025 on-wafer cycles relative to WaferLLM's constants; a curve fit on unknown software",
+        "2025 on-wafer cycles relative to WaferLLM's constants, products at a 64-bit port's speed",
     ),
-    "fixed_us_2025": ("us/token", "time no placement explains; a curve fit on unknown software"),
+    "gain_2025": ("tokens/step", "at which mixtures are served since 2025, by means undisclosed"),
     "gpu_efficiency": ("share", "nameplate bandwidth reached by batch-1 decode"),
     "gpu_layer_us": ("us/layer", "launches and synchronisation"),
     "gpu_allreduce_us": ("us", "one all-reduce within a node"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
 from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.machines import Wafer
@@ -24,11 +23,9 @@ divide).
 
 @dataclass(frozen=True, slots=True)
 class KernelCosts:
-    """Cost constants in cycles; ``scale`` multiplies every on-wafer cycle, ``fixed_us`` is added
-    per step.
+    """Cost constants in cycles; ``scale`` multiplies every on-wafer cycle.
 
-    Where a small scale would make arithmetic faster than the SIMD width allows, ``cycles_per_mac``
-    is raised so that the product stays at that limit.
+    It is never below 1 in a fitted generation: a wavelet does not cross a hop in less than a cycle.
     """
 
     cycles_per_mac: float
@@ -37,7 +34,6 @@ class KernelCosts:
     collective: float
     scalar: float
     scale: float = 1.0
-    fixed_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +91,9 @@ GENERATIONS: dict[str, KernelGeneration] = {
         ),
         KernelGeneration(
             "cerebras-2025",
-            "vendor's rewritten kernels: one scale and one time per token set on three catalogue "
-            "rows; precision, "
-            "wafer count, load and speculation are undisclosed, so results are bands",
+            "vendor's rewritten kernels: products at the speed of a 64-bit read port, one scale "
+            "set on the 8B row, and the tokens per step of mixtures set on two catalogue rows; "
+            "precision, wafer count, load and speculation are undisclosed, so results are bands",
             "assumed",
             1.41,
             *_PRODUCTION_RESERVE,
@@ -149,25 +145,14 @@ def costs(
     """The cost constants of a generation on a wafer, from the frozen parameters unless others are
     given.
     """
-    return _costs(
-        kernels.name, hw.cycles_per_mac, 1.0 / hw.number("simd_fp16"), parameters or frozen()
-    )
-
-
-@cache
-def _costs(name: str, streaming_mac: float, simd_mac: float, p: Parameters) -> KernelCosts:
-    if name == "spec-limit":
-        return KernelCosts(simd_mac, 0.0, 0.0, 0.0, 1.0)
-    scale, fixed = {
-        "cerebras-2024-08": (p.scale_2024_08, 0.0),
-        "cerebras-2025": (p.scale_2025, p.fixed_us_2025),
-    }.get(name, (1.0, 0.0))
+    p = parameters or frozen()
+    if kernels.name == "spec-limit":
+        return KernelCosts(1.0 / hw.number("simd_fp16"), 0.0, 0.0, 0.0, 1.0)
+    mac, scale = hw.cycles_per_mac, 1.0
+    if kernels.name == "cerebras-2024-08":
+        scale = p.scale_2024_08
+    elif kernels.name == "cerebras-2025":
+        mac, scale = hw.cycles_per_streamed_mac, p.scale_2025
     return KernelCosts(
-        max(streaming_mac, simd_mac / scale),
-        p.issue_cycles,
-        p.shift_cycles,
-        p.collective_cycles,
-        SCALAR_CYCLES,
-        scale,
-        fixed,
+        mac, p.issue_cycles, p.shift_cycles, p.collective_cycles, SCALAR_CYCLES, scale
     )

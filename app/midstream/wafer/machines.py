@@ -82,6 +82,15 @@ class Wafer(Hardware):
         return 1.0 / self.number("sram_read_words")
 
     @property
+    def cycles_per_streamed_mac(self) -> float:
+        """Cycles per fp16 multiply-add when weights stream through one 64-bit read port.
+
+        ``y += w x`` reads ``w`` and ``y`` and writes ``y``: the other ports are taken, so four fp16
+        weights a cycle are the most that a matrix-vector product can reach at any SIMD width.
+        """
+        return 2.0 / self.number("port_bytes")
+
+    @property
     def fp16_per_wavelet(self) -> int:
         """fp16 values carried by one wavelet."""
         return self.count("wavelet_bits") // 16

@@ -12,6 +12,7 @@ from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Wafer, wafer
 from midstream.wafer.plan import MODES, Mode
+from midstream.wafer.served import speculation_kind
 from midstream.wafer.speculation import Speculation, parse_speculation
 
 DEFAULT_KERNELS = "cerebras-2025"
@@ -29,7 +30,8 @@ class Options:
         context: Cached tokens that decode is priced at.
         batch: Concurrent sequences.
         prompt: Prompt tokens for the time to first token; None takes the context.
-        speculation: Text for :func:`midstream.wafer.speculation.parse_speculation`.
+        speculation: ``auto`` (as the generation serves it), ``none``, or text for
+            :func:`midstream.wafer.speculation.parse_speculation`.
         weight_bits: Bits per weight; None takes the model's.
         kv_bits: Bits per cached value.
         clock_ghz: Clock; None takes the hardware's.
@@ -42,7 +44,7 @@ class Options:
     context: int = 4096
     batch: int = 1
     prompt: int | None = None
-    speculation: str = "none"
+    speculation: str = "auto"
     weight_bits: int | None = None
     kv_bits: int = 16
     clock_ghz: float | None = None
@@ -76,7 +78,9 @@ class Options:
         return generation(self.kernels)
 
     def speculating(self, layers: int) -> Speculation | None:
-        """The speculation for a model of ``layers`` layers."""
+        """The speculation in numbers for a model of ``layers`` layers; None without any."""
+        if speculation_kind(self.speculation) == "undisclosed":
+            return None
         return parse_speculation(self.speculation, layers=layers)
 
     def as_strings(self) -> dict[str, str]:

@@ -26,8 +26,8 @@ class Parameters:
         collective_cycles: Software around one collective: function entry, role tests, descriptor
             set-up and the scalar arithmetic between collectives (cycles).
         scale_2024_08: All on-wafer cycles of the vendor's first production stack, relative to the
-        kernels above. scale_2025: The same for the stack of 2025 and later.
-        fixed_us_2025: Time per token of that stack that no placement explains (microseconds).
+        kernels above. scale_2025: The same for the stack of 2025 and later, arithmetic aside.
+        gain_2025: Tokens per step at which that stack serves mixtures, by means undisclosed.
         gpu_efficiency: Share of nameplate memory bandwidth that batch-1 decode reaches.
         gpu_layer_us: Kernel launch and synchronisation per layer (microseconds).
         gpu_allreduce_us: One all-reduce inside a node (microseconds).
@@ -39,7 +39,7 @@ class Parameters:
     collective_cycles: float
     scale_2024_08: float
     scale_2025: float
-    fixed_us_2025: float
+    gain_2025: float
     gpu_efficiency: float
     gpu_layer_us: float
     gpu_allreduce_us: float

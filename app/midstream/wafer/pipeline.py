@@ -104,9 +104,7 @@ def stages_of(plan: Plan, step: Step) -> list[Stage]:
     items = [item for item in plan.items if item.name != "embedding"]
     clock = plan.hw.clock_hz
     handoff = step.breakdown["handoff"] / len(items) / clock
-    per_link = (
-        (step.off_wafer_us - m.costs.fixed_us) * 1e-6 / plan.wafers if plan.wafers > 1 else 0.0
-    )
+    per_link = step.off_wafer_us * 1e-6 / plan.wafers if plan.wafers > 1 else 0.0
     stages: list[Stage] = []
     for index, item in enumerate(items):
         crossing = index > 0 and items[index - 1].wafer != item.wafer
@@ -286,11 +284,10 @@ def simulate(
     """
     step = decode_step(plan, context=context)
     stages = stages_of(plan, step)
-    m = machine(plan.hw, plan.kernels)
-    link = (step.off_wafer_us - m.costs.fixed_us) / plan.wafers if plan.wafers > 1 else 0.0
+    link = step.off_wafer_us / plan.wafers if plan.wafers > 1 else 0.0
     simulation = _Simulation(
         stages,
-        (m.costs.fixed_us + link) * 1e-6,
+        link * 1e-6,
         speculation,
         random.Random(seed),
         record,

@@ -6,10 +6,7 @@ is ever predicted by other code than it was fitted with.
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from midstream.wafer import gpu as gpus
 from midstream.wafer.cost import Rectangle, decode_cost, prefill_cost
@@ -30,8 +27,8 @@ from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.rows import Row
+from midstream.wafer.served import tokens_per_step
 from midstream.wafer.shape import ModelShape
-from midstream.wafer.speculation import parse_speculation, plausible_gain
 
 DEFAULT_CONTEXT = 1024
 """Context of a vendor row that names none: what public throughput tests use."""
@@ -250,7 +247,9 @@ def _production(
     context, prompt, output = _lengths(row, DEFAULT_CONTEXT)
     plan, notes = _production_plan(row, shape, hw, kernels, context)
     step = decode_step(plan, context=context, batch=row.batch, parameters=parameters).seconds
-    gain, marks = _speculative_gain(row, shape, kernels, notes)
+    gain, assumed = _gain(row, shape, kernels, parameters)
+    marks: list[Mark] = ["assumed"] if assumed else []
+    notes += [assumed] if assumed else []
     decode = step / gain
     factor = kernels.band
     if row.phase == "decode":
@@ -307,54 +306,13 @@ def _production_plan(
     return plan, notes
 
 
-def _speculative_gain(
-    row: Row, shape: ModelShape, kernels: KernelGeneration, notes: list[str]
-) -> tuple[float, list[Mark]]:
-    """Tokens per step relative to plain decoding, for the centre of the band.
-
-    Undisclosed speculation of a dense model could bring anything between nothing and
-    :func:`plausible_gain`: the centre is the geometric middle.  For mixtures it is part of the
-    calibration, whose mixture rows do not disclose it either; before October 2024 there was none.
-    """
-    text = row.speculation
-    kind = speculation_kind(text)
-    if kind == "none":
-        return 1.0, []
-    if kind == "given":
-        try:
-            speculation = parse_speculation(text, layers=shape.layers)
-        except WaferError as error:
-            raise RowError("speculation", str(error)) from error
-        if speculation is None:
-            return 1.0, []
-        return speculation.speedup(1.0 / shape.layers), ["assumed"]
-    if shape.is_moe:
-        return 1.0, []
-    gain = plausible_gain(shape.layers)
-    if kind == "undisclosed draft":
-        notes.append(f"speculation with undisclosed draft: {gain:.2f} tokens per step assumed")
-        return gain, ["assumed"]
-    if kernels.name != "cerebras-2025":
-        return 1.0, []
-    notes.append(f"speculation undisclosed: 1-{gain:.2f} tokens per step assumed")
-    return math.sqrt(gain), ["assumed"]
-
-
-SpeculationKind = Literal["none", "undisclosed", "undisclosed draft", "given"]
-
-
-def speculation_kind(text: str) -> SpeculationKind:
-    """What a speculation cell says: nothing known, none, a draft without numbers, or numbers."""
-    plain = text.strip().lower()
-    if plain in ("0", "false", "off") or re.match(r"(no|not|none|without)\b", plain):
-        return "none"
-    if "=" in plain or re.fullmatch(r"\d+x[\d.]+", plain):
-        return "given"
-    unknown = re.search(r"undisclos|unknown|unclear|not said", plain)
-    if plain in ("", "?", "-", "n/a", "na") or unknown:
-        sure = re.search(r"draft|confirmed|implied|^yes", plain)
-        return "undisclosed draft" if sure else "undisclosed"
-    return "undisclosed draft"
+def _gain(
+    row: Row, shape: ModelShape, kernels: KernelGeneration, parameters: Parameters | None
+) -> tuple[float, str]:
+    try:
+        return tokens_per_step(row.speculation, shape, kernels, parameters)
+    except WaferError as error:
+        raise RowError("speculation", str(error)) from error
 
 
 def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:

@@ -15,7 +15,6 @@ from midstream.wafer.estimate import (
     Step,
     band_of,
     decode_step,
-    fixed_us,
     machine,
     prefill_seconds,
 )
@@ -28,6 +27,7 @@ from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Band, Mark, weakest
+from midstream.wafer.served import tokens_per_step
 
 DRAFT_MODEL = "llama3.2-1b"
 """Size of draft whose weights are weighed against the SRAM that is left."""
@@ -173,7 +173,7 @@ _CYCLES = ("issue_cycles", "shift_cycles", "collective_cycles")
 _FITTED: dict[str, tuple[str, ...]] = {
     "waferllm-wse2": _CYCLES,
     "cerebras-2024-08": (*_CYCLES, "scale_2024_08"),
-    "cerebras-2025": (*_CYCLES, "scale_2025", "fixed_us_2025"),
+    "cerebras-2025": (*_CYCLES, "scale_2025", "gain_2025"),
 }
 """Fitted constants that each kernel generation uses."""
 
@@ -202,13 +202,16 @@ def simulate(workload: Workload, options: Options) -> Report:
     stages = stages_of(plan, step)
     slowest = max(stage.seconds for stage in stages)
     speculation = options.speculating(plan.shape.layers)
-    seconds, tokens = step.seconds, 1.0
+    seconds, served = step.seconds, ""
     if speculation is not None:
         tokens = speculation.expected_tokens()
         seconds = speculation.step(step.seconds, slowest)
-    notes, marks = _notes(plan, options, speculation is not None)
+        passes = speculation.draft + 1.0
+    else:
+        tokens, served = tokens_per_step(options.speculation, plan.shape, kernels)
+        passes = tokens  # at least what comes out has gone through
+    notes, marks = _notes(plan, options, speculation is not None, served)
     # A batch fills idle stages first; once they are full, the slowest stage sets the pace.
-    passes = 1 if speculation is None else speculation.draft + 1
     busy_until = max(seconds, options.batch * passes * slowest)
     rate = band_of(busy_until, tokens, kernels, marks, unit_of(workload))
     power = plan.hw.number("power_kw") * 1e3 * plan.wafers
@@ -244,7 +247,9 @@ def unit_of(workload: Workload) -> str:
     return "products/s" if workload.product else "tok/s"
 
 
-def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], list[Mark]]:
+def _notes(
+    plan: Plan, options: Options, speculating: bool, served: str
+) -> tuple[list[str], list[Mark]]:
     notes: list[str] = []
     marks: list[Mark] = []
     if plan.shape.trust == "assumed":
@@ -271,6 +276,9 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
             f"{draft / 1e9:.1f} GB {room} beside the target)"
         )
         marks.append("assumed")
+    elif served:
+        notes.append(served)
+        marks.append("assumed")
     elif not plan.workload.product:
         notes.append("no speculation")
     if options.wafers is None:
@@ -288,11 +296,9 @@ def _notes(plan: Plan, options: Options, speculating: bool) -> tuple[list[str], 
 def _breakdown(plan: Plan, step: Step) -> dict[str, float]:
     clock = plan.hw.clock_hz * 1e-6
     parts = {cause: cycles / clock for cause, cycles in step.breakdown.items()}
-    fixed = fixed_us(plan)
     host = sum(row.cost.host_us * row.layers for row in step.operators)
-    parts["links"] = step.off_wafer_us - fixed - host
+    parts["links"] = step.off_wafer_us - host
     parts["host"] = host
-    parts["fixed"] = fixed
     return parts
 
 

@@ -99,21 +99,6 @@ def expected_tokens(acceptance: Sequence[float]) -> float:
     return total
 
 
-def plausible_gain(layers: int) -> float:
-    """Best gain an undisclosed synchronous draft could bring to a target of ``layers`` layers.
-
-    The draft is as fast as its depth allows (latency follows layers, not parameters); the draft
-    length is the best of 1-8 at :data:`TYPICAL_ACCEPTANCE`.  At least 1: nobody speculates at a
-    loss.
-    """
-    cost = min(1.0, DRAFT_LAYERS / layers)
-    gains = (
-        Speculation(length, TYPICAL_ACCEPTANCE, cost=cost).speedup(1.0 / layers)
-        for length in range(1, 9)
-    )
-    return max(1.0, *gains)
-
-
 def parse_speculation(text: str, *, layers: int) -> Speculation | None:
     """Read ``draft=4,alpha=0.8[,cost=0.1][,overlapped]`` or ``4x0.8``; None for ``none`` and the
     like.

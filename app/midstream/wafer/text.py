@@ -21,7 +21,6 @@ _CAUSES = (
     ("handoff", "layer to layer"),
     ("links", "wafer to wafer"),
     ("host", "operators on the host"),
-    ("fixed", "per token, unexplained (2025+ stack)"),
 )
 
 

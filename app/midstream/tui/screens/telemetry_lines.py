@@ -44,7 +44,6 @@ CAUSES: Final = (
     ("handoff", "layer to layer"),
     ("links", "wafer to wafer"),
     ("host", "operators on the host"),
-    ("fixed", "per token, fitted, unexplained"),
 )
 """Where the time of a token goes, as the simulator names it."""
 
@@ -348,7 +347,7 @@ def step_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
             make.text(
                 (f"{cause:<10}", "muted"),
                 (f"{_compact(value):>6} us {value / total:>6.1%}  ", "foreground"),
-                (drawn.ljust(room), "warning" if cause == "fixed" else "accent"),
+                (drawn.ljust(room), "accent"),
                 (f"  {meaning}" if wordy else "", "muted"),
             )
         )
