@@ -102,3 +102,23 @@ def test_ctrl_z_goes_to_the_shell_and_everything_is_painted_on_return(
     os.kill(program.pid, signal.SIGCONT)
     for words in ("ready", "def", "return", "Instruct"):
         program.wait_for(words, 10, since=since)
+
+
+def test_keys_pressed_before_the_first_frame_act_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    (tmp_path / "things.py").write_text(CODE)
+    script = tmp_path / "script.json"
+    script.write_text("[]")
+    command = [sys.executable, "-m", "midstream", "things.py", "--replay", str(script)]
+    state = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state")}
+    with TerminalProgram(command, size=(100, 30), environment=state, folder=tmp_path) as program:
+        program.wait_for("\x1b[?1049h", 20)
+        program.write("\x1b?")
+        program.wait_for("Keys", 20)
+        program.wait_for("ready", 20)
+        program.settle()
+        since = len(program.output)
+        program.write("\x1bi")
+        program.wait_for("what should change?", 10, since=since)

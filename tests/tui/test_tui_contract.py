@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
+from unittest.mock import patch
 
 import pytest
+from textual import _ansi_sequences
 from textual._compositor import Compositor
 from textual._xterm_parser import XTermParser
 from textual.geometry import Region, Size
@@ -17,16 +19,31 @@ from tui_support import Stage
 
 from midstream.tui.screens.compositing import SparingCompositor
 from midstream.tui.screens.eager import EagerScreen
-from midstream.tui.terminal import teach_alt_enter
+from midstream.tui.terminal import teach_sequences
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently
 
 
 def test_alt_enter_without_the_kitty_protocol() -> None:
-    teach_alt_enter()
-    keys = [event.key for event in XTermParser().feed("\x1b\r") if hasattr(event, "key")]
-    assert keys == ["alt+enter"]
-    assert [e.key for e in XTermParser().feed("\r") if hasattr(e, "key")] == ["enter"]
+    teach_sequences()
+    assert keys_of("\x1b\r") == ["alt+enter"]
+    assert keys_of("\r") == ["enter"]
+
+
+def keys_of(text: str) -> list[str]:
+    return [event.key for event in XTermParser().feed(text) if hasattr(event, "key")]
+
+
+def test_escape_and_a_key_in_one_read_are_two_keys() -> None:
+    names = {"?": "question_mark", "a": "a", "A": "A", "1": "1", ",": "comma"}
+    with patch.dict(_ansi_sequences.ANSI_SEQUENCES_KEYS) as known:
+        teach_sequences(["alt+v", "alt+less_than_sign", "a"])
+        for character, name in names.items():
+            assert keys_of(f"\x1b{character}") == ["escape", name]
+        for sequence, key in {"\x1b[A": "up", "\x1bOP": "f1", "\x1bf": "ctrl+right"}.items():
+            assert keys_of(sequence) == [key]
+        assert "\x1bv" not in known
+        assert "\x1b<" not in known
 
 
 async def test_what_the_eager_screen_uses_is_there(stage: Stage) -> None:

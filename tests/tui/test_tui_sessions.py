@@ -49,7 +49,7 @@ async def test_the_list_says_what_became_of_a_session(project: Path) -> None:
         screen = await opened(stage)
         (row,) = rows(screen)
         assert row.startswith("▸ today ")
-        assert " ".join(row.split()[3:]) == "rename total to found +1 -0 1 to decide"
+        assert " ".join(row.split()[3:]) == "rename total to found ✓ 1 ✗ 0 1 to decide"
         about = shown(screen, "about")
         assert "1 accepted, 0 rejected, 1 to decide" in about
         assert "  pkg/things.py\n" in about

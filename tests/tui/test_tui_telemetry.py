@@ -412,6 +412,9 @@ def test_a_paced_server_is_named_with_whether_it_keeps_up() -> None:
     assert pacing_words(facts, Cost()) == f"paced as {what}"
     assert pacing_words(facts, Cost(due_s=2.0, passed_s=2.02)) == f"as fast as {what}"
     assert pacing_words(facts, Cost(due_s=2.0, passed_s=6.2)) == f"3.1x slower than {what}"
+    facts["pacing"] = "replay"
+    assert pacing_words(facts, Cost()) == f"whole, then replayed as {what}"
+    assert pacing_words(facts, Cost(due_s=2.0, passed_s=2.02)) == f"replayed as {what}"
 
 
 async def test_a_paced_answer_says_on_screen_what_it_imitates(project: Path) -> None:

@@ -37,3 +37,8 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "roots").write_text("a file")
     write_drafts(tmp_path, tmp_path, Drafts("x"))
     assert read_drafts(tmp_path, tmp_path) == Drafts()
+
+
+def test_wrapping_is_kept(tmp_path: Path) -> None:
+    write_drafts(tmp_path, tmp_path, Drafts(wrap=True))
+    assert read_drafts(tmp_path, tmp_path).wrap

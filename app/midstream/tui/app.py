@@ -7,12 +7,12 @@ watcher.
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
@@ -25,7 +25,7 @@ from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
-from midstream.tui.terminal import teach_alt_enter
+from midstream.tui.terminal import teach_sequences
 from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
 from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_theme, load_themes
 
@@ -89,6 +89,7 @@ class MidstreamApp(App[None]):
         self.failure: UserError | None = None
         self.defect: tuple[Exception, Path | None] | None = None
         """What the program failed with, and the report."""
+        self._early: list[events.Event] = []
         self._resume = resume
         self._open_file = open_file
         self._endpoint = endpoint
@@ -121,6 +122,19 @@ class MidstreamApp(App[None]):
     def get_default_screen(self) -> ReviewScreen:
         """The review screen."""
         return self.review
+
+    async def on_event(self, event: events.Event) -> None:
+        """Hold what is typed until the screen is there that it is meant for."""
+        if isinstance(event, (events.Key, events.Paste)) and not self.review.is_ready:
+            self._early.append(event)
+        else:
+            await super().on_event(event)
+
+    def take_early_keys(self) -> None:
+        """The screen is there: what was typed before acts now, in its order."""
+        early, self._early = self._early, []
+        for event in early:
+            self.post_message(event)
 
     async def on_mount(self) -> None:
         """Open the session once the first frame is on screen; look at themes from then on."""
@@ -186,6 +200,7 @@ class MidstreamApp(App[None]):
         if former is not None and former.drafts is not None and session.drafts is not None:
             session.drafts.sent[:] = former.drafts.sent
             session.drafts.draft = former.drafts.draft
+            session.drafts.wrap = former.drafts.wrap
         self.session = session
         self.review.attach(session)
         if former is not None:
@@ -314,8 +329,6 @@ def run_app(
         root, open_file = root.parent, root.name
     elif not root.is_dir():
         raise UsageError(f"{root} is not a file or a folder; name one that exists.")
-    teach_alt_enter()
-    os.environ.setdefault("ESCDELAY", "25")
     app = MidstreamApp(
         root,
         settings,
@@ -325,6 +338,7 @@ def run_app(
         replay=replay,
         flags=flags,
     )
+    teach_sequences(key for keys in app.keys.values() for key in keys.split(","))
     try:
         app.run()
     except Exception as error:

@@ -240,7 +240,10 @@ def bindings(*places: Place) -> list[Binding]:
             id=action.id,
             # A key that is not text acts when it arrives and not after a way through the widgets:
             # in a burst of keys, the ones after "i" must already go to the composer.
-            priority=action.priority or action.place is Place.REVIEW,
+            # Leaving the text must come before the keys that follow it as well.
+            priority=action.priority
+            or action.place is Place.REVIEW
+            or action.id == "composer.leave",
         )
         for action in ACTIONS
         if action.place in places

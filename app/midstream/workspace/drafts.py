@@ -1,4 +1,4 @@
-"""What was typed for a folder: the instruction that was not sent yet, and those that were.
+"""What was typed for a folder, sent or not yet, and whether long lines wrapped there.
 
 One small file per workspace root in the state folder, replaced as a whole.  Losing it loses no
 work, so an unreadable one counts as empty and one that cannot be written is left out.
@@ -28,10 +28,12 @@ class Drafts:
     Attributes:
         draft: The text that was not sent.
         sent: Instructions that were, oldest first.
+        wrap: Whether long lines wrap on the screen.
     """
 
     draft: str = ""
     sent: list[str] = field(default_factory=list[str])
+    wrap: bool = False
 
 
 def read_drafts(state: Path, root: Path) -> Drafts:
@@ -48,13 +50,14 @@ def read_drafts(state: Path, root: Path) -> Drafts:
     return Drafts(
         draft if isinstance(draft, str) else "",
         [text for text in texts if isinstance(text, str)],
+        data.get("wrap") is True,
     )
 
 
 def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     """Keep what was typed for a root (blocking); readable by the user only."""
     kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
-    data = json.dumps({"draft": drafts.draft, "sent": kept}).encode()
+    data = json.dumps({"draft": drafts.draft, "sent": kept, "wrap": drafts.wrap}).encode()
     path = _file(state, root)
     with contextlib.suppress(OSError):
         make_private(path.parent)

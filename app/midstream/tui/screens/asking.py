@@ -164,7 +164,6 @@ class AskActions(ViewActions):
     def action_effort(self) -> None:
         """Choose how much is done for an answer."""
         from midstream.pairing.choosing import efforts_of
-        from midstream.settings import SESSION_EFFORTS
 
         session = self.session
         if session is None:
@@ -173,8 +172,6 @@ class AskActions(ViewActions):
         own = profile is None or profile.kind == "local"
         words = _OWN_EFFORT if own else _HOSTED_EFFORT
         levels = efforts_of(profile)
-        if len(levels) == 1:  # the profile names none, which does not say that there are none
-            levels = SESSION_EFFORTS
         rows = [
             ListRow(
                 level,
@@ -231,12 +228,13 @@ class AskActions(ViewActions):
         from midstream.pairing.choosing import advice
 
         session = self.session
-        if session is None or self._advised:
+        if session is None or self._advised or self.notice.is_shown:
             return
         here = session.profile is None and not self.program.given_endpoint
         if words := advice("", sorted({hunk.path for hunk in session.hunks}), here=here):
             self._advised = True
-            self.say("info", f"{words[:-1]}; {self.program.key_for('models')} shows which.")
+            key = self.program.key_for("models")
+            self.say("info", f"{words[:-1]}; {key} shows which.", outcome=True)
 
 
 def _of_turn(turn: Turn, turns: list[Turn]) -> Paragraph:

@@ -46,6 +46,9 @@ class DecideActions(MoveActions):
             if not self.to_hunk(forward=True, undecided=True):
                 self.action_next_undecided()
             return None
+        if not self._in_sight(hunk):
+            self.say("info", "This hunk was out of sight; the same key again decides it.")
+            return None
         if hunk.state is HunkState.STREAMING:
             self.say(
                 "info", "This hunk is still being written; it can be decided as soon as it settles."
@@ -69,6 +72,17 @@ class DecideActions(MoveActions):
             self.action_next_undecided()
             return None
         return hunk
+
+    def _in_sight(self, hunk: Hunk) -> bool:
+        """Whether the cursor's hunk is on screen; shows it if it is not."""
+        view, pane = self.view, self.pane
+        rows = None if view is None else view.rows_of(hunk.id)
+        if rows is None or (rows[0] < pane.bottom and pane.top < rows[1]):
+            return True
+        pane.detach()
+        pane.show_rows(*rows)
+        pane.go_to(pane.cursor)
+        return False
 
     def _go_on(self, hunk: Hunk) -> None:
         """Move to the next undecided hunk below, else to the first one above, else stay."""

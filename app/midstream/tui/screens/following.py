@@ -61,7 +61,11 @@ class Following(Facts):
     def offer_hunk(self) -> bool:
         """Put the cursor on the first undecided hunk in the window, unless it is on one already."""
         pane, view = self.pane, self.view
-        if view is None or self.decidable_hunk is not None:
+        if view is None:
+            return False
+        if self.decidable_hunk is not None and (
+            self.running or pane.shows(pane.cursor, pane.cursor + 1)
+        ):
             return False
         row = view.next_hunk(pane.top - 1, forward=True, undecided=True)
         if row is None or row >= pane.bottom:

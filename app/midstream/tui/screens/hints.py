@@ -62,7 +62,10 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
         action_id, _, words = item.partition(":")
         action = BY_ID[action_id]
         if keys[action_id]:
-            chosen.append(KeyHint(first_key(keys, action_id), words or action.short, action.call))
+            key = first_key(keys, action_id)
+            if moment.choosing and action_id == "composer.recall":
+                key = f"{key}/down"
+            chosen.append(KeyHint(key, words or action.short, action.call))
     help_id = "help.anywhere" if moment.composing else "help"
     chosen.append(KeyHint(first_key(keys, help_id), "keys", "help"))
     return tuple(chosen)

@@ -62,6 +62,8 @@ FACTS_EVERY: Final = 7
 WIDE: Final = 140
 MEDIUM: Final = 80
 TALL: Final = 24
+UNKNOWN_KEYS: Final = 2
+"""Letters without a meaning after which it is told, once, how to write to the model."""
 
 
 class ReviewScreen(Following):
@@ -79,8 +81,11 @@ class ReviewScreen(Following):
 
     def __init__(self, demo: DemoInfo | None) -> None:
         super().__init__(demo)
+        self.is_ready = False
+        """Whether keys find what they act on."""
         self._news: list[SessionEvent] = []
         self._frames = 0
+        self._unknown_keys = 0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -114,6 +119,8 @@ class ReviewScreen(Following):
         self.pane.set_layout(self.program.settings.layout)
         self.set_focus(self.composer.field)
         self.refresh_facts()
+        self.is_ready = True
+        self.program.take_early_keys()
 
     def attach(self, session: PairingSession) -> None:
         """The session is open: listen to it and show what it has."""
@@ -131,6 +138,8 @@ class ReviewScreen(Following):
             if drafts.draft and not self.composer.text.strip():
                 self.composer.put(drafts.draft)
             drafts.draft = self.composer.text
+            if drafts.wrap and not self.pane.wrap:
+                self.pane.set_wrap(True)
         if session.notices:
             last = session.notices[-1]
             self.say(last.level.value, last.text)
@@ -225,7 +234,7 @@ class ReviewScreen(Following):
         elif isinstance(event, TurnFinished):
             self._turn_finished(event.turn)
         elif isinstance(event, NoticePosted):
-            self.say(event.notice.level.value, event.notice.text)
+            self.say(event.notice.level.value, event.notice.text, outcome=True)
         elif isinstance(event, HunkSettled):
             self.hunk_settled()
         elif isinstance(event, FileChangedOnDisk):
@@ -267,7 +276,7 @@ class ReviewScreen(Following):
                 if waiting
                 else "nothing had settled yet"
             )
-            self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.")
+            self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.", outcome=True)
         if following:
             self.offer_hunk()
         self.tell_failures()
@@ -293,6 +302,20 @@ class ReviewScreen(Following):
             self._lexer.pause()
 
     # what people do
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that means nothing: somebody may be writing to the model already."""
+        if self.typing or not event.is_printable:
+            return
+        self.key_pressed()
+        self._unknown_keys += 1
+        if self._unknown_keys == UNKNOWN_KEYS:
+            compose, keys = self.program.key_for("compose"), self.program.key_for("help")
+            self.say(
+                "info",
+                f"{event.character} does nothing here; press {compose} to write to the model, "
+                f"{keys} for the keys.",
+            )
 
     def action_suggestions(self) -> None:
         """Show or hide the example instructions."""
@@ -339,6 +362,7 @@ class ReviewScreen(Following):
     @on(ComposerText.Typed)
     def _typed(self, event: ComposerText.Typed) -> None:
         text = event.text
+        self.key_pressed()
         if (
             len(text) == 1
             and text in "123456789"

@@ -56,6 +56,7 @@ class ReviewBase(EagerScreen):
         self._order = asyncio.Lock()
         self._arrived = 0.0
         self._fading: Timer | None = None
+        self._waits_for_key = False
 
     @property
     def program(self) -> MidstreamApp:
@@ -128,6 +129,7 @@ class ReviewBase(EagerScreen):
 
     async def perform(self, action_id: str) -> None:
         """Do an action of the table."""
+        self.key_pressed()
         handler: Callable[[], object] = getattr(self, f"action_{BY_ID[action_id].call}")
         result = handler()
         if isawaitable(result):
@@ -148,19 +150,37 @@ class ReviewBase(EagerScreen):
         hunk = self.hunk
         return hunk if hunk is not None and hunk.state is HunkState.SETTLED else None
 
-    def say(self, level: str, text: str) -> None:
-        """Show one sentence; a mere fact goes away by itself."""
+    def say(self, level: str, text: str, *, outcome: bool = False) -> None:
+        """Show one sentence; a mere fact goes away by itself.
+
+        Args:
+            level: ``info`` for a fact, ``warning`` or ``error``.
+            text: The sentence.
+            outcome: Whether it is told without a key being pressed, such as what became of a turn:
+                nobody may be looking, so that it goes with the first key after its time.
+        """
         if not self.is_mounted or not self.program.is_running:
             return
         self.answers = ()
         self.notice.show(level, text)
         if self._fading is not None:
             self._fading.stop()
-        self._fading = self.set_timer(FACT_S, self._fade) if level == "info" else None
+        self._waits_for_key = False
+        fade = self._fade_with_key if outcome else self._fade
+        self._fading = self.set_timer(FACT_S, fade) if level == "info" else None
 
     def _fade(self) -> None:
         if self.notice.level == "info":
             self.notice.clear()
+
+    def _fade_with_key(self) -> None:
+        self._waits_for_key = True
+
+    def key_pressed(self) -> None:
+        """Somebody is there: what was told long enough goes."""
+        if self._waits_for_key:
+            self._waits_for_key = False
+            self._fade()
 
     def ask(
         self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]

@@ -14,6 +14,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
 
+from midstream.edits.hunks import HunkState
 from midstream.pairing.sessions import (
     SessionInfo,
     SessionSummary,
@@ -102,9 +103,11 @@ class SessionsScreen(PageScreen):
         state, role = self._state(info, summary)
         right: list[Piece] = []
         if summary is not None and not summary.trouble:
+            marks = self.glyphs.states
+            accepted, rejected = marks[HunkState.ACCEPTED], marks[HunkState.REJECTED]
             right = [
-                (f"  +{summary.accepted}", "success" if summary.accepted else "muted"),
-                (f" -{summary.rejected}", "error" if summary.rejected else "muted"),
+                (f"  {accepted} {summary.accepted:<3}", _role(summary.accepted, "success")),
+                (f"{rejected} {summary.rejected:<3}", _role(summary.rejected, "error")),
             ]
         right.append((f"  {state:>10}", role))
         words = "reading" if summary is None else (summary.trouble or _first(summary))
@@ -252,6 +255,10 @@ class SessionsScreen(PageScreen):
             self.say("info", f"The session of {_when(info.changed)} is deleted.")
 
         self.in_order(work)
+
+
+def _role(count: int, role: str) -> str:
+    return role if count else "muted"
 
 
 def _first(summary: SessionSummary) -> str:

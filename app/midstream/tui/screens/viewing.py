@@ -80,6 +80,8 @@ class ViewActions(GuardActions):
         """Let long lines go on below, or scroll them sideways."""
         pane = self.pane
         pane.set_wrap(not pane.wrap)
+        if self.session is not None and self.session.drafts is not None:
+            self.session.drafts.wrap = pane.wrap
         key = self.program.key_for("row.right")
         words = "Long lines wrap" if pane.wrap else f"Long lines are cut; {key} shows their rest"
         self.say("info", f"{words}.")

@@ -42,7 +42,8 @@ class Completions(RowList, can_focus=False):
     def chosen(self) -> Candidate | None:
         """The candidate under the cursor."""
         value = self.value
-        return None if value is None else self.candidates[int(value)]
+        # The rows stay where the list is hidden.
+        return None if value is None or not self.candidates else self.candidates[int(value)]
 
     def offer(self, candidates: Sequence[Candidate], column: int, room: int) -> None:
         """Show candidates above the line below which this widget stands.

@@ -1,0 +1,98 @@
+"""What is told and for how long, keys that mean nothing, and deciding only what is in sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tui_support import Stage, on_stage
+
+from midstream.edits.hunks import HunkState
+from midstream.settings import Settings
+from midstream.tui.screens import review_base
+
+
+async def test_what_became_of_a_turn_stays_until_somebody_is_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_base, "FACT_S", 0.1)
+    await stage.open("pkg/things.py")
+    await stage.press("v")
+    await stage.instruct("leave it")
+    stage.model.give(stage.model.region)
+    stage.model.give(None)
+    await stage.until(lambda: "Nothing to change" in stage.notice, "outcome")
+    await stage.pilot.pause(0.3)
+    assert "Nothing to change" in stage.notice
+    await stage.press("j")
+    assert stage.notice == ""
+    monkeypatch.setattr(review_base, "FACT_S", 3.0)
+    await stage.press("w")
+    assert "Long lines wrap" in stage.notice
+    await stage.until(lambda: stage.notice == "", "the fact goes by itself")
+
+
+async def test_an_outcome_is_not_taken_away_by_keys_that_were_on_their_way(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    stage.screen.say("info", "It is done.", outcome=True)
+    await stage.press("j", "k")
+    assert stage.notice == "It is done."
+
+
+async def test_letters_without_a_meaning_are_answered_once(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("p")
+    assert stage.notice == ""
+    await stage.press("P")
+    assert stage.notice == "P does nothing here; press i to write to the model, ? for the keys."
+    await stage.press("escape", "p", "p", "p")
+    assert stage.notice == ""
+    await stage.press("i", "p", "p", "escape")
+    assert stage.screen.composer.text == "pp"
+
+
+async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
+    stage: Stage, project: Path
+) -> None:
+    lines = "".join(f"value_{n} = {n}\n" for n in range(200))
+    (project / "pkg" / "long.py").write_text(lines)
+    await stage.open("pkg/long.py")
+    await stage.press("v")
+    await stage.instruct("double it")
+    stage.model.give("value_0 = 00\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+    hunk, pane = stage.screen.decidable_hunk, stage.screen.pane
+    assert hunk is not None
+    pane.scroll_to_row(100)
+    await stage.pilot.pause()
+    await stage.press("a")
+    assert hunk.state is HunkState.SETTLED
+    assert "out of sight" in stage.notice
+    assert any("value_0 = 00" in row for row in stage.rows)
+    await stage.press("a")
+    await stage.until(lambda: hunk.state is HunkState.ACCEPTED, "accepted")
+
+
+async def test_a_closed_list_of_mentions_is_not_taken_from(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("see @thi")
+    await stage.until(lambda: stage.screen.composer.choosing, "list")
+    assert "up/down choose" in stage.keys
+    await stage.press("escape")
+    assert not stage.screen.composer.choosing
+    await stage.press("tab", "tab")
+    assert stage.screen.composer.text == "see @thi"
+
+
+async def test_wrapping_is_remembered(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+    for wraps in (False, True):
+        async with on_stage(project, settings=Settings(attention=False)) as stage:
+            await stage.open("pkg/things.py")
+            assert stage.screen.pane.wrap is wraps
+            if not wraps:
+                await stage.press("w")
