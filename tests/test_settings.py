@@ -20,7 +20,7 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert load_settings(environ={"MIDSTREAM_CONFIG": str(tmp_path / "none.toml")}) == Settings()
 
 
-@pytest.mark.parametrize("text", ["off", "wafer", "gpu", "gpu:llama3.1-8b", "wafer:./models/own"])
+@pytest.mark.parametrize("text", ["off", "wafer", "gpu", "gpu:llama3.1-8b", "replay"])
 def test_pacing_names_a_machine_and_perhaps_a_model(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, f'[model]\npacing = "{text}"').pacing == text
     assert read(tmp_path, "", MIDSTREAM_PACING=text).pacing == text

@@ -114,7 +114,8 @@ SPECS: Final = (
     Spec(
         "pacing", "model.pacing", Kind.TEXT, _MODEL,
         "Let the built-in server write as fast as wafer or gpu is simulated to, for a model of 70 "
-        "billion parameters or the one named behind a colon (gpu:llama3.1-8b); off does not.",
+        "billion parameters or the one named behind a colon (gpu:llama3.1-8b); replay shows whole "
+        "answers at a wafer's speed; off does not.",
     ),
     Spec(
         "endpoint", "endpoint", Kind.CHOICE, _ENDPOINT,
@@ -137,7 +138,8 @@ SPECS: Final = (
     Spec(
         "effort", "effort", Kind.CHOICE, _ANSWERS,
         "What is done for a good answer: one pass (low), checks and a repair (medium), several "
-        "candidates ranked (high, xhigh). A hosted model is told the effort instead.",
+        "candidates ranked (high, xhigh). A hosted model is told the effort instead; only there "
+        "none, minimal and max are levels of their own.",
         SESSION_EFFORTS, at_once=True,
     ),
     Spec(

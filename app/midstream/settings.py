@@ -56,7 +56,8 @@ class Settings:
         threads: Threads for the built-in server; ``None`` lets it choose.
         provider: Execution provider of the built-in server, such as ``cpu`` or ``cuda``.
         pacing: Let the built-in server write as fast as ``wafer`` or ``gpu`` is simulated to, for a
-            large model or for the one named behind a colon; ``off`` is as fast as it can.
+            large model or for the one named behind a colon; ``replay`` shows whole answers at the
+            wafer's speed; ``off`` is as fast as it can.
         pace: Tokens per second that the built-in server writes at most, to read along; ``None``
             is as fast as it can.
         guard: Watch what the model writes and stop it on dangerous lines.

@@ -73,13 +73,14 @@ def rate(value: object, where: str) -> float:
 
 
 def pacing(value: object, where: str) -> str:
-    """``off``, ``wafer``, ``gpu``, or one of the last two with a model: ``gpu:llama3.1-8b``."""
+    """``off``, ``wafer``, ``gpu``, ``replay``, all but the first also with a model behind ``:``."""
     plain = text(value, where).strip()
     mode, colon, model = plain.partition(":")
-    if mode not in ("off", "wafer", "gpu") or (colon and (mode == "off" or not model.strip())):
+    known = mode in ("off", "wafer", "gpu", "replay")
+    if not known or (colon and (mode == "off" or not model.strip())):
         raise UsageError(
-            f"{where} must be off, wafer, gpu, or one of the last two with a model, such as "
-            f"gpu:llama3.1-8b, not {value!r}."
+            f"{where} must be off, wafer, gpu, replay, or one of the last three with a model, "
+            f"such as gpu:llama3.1-8b, not {value!r}."
         )
     return plain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,47 @@ def test_a_model_slower_than_the_wafer_is_passed_through_whole() -> None:
     assert text == TEXT
     assert len(times) < tokens, "nothing is cut where nothing waits"
     assert times[-1] < 0.5
+
+
+def test_a_slow_machine_replays_at_the_wafers_speed() -> None:
+    replay = paced("replay:llama3.1-405b")
+    assert replay.replayed
+    assert replay.pace == paced("wafer:llama3.1-405b").pace
+    slow = ReplayModel(TEXT, rate=100.0)  # a tenth of the simulated rate
+    model = PacedModel(slow, replay)
+    assert model.facts["pacing"] == "replay"
+    began = time.perf_counter()
+    generation = model.start(REQUEST)
+    times = [(time.perf_counter() - began, piece) for piece in generation]
+    assert "".join(piece.text for _, piece in times) == TEXT
+    computing = generation.usage.output_tokens / 100.0
+    assert times[0][0] >= 0.9 * computing + replay.pace.first_seconds, "the whole answer first"
+    assert times[-1][0] - times[0][0] < computing, "and then faster than it was computed"
+    usage = generation.usage
+    assert usage.due_s is not None
+    assert usage.passed_s is not None
+    assert usage.passed_s >= usage.due_s
+    passed_through = PacedModel(slow, paced("wafer:llama3.1-405b")).start(REQUEST)
+    list(passed_through)
+    assert passed_through.usage.passed_s is not None
+    assert passed_through.usage.passed_s > 2 * usage.passed_s
+
+
+def test_a_replay_stops_at_once_and_says_so() -> None:
+    gpus = dataclasses.replace(paced("gpu"), replayed=True)
+    generation = PacedModel(ReplayModel(TEXT), gpus).start(REQUEST)
+    pieces = iter(generation)
+    next(pieces)
+    generation.stop()
+    began = time.perf_counter()
+    assert list(pieces) == []
+    assert time.perf_counter() - began < 0.5
+    assert generation.finish_reason is FinishReason.STOPPED, "the text is not whole"
+    unread = PacedModel(ReplayModel(TEXT, rate=100.0), gpus).start(REQUEST)
+    stopper = threading.Timer(0.1, unread.stop)
+    stopper.start()
+    assert list(unread) == []
+    assert unread.finish_reason is FinishReason.STOPPED
 
 
 def test_facts_say_what_is_imitated() -> None:

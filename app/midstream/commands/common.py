@@ -30,8 +30,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--pacing",
-        metavar="off|wafer|gpu[:MODEL]",
-        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model",
+        metavar="off|wafer|gpu|replay[:MODEL]",
+        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
+        "replay: whole answers at the wafer's speed",
     )
     group.add_argument(
         "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"

@@ -35,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pacing",
         type=_pacing,
         default="off",
-        metavar="off|wafer|gpu[:MODEL]",
-        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model",
+        metavar="off|wafer|gpu|replay[:MODEL]",
+        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
+        "replay: whole answers at the wafer's speed",
     )
     model.add_argument(
         "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"

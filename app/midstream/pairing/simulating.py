@@ -122,11 +122,14 @@ def pacing_words(facts: Mapping[str, str], cost: Cost) -> str:
     what = f"{facts.get('pacing_model', '?')} on {machine.replace('Cerebras ', '')}"
     if rate := facts.get("pacing_rate", ""):
         what += f", {float(rate):,.0f} tok/s simulated"
+    replayed = facts["pacing"] == "replay"
     if not cost.due_s or cost.passed_s is None:
-        return f"paced as {what}"
+        return f"{'whole, then replayed' if replayed else 'paced'} as {what}"
     from midstream.wafer.pacing import LATE_TOLERANCE
 
     late = cost.passed_s / cost.due_s
+    if replayed and late <= LATE_TOLERANCE:
+        return f"replayed as {what}"
     return f"{late:.1f}x slower than {what}" if late > LATE_TOLERANCE else f"as fast as {what}"
 
 

@@ -2,15 +2,16 @@
 
 Two reasons: to follow the stream with one's eyes (at most so many tokens per second), and to feel
 how fast another machine would be (every token when it would be due there). Nothing is computed
-faster than it is; a model that is slower than the pace is passed through as it comes. Stopping is
-as quick as without it.
+faster than it is; a model that is slower than the pace is passed through as it comes, or, where a
+replay is asked for, passed on at the pace once the answer is whole. Stopping is as quick as without
+it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -110,32 +111,44 @@ class SimulatedPace:
 class PacedGeneration:
     """Passes the pieces of another generation on, none of them early.
 
+    Args:
+        inner: The generation.
+        timetable: Makes the timetable; its clock starts when it is made.
+        replayed: Whether the clock starts only when the inner generation has ended.
+
     Attributes:
         usage: What the generation cost; waiting is only in what it says of the pacing.
     """
 
-    def __init__(self, inner: Generation, timetable: Callable[[], Timetable]) -> None:
+    def __init__(
+        self, inner: Generation, timetable: Callable[[], Timetable], *, replayed: bool = False
+    ) -> None:
         self.usage: Usage = inner.usage
         self._inner = inner
         self._timetable = timetable
+        self._replayed = replayed
+        self._dropped = False
         self._stopped = threading.Event()
 
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why it ended; None while it runs."""
-        return self._inner.finish_reason
+        return FinishReason.STOPPED if self._dropped else self._inner.finish_reason
 
     def __iter__(self) -> Iterator[Piece]:
         """Generate."""
+        source: Iterable[Piece] = list(self._inner) if self._replayed else self._inner
         timetable = self._timetable()
-        for whole in self._inner:
+        for whole in source:
             ready = timetable.left(time.perf_counter(), whole) <= 0
             for piece in [whole] if ready else timetable.parts(whole):
                 left = timetable.left(time.perf_counter(), piece)
                 if left > 0:
                     self._stopped.wait(left)
                 timetable.passed(time.perf_counter(), piece, self.usage)
-                if not self._stopped.is_set():
+                if self._stopped.is_set():
+                    self._dropped = True
+                else:
                     yield piece
 
     def stop(self) -> None:
@@ -156,15 +169,17 @@ class PacedModel:
         self._inner = inner
         self._facts: Mapping[str, str] = inner.facts
         self._timetable: Callable[[], Timetable]
+        self._replayed = False
         if isinstance(pace, int | float):
             if pace <= 0:
                 raise ValueError("pace must be more than 0")
             self._timetable = lambda: ReadingPace(pace)
         else:
             self._timetable = lambda: SimulatedPace(pace)
+            self._replayed = pace.replayed
             self._facts = {
                 **inner.facts,
-                "pacing": pace.pace.mode,
+                "pacing": "replay" if pace.replayed else pace.pace.mode,
                 "pacing_model": pace.model,
                 "pacing_machine": pace.machine,
                 "pacing_rate": f"{pace.pace.tokens_per_second:.6g}",
@@ -182,7 +197,7 @@ class PacedModel:
 
     def start(self, request: GenerateRequest) -> PacedGeneration:
         """Start a generation; raises what the model raises."""
-        return PacedGeneration(self._inner.start(request), self._timetable)
+        return PacedGeneration(self._inner.start(request), self._timetable, replayed=self._replayed)
 
     def close(self) -> None:
         """Free the model."""

@@ -1,4 +1,4 @@
-"""What to imitate: from ``gpu`` or ``wafer:llama3.1-8b`` to the pace of that model there.
+"""What to imitate: from ``gpu`` or ``replay:llama3.1-8b`` to the pace of that model there.
 
 The paces themselves are :mod:`midstream.wafer.pacing`'s; this module only simulates what they are
 made of. Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import cast
 
 from midstream.wafer.baselines import compare
 from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.models import resolve
 from midstream.wafer.options import Options
-from midstream.wafer.pacing import PACE_MODES, Pace, PaceMode
+from midstream.wafer.pacing import Pace, PaceMode
 from midstream.wafer.quantity import Band
 
 DEFAULT_MODEL = "llama3.3-70b"
 """A model of a size that people know from services on either machine."""
 
-MACHINES = {"wafer": "wse3", "gpu": "h100x8"}
+MACHINES: dict[str, tuple[PaceMode, str]] = {
+    "wafer": ("wafer", "wse3"),
+    "gpu": ("gpu", "h100x8"),
+    "replay": ("wafer", "wse3"),
+}
+"""What a word imitates: the mode of its pace, and the machine."""
+
+REPLAY = "replay"
+"""The word for a wafer whose answers are shown at its speed once they are whole."""
 
 CONTEXT = 1024
 """Prompt and cached tokens: a request with a file or two."""
@@ -36,6 +43,8 @@ class Imitation:
         machine: The machine, with how many there are.
         rate: Simulated tokens per second.
         first_token: Simulated seconds until the first one.
+        replayed: Whether an answer is shown at that speed only once it is whole, so that it keeps
+            the speed on a machine that computes more slowly.
     """
 
     pace: Pace
@@ -43,11 +52,12 @@ class Imitation:
     machine: str
     rate: Band
     first_token: Band
+    replayed: bool = False
 
 
 @cache
 def imitation(text: str) -> Imitation | None:
-    """Simulate what ``off``, ``wafer``, ``gpu``, ``wafer:MODEL`` or ``gpu:MODEL`` asks for.
+    """Simulate what ``off``, ``wafer``, ``gpu`` or ``replay`` asks for, also as ``wafer:MODEL``.
 
     Args:
         text: The mode, and the model if it is not :data:`DEFAULT_MODEL`: a preset, an ONNX file or
@@ -61,22 +71,23 @@ def imitation(text: str) -> Imitation | None:
         ModelUnavailableError: The model cannot be read.
         DoesNotFitError: It fits on no number of wafers.
     """
-    mode, _, model = text.strip().partition(":")
-    if mode not in PACE_MODES or (mode == "off" and model):
-        raise WaferUsageError(
-            f"Pacing '{text}' is unknown; write off, wafer, gpu, or one of the last two with a "
-            "model, such as gpu:llama3.1-8b."
-        )
-    if mode == "off":
+    word, _, model = text.strip().partition(":")
+    if word == "off" and not model:
         return None
+    if word not in MACHINES:
+        raise WaferUsageError(
+            f"Pacing '{text}' is unknown; write off, wafer, gpu, replay, or one of the last three "
+            "with a model, such as gpu:llama3.1-8b."
+        )
+    mode, machine = MACHINES[word]
     workload = resolve(model.strip() or DEFAULT_MODEL)
     options = Options(context=CONTEXT)
-    found = compare(workload, options, [MACHINES[mode]])[0]
+    found = compare(workload, options, [machine])[0]
     name = workload.shape.name
     pace = Pace(
-        cast("PaceMode", mode),
+        mode,
         seconds_per_step=1.0 / found.rate.mid,
         first_seconds=found.first_token.mid,
         name="wafer" if mode == "wafer" else "GPUs",
     )
-    return Imitation(pace, name, found.label, found.rate, found.first_token)
+    return Imitation(pace, name, found.label, found.rate, found.first_token, word == REPLAY)
