@@ -35,6 +35,8 @@ LONGEST_STATEMENT: Final = 120
 """An unfinished statement that goes on for more lines is no verdict, and is said to be none."""
 LONGEST_LINE: Final = 20_000
 """A longer line ends the scan of the language: no one writes it by hand, and it costs too much."""
+_AT_ONCE: Final = 64
+"""Lines of the region as it was that are looked at in one go."""
 MOST_AROUND: Final = 400
 """Lines above a statement that are read for what its names hold, outside of functions."""
 
@@ -118,7 +120,10 @@ class StreamScan:
         base._lexer, base._head = copy.deepcopy(self._lexer), copy.deepcopy(self._head)
         base._pack = copy.deepcopy(self._pack)
         base._statements = []
-        known = {(f.rule, f.line): f.key for f in await base._advance(self._before)}
+        known: dict[tuple[str, int], tuple[str, str]] = {}
+        for stop in range(_AT_ONCE, len(self._before) + _AT_ONCE, _AT_ONCE):
+            known |= {(f.rule, f.line): f.key for f in await base._advance(self._before[:stop])}
+            await asyncio.sleep(0)  # whoever types meanwhile is not kept waiting
         self._known = Counter(known.values())
 
     def _read_above(self) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened
+from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened, NewText
 from midstream.edits.live import LiveReply
 from midstream.edits.writing import Writer
 from midstream.pairing.board import Board
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN = 4
 """Guess for servers that do not count tokens; their usage corrects it at the end."""
+AT_ONCE = 2_048
+"""Characters that are taken in one go; a backlog must not hold up whoever types."""
 
 
 class Answer:
@@ -151,7 +153,13 @@ class Answer:
     async def receive(self, delta: Delta) -> None:
         """Take the next piece of the answer."""
         self._text.append(delta.text)
-        await self._take(self._parser.feed(delta.text))
+        text = delta.text
+        await self._take(self._parser.feed(text[:AT_ONCE]))
+        for start in range(AT_ONCE, len(text), AT_ONCE):
+            await asyncio.sleep(0)  # whoever types meanwhile is not kept waiting
+            if not self.live:
+                return
+            await self._take(self._parser.feed(text[start : start + AT_ONCE]))
 
     async def complete(self) -> None:
         """The answer has ended; take what the parser held back."""
@@ -160,7 +168,7 @@ class Answer:
             self.reply.end()
 
     async def _take(self, events: Iterable[Event]) -> None:
-        for event in events:
+        for event in _joined(events):
             if isinstance(event, FileOpened) and event.op is not FileOp.REGION:
                 await self._files.open(event.path, event.op)
             if not self.live:
@@ -189,6 +197,26 @@ class Answer:
         self.turn.status = status
         self.turn.error = error
         self.turn.elapsed_s = time.monotonic() - self.started
+
+
+def _joined(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events, with new text that goes on put together."""
+    hunk, parts = 0, list[str]()
+    for event in events:
+        if isinstance(event, NewText) and (not parts or event.hunk == hunk):
+            hunk = event.hunk
+            parts.append(event.text)
+            continue
+        if parts:
+            yield NewText(hunk, "".join(parts))
+            parts.clear()
+        if isinstance(event, NewText):
+            hunk = event.hunk
+            parts.append(event.text)
+        else:
+            yield event
+    if parts:
+        yield NewText(hunk, "".join(parts))
 
 
 @dataclass(slots=True)

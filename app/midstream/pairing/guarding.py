@@ -38,6 +38,8 @@ MOST_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
 VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
+LOOK_EVERY_S: Final = 0.008
+"""Least time between two looks: each wakes the scanner's child, for one line or for several."""
 
 _SENSITIVE: Final = re.compile(
     r"(?:^|[/_.\-])(?:auth|oauth|login|passwords?|crypto|payments?|billing|secrets?|permissions?|acl)"
@@ -321,8 +323,13 @@ class Guard:
         return watch
 
     async def _work(self) -> None:
+        clock = asyncio.get_running_loop().time
+        next_look = clock()
         while True:
             await self._news.wait()
+            if (early := next_look - clock()) > 0:
+                await asyncio.sleep(early)
+            next_look = clock() + LOOK_EVERY_S
             self._news.clear()
             self._working = True
             for watch in list(self._watches):

@@ -94,7 +94,23 @@ class Outline:
 
 
 def outline(lines: Sequence[str]) -> Outline:
-    """The outline of a file given as lines without terminators."""
+    """The outline of a file given as lines without terminators.
+
+    The last one is kept: it is asked for with every key that is typed, of a file that stays.
+    """
+    global _last
+    if _last is not None and _last.lines == lines:
+        return _last
+    outlined = _outlined(lines)
+    if isinstance(lines, tuple):  # a list could change
+        _last = outlined
+    return outlined
+
+
+_last: Outline | None = None
+
+
+def _outlined(lines: Sequence[str]) -> Outline:
     if len(lines) > PARSED_LINES:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     try:

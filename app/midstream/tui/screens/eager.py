@@ -40,6 +40,8 @@ class EagerScreen(Screen[Any]):
 
     _last_paint = 0.0
     _retry_armed = False
+    painted_s = 0.0
+    """Seconds that all paints have taken so far."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._chains: dict[DOMNode | None, tuple[object, list[tuple[DOMNode, BindingsMap]]]] = {}
@@ -100,7 +102,9 @@ class EagerScreen(Screen[Any]):
                     self.set_timer(RETRY_S, self._retry)
                 return
             self._last_paint = now
+        began = perf_counter()
         super()._on_timer_update()
+        self.painted_s += perf_counter() - began
 
     def _retry(self) -> None:
         self._retry_armed = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events, on
@@ -36,6 +37,7 @@ from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
 from midstream.tui.screens.following import Following
+from midstream.tui.screens.pace import FramePace
 from midstream.tui.screens.reason import ReasonBar, ReleaseBar
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.search import SearchBar
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
     from midstream.tui.themes import Palette
 
 FRAME_S: Final = 1 / 60
-FACTS_EVERY: Final = 7
-"""Frames between two readings of the facts in status row, file bar and rail."""
+FACTS_S: Final = 0.2
+"""Seconds between two readings of the facts in status row, file bar and rail."""
 WIDE: Final = 140
 MEDIUM: Final = 80
 TALL: Final = 24
@@ -84,8 +86,10 @@ class ReviewScreen(Following):
         self.is_ready = False
         """Whether keys find what they act on."""
         self._news: list[SessionEvent] = []
-        self._frames = 0
         self._unknown_keys = 0
+        self._pace = FramePace()
+        self._paint_seen_s = 0.0
+        self._facts_at = 0.0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -285,15 +289,18 @@ class ReviewScreen(Following):
     # the tick
 
     def _tick(self) -> None:
-        if self.output_backlog > 2:
+        began = perf_counter()
+        if self.output_backlog > 2 or not self._pace.due(began, FRAME_S):
             return
+        painted, self._paint_seen_s = self.painted_s - self._paint_seen_s, self.painted_s
         self.go_along()
         self.pane.sync()
         if self.settled:
             self.hunk_settled()
-        self._frames += 1
-        if self._frames % FACTS_EVERY == 0:
+        if began - self._facts_at >= FACTS_S:
+            self._facts_at = began
             self.refresh_facts()
+        self._pace.took(perf_counter() - began + painted)
 
     def _lex(self) -> None:
         if self.running:

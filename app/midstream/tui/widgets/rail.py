@@ -38,7 +38,9 @@ class FileEntry:
 class Rail(RowList):
     """The rows of the rail."""
 
-    _shown: tuple[tuple[FileEntry, ...], int] | None = None
+    _shown: tuple[tuple[FileEntry, ...], Sequence[str]] | None = None
+    _listed: tuple[Sequence[str], str, list[ListRow]] | None = None
+    """All files, which of them is open, and their rows."""
 
     @property
     def show_cursor(self) -> bool:
@@ -47,10 +49,10 @@ class Rail(RowList):
 
     def show_files(self, opened: Sequence[FileEntry], files: Sequence[str]) -> None:
         """Show the open files and all files; does nothing when both are as before."""
-        state = (tuple(opened), id(files))
-        if state == self._shown:
+        state, known = tuple(opened), self._shown
+        if known is not None and known[0] == state and known[1] is files:
             return
-        self._shown = state
+        self._shown = state, files
         rows: list[ListRow] = []
         if opened:
             rows.append(ListRow(None, (("OPEN", "muted!"),)))
@@ -58,6 +60,14 @@ class Rail(RowList):
             rows.append(ListRow(None, ()))
         rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(files):,}", "muted"),)))
         current = next((entry.path for entry in opened if entry.current), "")
+        self.show([*rows, *self._list(files, current)])
+
+    def _list(self, files: Sequence[str], current: str) -> list[ListRow]:
+        """The rows of all files; the same while neither these nor the open one change."""
+        known = self._listed
+        if known is not None and known[0] is files and known[1] == current:
+            return known[2]
+        rows: list[ListRow] = []
         folder = ""
         # By folder: in plain order, a folder's files stand before and after those of its folders.
         for path in sorted(files, key=_by_folder)[:LONGEST_LIST]:
@@ -70,7 +80,8 @@ class Rail(RowList):
             rows.append(ListRow(path, ((indent + name, role),)))
         if len(files) > LONGEST_LIST:
             rows.append(ListRow(None, ((f"and {len(files) - LONGEST_LIST:,} more", "muted"),)))
-        self.show(rows)
+        self._listed = files, current, rows
+        return rows
 
 
 def _by_folder(path: str) -> tuple[str, str]:

@@ -92,13 +92,27 @@ class RowList(ScrollView, can_focus=True):
         """Show these rows, with the cursor on the one called ``select`` or where it was."""
         if select is None:
             select = self.value
+        before, cursor = self.rows, self.cursor
         self.rows = rows
         set_silently(self, Size(self.size.width, len(rows)))
         places = [index for index, row in enumerate(rows) if row.value is not None]
         wanted = [index for index in places if rows[index].value == select]
         self.cursor = wanted[0] if wanted else (places[0] if places else 0)
         self._reveal()
-        self.refresh()
+        if len(rows) == len(before) and cursor == self.cursor:
+            self._refresh_rows([y for y, row in enumerate(rows) if row != before[y]])
+        else:
+            self.refresh()
+
+    def _refresh_rows(self, places: Sequence[int]) -> None:
+        """Paint some rows anew, and leave the others as they are."""
+        top, (width, height) = self.scroll_offset.y, self.size
+        for y in places:
+            for marked in (False, True):
+                self._strips.pop((y, marked, width), None)
+        seen = [Region(0, y - top, width, 1) for y in places if top <= y < top + height]
+        if seen:
+            self.refresh(*seen)
 
     @property
     def value(self) -> str | None:

@@ -1,0 +1,46 @@
+"""How far apart the frames of a stream are: so far that they leave the loop free for keys.
+
+A frame that is cheap comes sixty times a second.  Where frames are dear (a fast stream, a wide
+window, a busy machine) they come less often and each shows more, so that their share of the time
+stays the same.  What a person types is painted at once and does not wait for a frame.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHARE: Final = 0.09
+"""Part of the time that frames may take."""
+LONGEST_S: Final = 0.1
+"""Seconds between two frames at most, however dear they are."""
+_WEIGHT: Final = 0.2
+"""Of the newest frame in the mean."""
+
+
+class FramePace:
+    """Says when the next frame of a stream is due."""
+
+    def __init__(self) -> None:
+        self._cost = 0.0
+        self._last = 0.0
+
+    @property
+    def gap(self) -> float:
+        """Seconds between two frames."""
+        return min(LONGEST_S, self._cost / SHARE)
+
+    def due(self, now: float, grid: float) -> bool:
+        """Whether a frame is due.
+
+        Args:
+            now: The time.
+            grid: Seconds between two times at which this is asked; the nearer one is taken.
+        """
+        if now - self._last < self.gap - grid / 2:
+            return False
+        self._last = now
+        return True
+
+    def took(self, seconds: float) -> None:
+        """A frame was made and painted; what it took of the loop's time."""
+        self._cost += _WEIGHT * (seconds - self._cost)
