@@ -56,6 +56,7 @@ Exact match means every character of the region; "same program" compares syntax 
   {declined[new][others_left_alone]} % (new). If one request in ten were beyond it,
   {declined[known][precision]} % and {declined[new][precision]} % of what it leaves alone would be.
 
+{unsure}
 | edit | known, exact | known, same program | new, exact | known, parses | n |
 |---|---|---|---|---|---|
 {rows}
@@ -101,8 +102,8 @@ right at least nine times out of ten were measured again on the other half. Thes
 - Renames follow names inside the region only. Strings, comments and docstrings are left alone,
   and so are other files.
 - What is beyond it usually leaves the region as it was, but not always, and what it misunderstands
-  may cost lines ("path is a string and it returns bytes" once deleted a whole body): look at every
-  diff; nothing in the model checks what it wrote.
+  may cost lines ("path is a string and it returns bytes" once deleted a whole body). The product
+  says so where the model is unsure (above), which is most of it and not all: look at every diff.
 - The security rewrites know the patterns that the guard stops (SQL built from strings, shells,
   unsafe loaders, disabled certificate checks, weak hashes, secrets in the source) and no others. A
   secret is read from the environment variable of the variable's own name.
@@ -138,6 +139,36 @@ _PEOPLE = """\
 {rows}
 
 """
+
+
+_UNSURE = """\
+### When it is not sure
+
+An answer that changes something comes with the probability that it is right: the probabilities of
+its tokens and signs in the text (it is no Python any more, a quoted name is missing, lines are gone
+that nobody asked to remove, ...), weighed by a logistic regression. Below {threshold} the product
+says that the model is unsure. Weights and threshold come from the sets below, the figures for each
+answer from weights that were fitted on other packages; AUC over all of them {auc}. "reworded" puts
+free words round requests of "new" and "known"; "outside" asks, in free words, for what no task
+covers, so that every change is wrong. "by hand" chose nothing.
+
+| | asked | left alone | changed | right of these | AUC | wrong ones flagged | right ones flagged | right if flagged | right if not |
+|---|---|---|---|---|---|---|---|---|---|
+{rows}
+"""
+
+
+def _unsure(report: dict[str, Any] | None) -> str:
+    if report is None:
+        return ""
+    rows = "\n".join(
+        f"| {'by hand' if name == 'human' else name} | {row['asked']} | {row['left_alone']} % | "
+        f"{row['answers']} | {row['right']} % | {row['auc'] or '-'} | {row['wrong_flagged']} % | "
+        f"{row['right_flagged']} % | {row['right_among_flagged']} % | "
+        f"{row['right_among_others']} % |"
+        for name, row in report["sets"].items()
+    )
+    return _UNSURE.format(rows=rows, threshold=report["threshold"], auc=report["auc"])
 
 
 def _steered(report: dict[str, Any]) -> str:
@@ -268,6 +299,7 @@ def measured(report: dict[str, Any], skipped: list[str]) -> dict[str, Any]:
         "appended": _steered({kind: other[kind] for kind in ("rather", "also")}),
         "appended_read": round((other["rather"]["prompt_read"] + other["also"]["prompt_read"]) / 2),
         "rows": "\n".join(rows),
+        "unsure": _unsure(report.get("confidence")),
         "people": people,
         "human_row": human_row,
         "before": before,

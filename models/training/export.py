@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from models.training.confidence import section
 from models.training.model import Decoder, ModelConfig
 
 from midstream.engine.codec import CodecLimits
@@ -121,10 +122,13 @@ def midstream_toml(
     limits = CodecLimits(appended=0)
     tasks: list[dict[str, Any]] = []
     suggestions: list[str] = []
+    calibration: list[str] = []
     if measured is not None:
         for task, row in measured["sets"]["eval_known"]["tasks"].items():
             tasks.append({"name": task, "exact_match": row["exact_match"], "n": row["n"]})
         suggestions = measured.get("suggestions", [])
+        if "confidence" in measured:
+            calibration = section(measured["confidence"]).splitlines()
     rows = [
         "schema = 1",
         f"name = {toml_text(name)}",
@@ -147,6 +151,7 @@ def midstream_toml(
         "[codec]",
         *(f"{key} = {getattr(limits, key)}" for key in CodecLimits.__slots__),
         "",
+        *calibration,
         "[card]",
         f"parameters = {parameters}",
         f"trained_tokens = {tokens}",

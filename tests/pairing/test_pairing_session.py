@@ -387,7 +387,7 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "
-        "If there is, say it in other words, or choose a larger model for it."
+        "If there is, say it in other words, or ask a larger model."
     )
 
 

@@ -145,6 +145,8 @@ class DiffSink:
             f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
             file=sys.stderr,
         )
+        if outcome.unsure:
+            print(outcome.unsure, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -217,5 +219,7 @@ class JsonSink:
                 "tokens": outcome.tokens,
                 "tokens_per_second": None if rate is None else round(rate, 1),
                 "written": outcome.written,
+                "confidence": outcome.confidence,
+                "unsure": outcome.unsure or None,
             }
         )

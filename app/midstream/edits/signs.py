@@ -96,9 +96,12 @@ class Signs:
     @property
     def counts(self) -> dict[str, int]:
         """How many there are of each kind."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        values: dict[str, int | tuple[str, ...]] = {
+            field.name: getattr(self, field.name) for field in fields(self)
+        }
         return {
-            name: len(value) if isinstance(value, tuple) else int(value) for name, value in values
+            name: len(value) if isinstance(value, tuple) else int(value)
+            for name, value in values.items()
         }
 
 

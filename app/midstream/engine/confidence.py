@@ -10,7 +10,7 @@ A folder without that table costs nothing: no row is looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from midstream.edits.signs import read_signs
 from midstream.engine.additions import joined
 
 if TYPE_CHECKING:
-    from midstream.engine.codec import EditRequest
+    from midstream.engine.codec import EditCodec, EditRequest
     from midstream.engine.folder import Confidence
 
 Array = np.ndarray[Any, Any]
@@ -121,18 +121,16 @@ def weighed(table: Confidence, found: Mapping[str, float]) -> float:
 class EditJudge:
     """Judges one answer while it is written; a `plan.Judge`."""
 
-    def __init__(
-        self, request: EditRequest, decides: Callable[[int], bool], table: Confidence
-    ) -> None:
+    def __init__(self, request: EditRequest, codec: EditCodec, table: Confidence) -> None:
         """Prepare.
 
         Args:
             request: what was asked.
-            decides: whether a token says what changes.
+            codec: tells what a token is.
             table: the model's calibration.
         """
         self._request = request
-        self._decides = decides
+        self._codec = codec
         self._table = table
         self._trace = TokenTrace()
         self._tokens: list[int] = []
@@ -144,6 +142,11 @@ class EditJudge:
         self._tokens += tokens
         self._text.append(text)
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether the model has said that it cannot do what was asked."""
+        return self._codec.end_id in self._tokens
+
     def features(self) -> dict[str, float]:
         """Return what is weighed, once the answer is complete; see `features`."""
         request = self._request
@@ -151,7 +154,8 @@ class EditJudge:
         if request.earlier:
             asked = joined(request.earlier[-1], asked)
         signs = read_signs(asked, request.region, "".join(self._text))
-        return features(self._trace.read(), list(map(self._decides, self._tokens)), signs.counts)
+        decisions = list(map(self._codec.decides, self._tokens))
+        return features(self._trace.read(), decisions, signs.counts)
 
     def confidence(self) -> float:
         """Return the probability that the complete answer is right."""

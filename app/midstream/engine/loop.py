@@ -189,6 +189,7 @@ class ModelGeneration:
             if ended:
                 if judge is not None:  # after the text, which nobody has to wait for
                     self.usage.confidence = judge.confidence()
+                    self.usage.gave_up = judge.gave_up
                 return
 
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:

@@ -43,6 +43,11 @@ class Judge(Protocol):
         """
         ...
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether the model has said that it cannot do what was asked."""
+        ...
+
     def confidence(self) -> float:
         """Return the probability that the answer, which is complete, is right."""
         ...

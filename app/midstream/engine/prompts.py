@@ -107,7 +107,7 @@ class EditPrompt:
         encoded = self._codec.encode(edit)
         judge = None
         if self._confidence is not None:
-            judge = EditJudge(edit, self._codec.decides, self._confidence)
+            judge = EditJudge(edit, self._codec, self._confidence)
         return Plan(
             encoded.prompt_ids,
             encoded.draft_ids,

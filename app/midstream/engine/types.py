@@ -77,6 +77,7 @@ class Usage:
             the slower one.
         confidence: calibrated probability that the complete answer is right; None before its end,
             and for models that are not calibrated.
+        gave_up: whether a calibrated model has said that it cannot do what was asked.
     """
 
     input_tokens: int = 0
@@ -91,6 +92,7 @@ class Usage:
     due_s: float | None = None
     passed_s: float | None = None
     confidence: float | None = None
+    gave_up: bool = False
 
 
 class FinishReason(StrEnum):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.effort import Verdict
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
+    from midstream.pairing.unsure import Sureness
     from midstream.responses.conversation import Entry
     from midstream.responses.events import Delta
     from midstream.responses.stream import Stream
@@ -61,6 +62,7 @@ class Answer:
         known: Lines that the region had before; the journal masks credentials in others.
         mended: How often the model was asked again because of what this instruction gave.
         stream_tokens: Tokens of the response that is being read.
+        sureness: What the model let know besides, by the text that it wrote (candidates included).
         corrects: What the checks found in the answer that this one corrects.
         tools: Tools that the model may call.
         held: How often the guard had the model write an edit again.
@@ -97,6 +99,7 @@ class Answer:
         self.known: frozenset[str] = frozenset()
         self.mended = 0
         self.held = 0
+        self.sureness: dict[str, Sureness] = {}
         self.corrects: Verdict | None = None
         self.stream_tokens = 0
         self.tools: tuple[Mapping[str, Any], ...] = ()

@@ -19,6 +19,7 @@ from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.pairing.unsure import Sureness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,6 +177,8 @@ class Answering:
         self._meter.add_usage(
             input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
         )
+        if (sureness := Sureness.read(finished.metadata)) is not None:
+            answer.sureness[finished.text] = sureness
         cost = Cost.of(usage, finished.metadata, self._link.price)
         self._meter.add_cost(cost, current=answer is self.current)
 

@@ -57,19 +57,19 @@ class Board:
             self.state = state
             self.emit(StateChanged(state))
 
-    def inform(self, sentence: str) -> None:
+    def inform(self, sentence: str, action: str = "") -> None:
         """Post a notice that needs no action."""
-        self._notice(NoticeLevel.INFO, sentence)
+        self._notice(NoticeLevel.INFO, sentence, action)
 
-    def warn(self, sentence: str) -> None:
+    def warn(self, sentence: str, action: str = "") -> None:
         """Post a notice about something that did not go as asked."""
-        self._notice(NoticeLevel.WARNING, sentence)
+        self._notice(NoticeLevel.WARNING, sentence, action)
 
     def fail(self, sentence: str) -> None:
         """Post a notice about a failure."""
         self._notice(NoticeLevel.ERROR, sentence)
 
-    def _notice(self, level: NoticeLevel, sentence: str) -> None:
-        notice = Notice(level, sentence)
+    def _notice(self, level: NoticeLevel, sentence: str, action: str = "") -> None:
+        notice = Notice(level, sentence, action)
         self.notices.append(notice)
         self.emit(NoticePosted(notice))

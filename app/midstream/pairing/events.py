@@ -22,10 +22,17 @@ class NoticeLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One sentence for the person, which names the thing and the way out."""
+    """One sentence for the person, which names the thing and the way out.
+
+    Attributes:
+        level: How loud it is.
+        text: The sentence.
+        action: Name of the screen's action that is the way out at its end, ``""`` for none.
+    """
 
     level: NoticeLevel
     text: str
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ class Outcome:
         tokens: Tokens the model wrote.
         tokens_per_second: Mean rate from the first text to the last, or ``None``.
         written: Whether the file was written.
+        confidence: Calibrated probability that it is right, ``None`` where the model does not say.
+        unsure: The sentence about that where it is too little, ``""`` elsewhere.
     """
 
     hunks: int
@@ -77,6 +79,8 @@ class Outcome:
     tokens: int
     tokens_per_second: float | None
     written: bool
+    confidence: float | None = None
+    unsure: str = ""
 
 
 class Sink(Protocol):
@@ -152,6 +156,8 @@ async def run_job(
             tokens=turn.tokens,
             tokens_per_second=session.meter.turn_rate,
             written=job.apply,
+            confidence=turn.confidence,
+            unsure=turn.unsure,
         )
 
 

@@ -107,6 +107,12 @@ class Link:
         return self._settings.profile if self._endpoint is None else None
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the configured endpoints that are not in use."""
+        used = self.profile.name if self.profile is not None else ""
+        return tuple(other.name for other in self._settings.endpoints if other.name != used)
+
+    @property
     def price(self) -> Price | None:
         """What its tokens cost, if that is configured."""
         return self.profile.price if self.profile is not None else None

@@ -109,7 +109,7 @@ class PairingSession(Deciding, Outside, Showing):
             board=self._board,
             recorder=recorder,
         )
-        self.attention = Attention(settings.attention, self.guard.reason)
+        self.attention = Attention(settings.attention, self.reason)
         self.committing = Committing(self.root, self.files, hunks, self.attention)
         self._board.subscribe(self.committing.hear)
         self._effort = Effort(

@@ -11,10 +11,11 @@ from midstream.pairing.events import Notice, SessionEvent
 from midstream.pairing.turns import SessionState, Turn
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.board import Board
     from midstream.pairing.effort import Effort
+    from midstream.pairing.guarding import Guard
     from midstream.pairing.link import Link
     from midstream.pairing.recorder import Recorder
     from midstream.pairing.steering import Steering
@@ -29,6 +30,7 @@ class Showing:
         files: Open proposals by path relative to the root.
     """
 
+    guard: Guard
     hunks: HunkStore
     files: dict[str, FileProposal]
     _board: Board
@@ -103,6 +105,15 @@ class Showing:
     def context(self) -> Context:
         """What went along with the last instruction."""
         return self._steering.context
+
+    def reason(self, hunk: Hunk) -> str:
+        """Why a hunk should be looked at by itself: what the guard has found in it, or that the
+        model is unsure of it; ``""`` for neither.
+        """
+        found = self.guard.reason(hunk)
+        if found or not any(hunk.rank[0] in turn.doubted for turn in self.turns):
+            return found
+        return "the model is unsure of it"
 
     @property
     def trying(self) -> tuple[int, int] | None:

@@ -23,11 +23,10 @@ from midstream.pairing.context import Context
 from midstream.pairing.desk import Desk
 from midstream.pairing.generation import Generation
 from midstream.pairing.link import Link
-from midstream.pairing.mentions import missing_names
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
-from midstream.pairing.requests import is_bare
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.pairing.unsure import tell_doubt, tell_unchanged
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -380,16 +379,9 @@ class Steering:
         if self._effort.checks(self._link) and await self._correct(answer):
             return True
         if not answer.hunk_ids and not reply.failures:
-            what = answer.turn.place if answer.region is not None else "everything"
-            said = f"Nothing to change: the model returned {what} of {answer.turn.path} as it is."
-            lines, region = answer.proposal.base.lines, answer.region
-            if region is not None:
-                lines = lines[region.start : region.stop]
-            if missing := missing_names(answer.turn.instruction, lines):
-                said += f" {missing[0]} does not occur there."
-            elif is_bare(self._link.facts):  # an edit model does so too where it cannot do a thing
-                said += " If there is, say it in other words, or choose a larger model for it."
-            self._board.inform(said)
+            tell_unchanged(answer, self._link, self._board)
+        else:
+            tell_doubt(answer, self._link, self._board)
         return False
 
     async def _correct(self, answer: Answer) -> bool:

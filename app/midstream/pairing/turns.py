@@ -57,6 +57,10 @@ class Turn:
             in any other it names the places itself.
         failures: Why edits of the answer found no place: a sentence each, and below it what was
             quoted and what the file has.
+        confidence: Calibrated probability that the answer is right, ``None`` where the model does
+            not say.
+        unsure: The sentence to show where that is too little; ``""`` elsewhere.
+        doubted: The hunks of such an answer.
         tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
     """
 
@@ -77,6 +81,9 @@ class Turn:
     edit_format: str = "region"
     failures: tuple[str, ...] = ()
     tried: str = ""
+    confidence: float | None = None
+    unsure: str = ""
+    doubted: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:

@@ -336,7 +336,7 @@ class Turn:
         if usage.due_s is not None and usage.passed_s is not None:
             paced = {"due_ms": usage.due_s * 1000, "passed_ms": usage.passed_s * 1000}
         if usage.confidence is not None:
-            judged = {"confidence": usage.confidence}
+            judged = {"confidence": usage.confidence, "gave_up": int(usage.gave_up)}
         return {
             "queue_ms": self._job.queued_s * 1000,
             "prefill_ms": usage.prefill_s * 1000,

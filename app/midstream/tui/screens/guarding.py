@@ -28,7 +28,7 @@ class GuardActions(ReworkActions):
         session = self.session
         if session is None:
             return
-        self.pane.note_of = session.guard.reason
+        self.pane.note_of = session.reason
         if session.attention.on:
             self._looked_at = time.monotonic()
             self._looker = self.set_interval(LOOK_EVERY_S, self.look)

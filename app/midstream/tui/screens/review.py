@@ -27,6 +27,7 @@ from midstream.pairing.events import (
     FileOpened,
     FileWritten,
     HunkSettled,
+    Notice,
     NoticePosted,
     SessionEvent,
     StateChanged,
@@ -238,7 +239,7 @@ class ReviewScreen(Following):
         elif isinstance(event, TurnFinished):
             self._turn_finished(event.turn)
         elif isinstance(event, NoticePosted):
-            self.say(event.notice.level.value, event.notice.text, outcome=True)
+            self.say(event.notice.level.value, self._with_key(event.notice), outcome=True)
         elif isinstance(event, HunkSettled):
             self.hunk_settled()
         elif isinstance(event, FileChangedOnDisk):
@@ -248,6 +249,12 @@ class ReviewScreen(Following):
             self.say("info", f"{event.path} changed on disk; {then}.")
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
             self.run_worker(self._list_files(), group="files", exclusive=True)
+
+    def _with_key(self, notice: Notice) -> str:
+        """What a notice says, with the key of the way out that it ends with."""
+        if not notice.action:
+            return notice.text
+        return f"{notice.text.rstrip('.')} ({self.program.key_for(notice.action)})."
 
     def _set_pace(self, state: SessionState) -> None:
         ticker = self._ticker

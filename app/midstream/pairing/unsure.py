@@ -1,0 +1,169 @@
+"""What is told of an answer besides its text: that the model is unsure of it, that the request is
+beyond it, that there was nothing to change.
+
+Only models that were calibrated for it know the first two; they say so in a response's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from midstream.pairing.mentions import missing_names
+from midstream.pairing.requests import is_bare
+
+if TYPE_CHECKING:
+    from midstream.edits.signs import Signs
+    from midstream.pairing.answer import Answer
+    from midstream.pairing.board import Board
+    from midstream.pairing.link import Link
+
+LARGER_MODEL: Final = "models"
+"""The screen's action where a larger model is chosen."""
+MOST_SIGNS: Final = 2
+"""Signs that a sentence names."""
+MOST_ENDPOINTS: Final = 3
+"""Endpoints that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure a model was of an answer.
+
+    Attributes:
+        confidence: Calibrated probability that it is right.
+        threshold: Below it the answer is one to look at closely.
+        gave_up: Whether the model took the request to be beyond it.
+    """
+
+    confidence: float
+    threshold: float
+    gave_up: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the person should hear of it."""
+        return self.confidence < self.threshold
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, str]) -> Sureness | None:
+        """Take it from the metadata of a finished response; ``None`` where nothing is said."""
+        try:
+            return cls(
+                float(metadata["midstream.confidence"]),
+                float(metadata["midstream.confidence_threshold"]),
+                metadata.get("midstream.gave_up") == "1",
+            )
+        except (KeyError, ValueError):
+            return None
+
+
+def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
+    """Tell of an answer that changes nothing."""
+    region, turn = answer.region, answer.turn
+    what = f"{turn.place if region is not None else 'everything'} of {turn.path}"
+    if missing := missing_names(turn.instruction, _before(answer)):
+        board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
+    elif is_bare(link.facts):  # an edit model does so too where it cannot do a thing
+        sureness = answer.sureness.get(answer.text)
+        beyond = link.model_name if sureness is not None and sureness.gave_up else ""
+        board.inform(unchanged_by_edit_model(what, beyond, link.others), LARGER_MODEL)
+    else:
+        board.inform(unchanged(what))
+
+
+def tell_doubt(answer: Answer, link: Link, board: Board) -> None:
+    """Tell of an answer that the model is unsure of, and note its hunks in the turn."""
+    from midstream.edits.signs import read_signs
+
+    sureness, turn = answer.sureness.get(answer.text), answer.turn
+    if sureness is None or answer.region is None:
+        return
+    turn.confidence = round(sureness.confidence, 3)
+    if not sureness.unsure:
+        return
+    before = "".join(f"{line}\n" for line in _before(answer))
+    python = turn.path.endswith((".py", ".pyi"))
+    signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
+    turn.unsure = unsure_of(link.model_name, signs, link.others)
+    turn.doubted = tuple(answer.hunk_ids)
+    board.warn(turn.unsure, LARGER_MODEL)
+
+
+def _before(answer: Answer) -> Sequence[str]:
+    """The lines that an answer is about, as they were; all of the file if it says where itself."""
+    lines, region = answer.proposal.base.lines, answer.region
+    return lines if region is None else lines[region.start : region.stop]
+
+
+def way_out(endpoints: Sequence[str]) -> str:
+    """What to do about an answer that is not what was meant; it ends with the larger model."""
+    named = ", ".join(endpoints[:MOST_ENDPOINTS])
+    return f"say it in other words, or ask a larger model{f': {named}' if named else ''}."
+
+
+def unsure_of(model: str, signs: Signs, endpoints: Sequence[str]) -> str:
+    """The sentence about an answer that the model is unsure of."""
+    seen = seen_in(signs)
+    what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
+    return f"{model} is unsure about this one: {what}. Look closely, {way_out(endpoints)}"
+
+
+def unchanged(what: str) -> str:
+    """The sentence about an answer that changes nothing; ``what`` it left as it is."""
+    return f"Nothing to change: the model returned {what} as it is."
+
+
+def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) -> str:
+    """The same of an edit model, which leaves alone what it does not understand as well.
+
+    Args:
+        what: What it left as it is.
+        beyond: Its name, if it took the request to be beyond it.
+        endpoints: Configured endpoints that could do it.
+    """
+    out = way_out(endpoints)
+    if not beyond:
+        return f"{unchanged(what)} If there is, {out}"
+    said = f"Nothing was changed: this looks beyond {beyond}, which left {what} as it is."
+    return f"{said} {out[0].upper()}{out[1:]}"
+
+
+def seen_in(signs: Signs) -> list[str]:
+    """What speaks against a rewrite, as sentences without their "it", the worst first."""
+    found: list[str] = []
+    if signs.broken:
+        found.append("wrote what is no valid Python")
+    if signs.missing:
+        found.append(f"left out {_quoted(signs.missing)}")
+    if signs.lost:
+        found.append(f"took {_counted(signs.lost)} away")
+    if signs.unbound:
+        them = "it" if len(signs.unbound) == 1 else "them"
+        found.append(f"still uses {_quoted(signs.unbound)} and no longer defines {them}")
+    if signs.deleted:
+        found.append(f"deleted {signs.deleted} line{'s' * (signs.deleted != 1)}")
+    if signs.untouched:
+        found.append(f"never touched {_quoted(signs.untouched)}")
+    if signs.borrowed:
+        one = len(signs.borrowed) == 1
+        found.append(
+            f"took the word{'' if one else 's'} {_quoted(signs.borrowed)} for "
+            f"{'a name' if one else 'names'}"
+        )
+    return found
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts with commas and one ``and``."""
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return joined([f"`{name}`" for name in names[:2]])
+
+
+def _counted(kinds: Sequence[str]) -> str:
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    return joined([f"{n} {kind}{'s' * (n != 1)}" for kind, n in counts.items()])
