@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,6 +65,36 @@ def set_value(path: Path, key: Sequence[str], value: object) -> None:
             table["endpoint"] = value
         else:
             table[last] = value
+
+    _change(path, change)
+
+
+def update_table(path: Path, key: Sequence[str], values: Mapping[str, object]) -> None:
+    """Set several keys of one table at once (blocking), where one alone would not be valid.
+
+    Args:
+        path: The configuration file; it is made when there is none.
+        key: Name of the table, part by part.
+        values: What its keys shall be; ``None`` takes a key out.
+
+    Raises:
+        UsageError: The file does not take the values, or is not valid as it is.
+        ConfigFileError: The system refuses to read or write it.
+    """
+
+    def change(document: TOMLDocument) -> None:
+        import tomlkit
+
+        table: Any = document
+        for part in key:
+            if not isinstance(table.get(part), dict):
+                table[part] = tomlkit.table()
+            table = table[part]
+        for name, value in values.items():
+            if value is not None:
+                table[name] = value
+            elif name in table:
+                del table[name]
 
     _change(path, change)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,100 @@ async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel
             assert len(session.hunks) == 1
             with pytest.raises(UsageError, match="choose one of"):
                 session.effort = "most"
+
+
+CHAT = {"prompt": "chat"}
+WORDS = "area.py\n<<<<<<< SEARCH\n{}=======\n{}>>>>>>> REPLACE\n"
+LINE = "    value = 3 * r * r\n"
+
+
+def block(old: str, new: str, edit_format: str = "search-replace") -> str:
+    """One edit of ``area.py`` in a format in which the model names the place."""
+    if edit_format == "search-replace":
+        return WORDS.format(old, new)
+    if edit_format == "v4a":
+        return f"*** Begin Patch\n*** Update File: area.py\n@@\n-{old}+{new}*** End Patch\n"
+    if edit_format == "udiff":
+        return f"--- a/area.py\n+++ b/area.py\n@@ @@\n def area(r):\n-{old}+{new}"
+    if edit_format == "str-replace":
+        return json.dumps({"edits": [{"path": "area.py", "old_str": old, "new_str": new}]})
+    whole = BEFORE.replace(LINE, new)
+    return f"area.py\n```python\n{whole}```\n"
+
+
+FORMATS = ["search-replace", "v4a", "udiff", "str-replace", "whole"]
+GOOD_LINE, UNDEFINED_LINE = LINE.replace("3 *", "3.14 *"), LINE.replace("3 *", "pi *")
+
+
+@pytest.mark.parametrize("edit_format", FORMATS)
+async def test_medium_corrects_edits_of_every_format(root: Path, edit_format: str) -> None:
+    model = SteppedModel(CHAT | {"edit_format": edit_format})
+    answer(
+        model,
+        block(LINE, UNDEFINED_LINE, edit_format),
+        block(UNDEFINED_LINE, GOOD_LINE, edit_format),
+    )
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert len(model.requests) == 2
+    assert "F821" in model.asked
+    assert "quote the lines as they are now" in model.asked
+    assert (root / "area.py").read_text() == GOOD
+    assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
+    assert "its correction helped (no findings)" in session.turns[1].tried
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        block(UNDEFINED_LINE, LINE.replace("3 *", "(3 *")),
+        block("    no such line\n", GOOD_LINE),
+        "I would not change that.\n",
+    ],
+)
+async def test_a_correction_of_edits_that_is_none_is_not_shown(root: Path, correction: str) -> None:
+    model = SteppedModel(CHAT | {"edit_format": "search-replace"})
+    answer(model, block(LINE, UNDEFINED_LINE), correction)
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert len(model.requests) == 2
+    assert (root / "area.py").read_text() == UNDEFINED
+    assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
+    assert "did not help" in session.turns[1].tried
+    assert "the first stands" in session.turns[1].tried
+    assert len(session.hunks) == 1
+
+
+async def test_medium_leaves_clean_edits_alone(root: Path) -> None:
+    model = SteppedModel(CHAT | {"edit_format": "search-replace"})
+    answer(model, block(LINE, GOOD_LINE))
+    session = await run(root, model, Settings(effort="medium", guard=False))
+    assert len(model.requests) == 1
+    assert session.turns[0].tried == "1 pass, checked: no findings"
+
+
+async def test_high_ranks_candidates_of_every_format_with_the_projects_test(root: Path) -> None:
+    """Two files; a candidate without a place for its edit loses, and one that fails the test."""
+    (root / "other.py").write_text("FACTOR = 1\n")
+    (root / "check.py").write_text("import area, other\nassert area.area(other.FACTOR) == 12.56\n")
+    model = SteppedModel(CHAT | {"edit_format": "search-replace"})
+    second = "other.py\n<<<<<<< SEARCH\nFACTOR = 1\n=======\nFACTOR = 2\n>>>>>>> REPLACE\n"
+    answer(
+        model,
+        block("    no such line\n", GOOD_LINE),
+        block(LINE, GOOD_LINE),
+        block(LINE, GOOD_LINE) + second,
+        block(LINE, UNDEFINED_LINE) + second,
+    )
+    settings = Settings(effort="high", guard=False, check_command="python3 check.py")
+    session = await run(root, model, settings)
+    (turn,) = session.turns
+    assert turn.tried == "4 candidates: number 3 won (tests pass)"
+    assert set(session.files) == {"area.py", "other.py"}
+    assert (root / "area.py").read_text() == GOOD
+
+
+async def test_levels_of_hosted_models_mean_the_nearest_one_of_our_own(
+    root: Path, model: SteppedModel
+) -> None:
+    answer(model, *[GOOD] * 8)
+    session = await run(root, model, Settings(effort="max", guard=False))
+    assert session.turns[0].tried.startswith("8 candidates, 1 different: number 1 won")

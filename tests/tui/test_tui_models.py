@@ -9,8 +9,11 @@ import pytest
 from pages_support import accepted, answered, hints, page, rows, shown
 from tui_support import Stage, SteppedModel, on_stage, served
 
+from midstream.pairing import listing
+from midstream.pairing.listing import ask_everybody
 from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
+from midstream.tui.screens import models as models_page
 from midstream.tui.screens.models import ModelsScreen
 
 PLAIN = Settings(journal=False, attention=False)
@@ -116,6 +119,42 @@ async def test_keep_writes_the_choice(project: Path, state: Path) -> None:
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
         assert load_settings().endpoint is None
         assert (state / "config.toml").read_text().startswith("# mine\n")
+
+
+async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = SteppedModel()
+    other.name = "deeper"
+    monkeypatch.setattr(models_page, "ask_everybody", without_engines)
+    monkeypatch.setenv("OTHER_KEY", "secret")
+    async with served(other) as endpoint:
+        write(
+            state,
+            f'[endpoints.other]\nkind = "local"\nurl = "{endpoint.url}"\nmodel = "stepped"\n'
+            'key_env = "OTHER_KEY"\n',
+        )
+        async with on_stage(project, settings=load_settings(project)) as stage:
+            screen = await opened(stage)
+            listed = "endpoint:other#deeper"
+            assert listed not in [choice.id for choice in screen.choices], "nobody was asked yet"
+            assert "f ask servers" in hints(screen)
+            await stage.press("f")
+            await stage.until(lambda: not screen.asking, "answers")
+            await stage.until(lambda: "other has 1 model." in screen.notice.text, "notice")
+            assert any(row.strip() == "other, asked just now" for row in rows(screen))
+            await to(stage, screen, listed)
+            await stage.press("enter")
+            await stage.until(lambda: stage.app.screen is stage.screen, "back")
+            assert stage.app.settings.profile.model == "deeper"
+        async with on_stage(project, settings=load_settings(project)) as stage:
+            screen = await opened(stage)
+            assert listed in [choice.id for choice in screen.choices], "what was said is kept"
+
+
+def without_engines(settings: Settings) -> listing.Asked:
+    """What ports other programs listen on here is no part of the test."""
+    return ask_everybody(settings, engines=())
 
 
 async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:

@@ -48,9 +48,6 @@ from midstream.serving.replay import ReplayModel
 _WORD, _SHORT, _LONG = "1", "20", "20000"
 """Requests: the number of words of the answer."""
 
-_LONG_EVERY = 4
-"""Rounds with one long answer among them."""
-
 _CROWD_RATE = 4000
 """Tokens per second of the engine that a crowd shares."""
 
@@ -102,8 +99,8 @@ async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
     taken: dict[tuple[str, str], list[Timed]] = defaultdict(list)
     for client in kept.values():
         await _timed(client, _WORD)
-    for number in range(rounds):
-        for words in (_WORD, _SHORT, _LONG) if number % _LONG_EVERY == 0 else (_WORD, _SHORT):
+    for _ in range(rounds):
+        for words in (_WORD, _SHORT, _LONG):
             for name, endpoint in endpoints.items():
                 client = kept.get(name) or Client(endpoint)
                 taken[name, words].append(await _timed(client, words))
@@ -119,9 +116,7 @@ async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
             # Less what the same round took for one word.
             per_token_us=[
                 1000 * (long.whole_ms - word.whole_ms) / (int(_LONG) - 1)
-                for long, word in zip(
-                    taken[name, _LONG], taken[name, _WORD][::_LONG_EVERY], strict=True
-                )
+                for long, word in zip(taken[name, _LONG], taken[name, _WORD], strict=True)
             ],
         )
         for name in endpoints

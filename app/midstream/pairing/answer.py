@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.pairing.desk import Desk
-    from midstream.pairing.effort import Verdict
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
+    from midstream.pairing.verdicts import Verdict
     from midstream.pairing.unsure import Sureness
     from midstream.responses.conversation import Entry
     from midstream.responses.events import Delta

@@ -8,21 +8,35 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 
-from midstream.config_file import remove_value, set_value
+from midstream.config_file import remove_value, set_value, update_table
 from midstream.errors import UnavailableError
 from midstream.pairing.guarding import looks_sensitive
+from midstream.pairing.listing import KeptList, Lists, configured, found_engines
 from midstream.resources import default_model
-from midstream.responses.profiles import BUILT_IN, Price, Profile
-from midstream.settings import SESSION_EFFORTS, Settings, config_path, find_model, model_places
+from midstream.responses.profiles import BUILT_IN, EFFORTS, Price, Profile
+from midstream.settings import (
+    OWN_EFFORTS,
+    SESSION_EFFORTS,
+    Settings,
+    config_path,
+    find_model,
+    model_places,
+)
 
 MANY_FILES: Final = 4
 """From so many files with open hunks on, work counts as spread over many files."""
+
+
+_FREE: Final = Price(0.0, 0.0, 0.0)
+"""On this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,8 @@ class ModelChoice:
     """One model that can be used. What is ``None`` or empty is not known.
 
     Attributes:
-        id: Tells it from the others: ``built-in:PATH`` or ``endpoint:NAME``.
+        id: Tells it from the others: ``built-in:PATH``, ``endpoint:NAME``, or ``endpoint:NAME#ID``
+            for a model that the endpoint lists.
         name: The model's name.
         title: A few words about it.
         endpoint: Name of the endpoint, ``built-in`` for a folder.
@@ -45,6 +60,8 @@ class ModelChoice:
             needed.
         key_name: The variable or the keyring's service.
         size: Bytes of a folder's graph.
+        profile: The endpoint and model that choosing it means; ``None`` for a folder.
+        group: Heading that it stands under: models of a list stand under the one it came from.
     """
 
     id: str
@@ -61,6 +78,8 @@ class ModelChoice:
     key: str = ""
     key_name: str = ""
     size: int | None = None
+    profile: Profile | None = None
+    group: str = ""
 
     @property
     def here(self) -> bool:
@@ -68,8 +87,12 @@ class ModelChoice:
         return self.endpoint == BUILT_IN
 
 
-def model_choices(settings: Settings, environ: Mapping[str, str] = os.environ) -> list[ModelChoice]:
-    """Every model that is installed or configured (blocking); folders first."""
+def model_choices(
+    settings: Settings,
+    environ: Mapping[str, str] = os.environ,
+    lists: Lists = MappingProxyType({}),
+) -> list[ModelChoice]:
+    """Every model that is installed, configured, or in a kept list (blocking); folders first."""
     folders = [path for place in model_places() if place.is_dir() for path in place.iterdir()]
     if settings.model is not None:
         folders.append(find_model(settings.model))
@@ -78,10 +101,35 @@ def model_choices(settings: Settings, environ: Mapping[str, str] = os.environ) -
         real = folder.resolve()
         if real not in seen and (choice := _of_folder(folder)) is not None:
             seen[real] = choice
-    profiles = list(settings.endpoints)
-    if settings.endpoint is None and settings.profile is not None:
-        profiles.append(settings.profile)
-    return [*seen.values(), *(_of_profile(profile, environ) for profile in profiles)]
+    profiles = configured(settings)
+    found = [*seen.values(), *(_of_profile(profile, environ) for profile in profiles)]
+    for profile in profiles:
+        if (kept := lists.get(profile.url)) is not None:
+            found += _of_list(profile, kept, environ)
+    for profile, kept in found_engines(settings, lists):
+        found += _of_list(profile, kept, environ)
+    return found
+
+
+def _of_list(profile: Profile, kept: KeptList, environ: Mapping[str, str]) -> list[ModelChoice]:
+    """The models that an endpoint has beside the configured one."""
+    group = f"{profile.name or profile.url}, {'found here, ' if kept.engine else ''}"
+    group += f"asked {_ago(time.time() - kept.at)}"
+    choices: list[ModelChoice] = []
+    for model in kept.models:
+        if model.id != profile.model:
+            price = model.price or (_FREE if kept.engine else None)
+            own = replace(profile, model=model.id, context=model.context, price=price)
+            choice = _of_profile(own, environ)
+            choices.append(replace(choice, id=f"{choice.id}#{model.id}", group=group))
+    return choices
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if (count := int(seconds // length)) > 0:
+            return f"{count} {unit}{'s' * (count != 1)} ago"
+    return "just now"
 
 
 def _of_folder(folder: Path) -> ModelChoice | None:
@@ -101,9 +149,9 @@ def _of_folder(folder: Path) -> ModelChoice | None:
         "folder",
         str(folder),
         model.get("context_length") if isinstance(model.get("context_length"), int) else None,
-        Price(0.0, 0.0, 0.0),
+        _FREE,
         str(facts.get("edit_format") or "region"),
-        SESSION_EFFORTS,
+        OWN_EFFORTS,
         tuple(map(str, cast("list[object]", languages))) if isinstance(languages, list) else (),
         size=sum(weights) or None,
     )
@@ -120,10 +168,16 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def efforts_of(profile: Profile | None) -> tuple[str, ...]:
-    """The efforts to offer, least first: an endpoint's, or without one the built-in server's."""
+    """The efforts to offer, least first: an endpoint's, or without one the built-in server's.
+
+    A profile that names none leaves all of them: that nobody has said which its model takes does
+    not mean that it takes none.
+    """
     if profile is None:
-        return SESSION_EFFORTS
-    return tuple(e for e in SESSION_EFFORTS if e == "auto" or e in profile.efforts)
+        return OWN_EFFORTS
+    if profile.kind == "local":
+        return tuple(e for e in OWN_EFFORTS if e == "auto" or e in profile.efforts)
+    return tuple(e for e in SESSION_EFFORTS if e == "auto" or e in (profile.efforts or EFFORTS))
 
 
 def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
@@ -144,6 +198,7 @@ def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
         efforts_of(profile),
         key=key,
         key_name=profile.key_env or profile.keyring or "",
+        profile=profile,
     )
 
 
@@ -164,8 +219,13 @@ def with_choice(settings: Settings, choice: ModelChoice) -> Settings:
         folder = Path(choice.address)
         chosen = None if _is_default(folder) else folder
         return replace(settings.with_endpoint(BUILT_IN, "model"), model=chosen)
-    name = choice.id.removeprefix("endpoint:")
-    return settings.with_endpoint(name, "model") if name else settings
+    profile = choice.profile
+    assert profile is not None
+    if not profile.name:
+        return replace(settings, endpoint_model=profile.model)
+    known = {found.name: found for found in settings.endpoints}
+    profiles = tuple({**known, profile.name: profile}.values())
+    return replace(settings, endpoints=profiles).with_endpoint(profile.name, "model")
 
 
 def keep_choice(choice: ModelChoice) -> None:
@@ -175,9 +235,8 @@ def keep_choice(choice: ModelChoice) -> None:
         UserError: The file cannot be written, or is not valid.
     """
     path = config_path()
-    if not choice.here:
-        name = choice.id.removeprefix("endpoint:")
-        set_value(path, ("endpoint",) if name else ("endpoint", "url"), name or choice.address)
+    if choice.profile is not None:
+        _keep_profile(path, choice.profile, listed=bool(choice.group))
         return
     remove_value(path, ("endpoint",))
     folder = Path(choice.address)
@@ -186,6 +245,28 @@ def keep_choice(choice: ModelChoice) -> None:
     else:
         installed = any(folder.parent == place for place in model_places())
         set_value(path, ("model", "folder"), folder.name if installed else str(folder))
+
+
+def _keep_profile(path: Path, profile: Profile, *, listed: bool) -> None:
+    """Write an endpoint, and of one in a list also its model."""
+    if not profile.name:
+        set_value(path, ("endpoint", "url"), profile.url)
+        if listed:
+            set_value(path, ("endpoint", "model"), profile.model)
+        return
+    if listed:
+        price = profile.price
+        # What the file says of another model's context and price does not hold for this one.
+        values = {
+            "url": profile.url,
+            "model": profile.model,
+            "context": profile.context,
+            "price_in": price and price.input,
+            "price_out": price and price.output,
+            "price_cached": price and price.cached,
+        }
+        update_table(path, ("endpoints", profile.name), values)
+    set_value(path, ("endpoint",), profile.name)
 
 
 def _is_default(folder: Path) -> bool:

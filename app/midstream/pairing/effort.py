@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
-import shlex
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
 
-from midstream.edits.syntax import parse_python
 from midstream.errors import UsageError, UserError
+from midstream.pairing.trial import Trial
+from midstream.pairing.turns import TurnStatus
+from midstream.pairing.verdicts import Lines, Verdict, look_at
 from midstream.settings import SESSION_EFFORTS
 
 if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.formats.base import Parser
+    from midstream.edits.proposal import FileProposal
     from midstream.pairing.answer import Answer
     from midstream.pairing.answering import Answering
     from midstream.pairing.board import Board
@@ -34,56 +33,11 @@ if TYPE_CHECKING:
 
 EFFORTS: Final = SESSION_EFFORTS
 """Values of the setting; ``auto`` is low here and leaves a hosted endpoint to its own choice."""
+_OWN: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
+"""What levels that only hosted models have come to with a model of our own."""
 CANDIDATES: Final = {"high": 4, "xhigh": 8}
 """Answers that are written, the greedy one included."""
 TEMPERATURE: Final = 0.7
-RUFF_S: Final = 10.0
-TESTS_S: Final = 60.0
-"""How long the person's test command may take for one candidate."""
-MOST_FILES: Final = 2_000
-MOST_BYTES: Final = 50_000_000
-"""A folder with more than that is not copied for a test command."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the checks say about one version of a file.
-
-    Attributes:
-        broken: Where it does not parse, ``""`` if it does (or is not Python).
-        introduced: What ruff finds that it did not find before.
-        tests: Whether the test command succeeded, ``None`` where it did not run.
-        changed: Lines that differ from before.
-    """
-
-    broken: str = ""
-    introduced: tuple[str, ...] = ()
-    tests: bool | None = None
-    changed: int = 0
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is wrong with it."""
-        return not self.broken and not self.introduced and self.tests is not False
-
-    @property
-    def rank(self) -> tuple[bool, bool, int, bool]:
-        """Sort key, the best first; of equals the one that was written first wins."""
-        return (bool(self.broken), self.tests is False, len(self.introduced), self.changed == 0)
-
-    @property
-    def words(self) -> str:
-        """The verdict as a person reads it."""
-        if self.broken:
-            return f"does not parse ({self.broken})"
-        parts: list[str] = []
-        if self.introduced:
-            parts.append("; ".join(self.introduced[:3]))
-        if self.tests is not None:
-            parts.append("tests pass" if self.tests else "tests fail")
-        if not self.changed:
-            parts.append("changes nothing")
-        return ", ".join(parts) or "no findings"
 
 
 class Effort:
@@ -95,9 +49,16 @@ class Effort:
     """
 
     def __init__(
-        self, level: str, *, workspace: Workspace, board: Board, check_command: str | None
+        self,
+        level: str,
+        *,
+        workspace: Workspace,
+        files: Mapping[str, FileProposal],
+        board: Board,
+        check_command: str | None,
     ) -> None:
         self._level = level
+        self._files = files
         self.trying: tuple[int, int] | None = None
         self._workspace = workspace
         self._board = board
@@ -115,25 +76,45 @@ class Effort:
         self._level = level
         self._board.touch()
 
-    def passed_on(self, *, own: bool) -> str | None:
-        """``reasoning.effort`` of a request; a server of our own leaves effort to the session."""
-        return None if own or self._level == "auto" else self._level
+    def passed_on(self, link: Link) -> str | None:
+        """``reasoning.effort`` of a request; a server of our own leaves effort to the session.
 
-    def chooses(self, link: Link, answer: Answer) -> bool:
+        A hosted model is never told a level that its profile does not name, but the nearest one.
+        """
+        if link.own or self._level == "auto":
+            return None
+        offered = link.profile.efforts if link.profile is not None else ()
+        if not offered or self._level in offered:
+            return self._level
+        wanted = EFFORTS.index(self._level)
+        return min(offered, key=lambda level: abs(EFFORTS.index(level) - wanted))
+
+    def chooses(self, link: Link) -> bool:
         """Whether candidates are written first."""
-        return link.own and self._level in CANDIDATES and answer.region is not None
+        return link.own and self._own in CANDIDATES
 
     def checks(self, link: Link) -> bool:
         """Whether a finished answer is looked at and corrected."""
-        return link.own and self._level == "medium"
+        return link.own and self._own == "medium"
+
+    @property
+    def _own(self) -> str:
+        return _OWN.get(self._level, self._level)
 
     # Candidates
 
-    async def choose(self, link: Link, answering: Answering, answer: Answer) -> None:
-        """Have candidates written, out of sight, and stream the best as the answer."""
-        from midstream.responses.events import Delta
+    async def choose(
+        self, link: Link, answering: Answering, answer: Answer, parser: Callable[[], Parser]
+    ) -> None:
+        """Have candidates written, out of sight, and stream the best as the answer.
 
-        count = CANDIDATES[self._level]
+        Args:
+            link: The model.
+            answering: Takes what is streamed.
+            answer: The answer that has begun.
+            parser: Makes a parser of its format.
+        """
+        count = CANDIDATES[self._own]
         found: list[tuple[str, Verdict]] = []
         try:
             with self._trial() as trial:
@@ -145,7 +126,7 @@ class Effort:
                         break
                     if text in [known for known, _ in found]:
                         continue
-                    verdict = await self._judge(answer, text, trial)
+                    verdict = await self._judge(answer, text, parser(), trial)
                     found.append((text, verdict))
         finally:
             self.trying = None
@@ -158,6 +139,38 @@ class Effort:
         text, verdict = found[best]
         answer.turn.tried = _told(count, found, best)
         self._board.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")
+        await self._show(answering, answer, text)
+
+    async def amend(
+        self, link: Link, answering: Answering, answer: Answer, parser: Callable[[], Parser]
+    ) -> None:
+        """Have a correction of edits written, out of sight, and stream it if it is one.
+
+        Arguments are those of ``choose``; ``answer.corrects`` is what is wrong.
+        """
+        first = answer.corrects
+        assert first is not None
+        text = await self._candidate(link, answering, answer, 0)
+        if not answer.live:
+            return
+        verdict = None if text is None else await self._judge(answer, text, parser(), None)
+        if not answer.live:
+            return
+        better = verdict is not None and verdict.rank < first.rank
+        said = "was cut off" if verdict is None else "helped" if better else "did not help"
+        about = "" if verdict is None else f" ({verdict.words})"
+        answer.turn.tried = f"2 passes: the first {first.words}; its correction {said}{about}"
+        if not better:
+            answer.turn.tried += ", so the first stands"
+        self._board.inform(f"{answer.turn.tried}.")
+        if text is not None and better:
+            await self._show(answering, answer, text)
+        else:
+            answer.close(TurnStatus.DONE)
+
+    async def _show(self, answering: Answering, answer: Answer, text: str) -> None:
+        from midstream.responses.events import Delta
+
         for line in text.splitlines(keepends=True):
             if not answer.live:
                 return
@@ -174,6 +187,7 @@ class Effort:
         stream = await client.create(
             messages=answer.conversation.messages,
             instructions=answer.conversation.system,
+            tools=answer.tools,
             temperature=TEMPERATURE if number else None,
             seed=number if number else None,
         )
@@ -199,17 +213,60 @@ class Effort:
                     return None
         return "".join(text)
 
-    async def _judge(self, answer: Answer, text: str, trial: Trial | None) -> Verdict:
-        region = answer.region
-        assert region is not None
-        before = list(answer.proposal.base.lines)
-        lines = await asyncio.to_thread(_region_lines, text, before[region.start : region.stop])
-        after = [*before[: region.start], *lines, *before[region.stop :]]
-        verdict = await self.look(answer.proposal.path, before, after)
+    async def _judge(
+        self, answer: Answer, text: str, parser: Parser, trial: Trial | None
+    ) -> Verdict:
+        if answer.region is None:
+            before, after, misplaced = await self._blocks(answer, text, parser)
+        else:
+            lines = list(answer.proposal.base.lines)
+            start, stop = answer.region.start, answer.region.stop
+            new = await asyncio.to_thread(_region_lines, text, lines[start:stop])
+            path, misplaced = answer.proposal.path, 0
+            before, after = {path: lines}, {path: [*lines[:start], *new, *lines[stop:]]}
+        verdict = await look_at(before, after, misplaced)
         if trial is None or verdict.broken:
             return verdict
-        passed = await asyncio.to_thread(trial.passes, answer.proposal.path, after)
-        return Verdict(verdict.broken, verdict.introduced, passed, verdict.changed)
+        return replace(verdict, tests=await asyncio.to_thread(trial.passes, after))
+
+    async def _blocks(self, answer: Answer, text: str, parser: Parser) -> tuple[Lines, Lines, int]:
+        """Files before and after an answer in which the model names the places."""
+        from midstream.edits.overlay import Overlay
+        from midstream.pairing.rehearsal import rehearse
+
+        main = answer.proposal.path
+        # What the first answer wrote to belongs to a correction as well.
+        corrected = answer.corrects is not None
+        now = {
+            path: Overlay(proposal).source
+            for path, proposal in self._files.items()
+            if path == main or PurePosixPath(path).name in text or corrected
+        }
+        base = {path: self._files[path].base.lines for path in now}
+
+        def find(path: str) -> SourceText | None:
+            if path not in now and (found := self._read(path)) is not None:
+                now[path], base[path] = found, found.lines
+            return now.get(path)
+
+        done = await asyncio.to_thread(rehearse, text, parser, main, find)
+        after: dict[str, Sequence[str]] = {
+            path: source.lines for path, source in now.items() if corrected
+        }
+        after.update(done.after)
+        return {path: base.get(path, ()) for path in after}, after, done.misplaced
+
+    def _read(self, path: str) -> SourceText | None:
+        """A file of the folder that git does not ignore (blocking)."""
+        from midstream.edits.documents import NotTextError, SourceText
+
+        try:
+            path = self._workspace.relative(path)
+            if self._workspace.ignores(path) or not (self._workspace.root / path).is_file():
+                return None
+            return SourceText.from_bytes(self._workspace.peek(path))
+        except (UserError, NotTextError):
+            return None
 
     @contextlib.contextmanager
     def _trial(self) -> Generator[Trial | None]:
@@ -226,84 +283,10 @@ class Effort:
 
     # Checks
 
-    async def look(self, path: str, before: Sequence[str], after: Sequence[str]) -> Verdict:
-        """What the checks say about a new version of a file."""
-        changed = sum(a != b for a, b in zip(before, after, strict=False))
-        changed += abs(len(before) - len(after))
-        if not path.endswith((".py", ".pyi")):
-            return Verdict(changed=changed)
-        old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
-        if broken := _syntax_error(new):
-            return Verdict("" if _syntax_error(old) else broken, changed=changed)
-        found = await asyncio.to_thread(_introduced, path, old, new)
-        return Verdict(introduced=found, changed=changed)
-
     def correction(self, verdict: Verdict) -> str:
         """What the model is told about an answer that is not clean."""
         what = verdict.broken or "; ".join(verdict.introduced[:3])
         return f"The result must not have this error: {what}."
-
-
-class Trial:
-    """A throw-away copy of the folder in which the person's test command runs.
-
-    Attributes:
-        trouble: Why it cannot, ``""`` if it can.
-    """
-
-    def __init__(self, workspace: Workspace, command: str) -> None:
-        self.trouble = ""
-        self._command = shlex.split(command)
-        self._folder: Path | None = None
-        paths = workspace.files()
-        size = 0
-        if len(paths) > MOST_FILES:
-            self.trouble = f"the folder has more than {MOST_FILES:,} files"
-            return
-        folder = Path(tempfile.mkdtemp(prefix="midstream-trial-"))
-        self._folder = folder
-        for path in paths:
-            source, target = workspace.root / path, folder / path
-            with contextlib.suppress(OSError):
-                size += source.stat().st_size
-                if size > MOST_BYTES:
-                    self.trouble = f"the folder has more than {MOST_BYTES // 1_000_000} MB"
-                    return
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the command can run."""
-        return not self.trouble and bool(self._command)
-
-    def passes(self, path: str, lines: Sequence[str]) -> bool | None:
-        """Whether the command succeeds with this version of a file; ``None`` if it cannot run."""
-        if self._folder is None:
-            return None
-        (self._folder / path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                self._command,
-                cwd=self._folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TESTS_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        except OSError as error:
-            self.trouble = f"{self._command[0]} cannot be started ({error.strerror})"
-            return None
-        return done.returncode == 0
-
-    def close(self) -> None:
-        """Remove the copy."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _told(count: int, found: Sequence[tuple[str, Verdict]], best: int) -> str:
@@ -325,46 +308,3 @@ def _region_lines(text: str, old: Sequence[str]) -> list[str]:
     events = [*parser.feed(text), *parser.finish()]
     new = "".join(event.text for event in events if isinstance(event, NewText))
     return new.removesuffix("\n").split("\n") if new else []
-
-
-def _syntax_error(text: str) -> str:
-    try:
-        parse_python(text)
-    except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError):
-        return "it cannot be read as Python"
-    return ""
-
-
-def _introduced(path: str, before: str, after: str) -> tuple[str, ...]:
-    """F and E9 findings of ruff in the text after that were not in the one before (blocking)."""
-    old = [message for _, message in _ruff(path, before)]
-    new: list[str] = []
-    for line, message in _ruff(path, after):
-        if message in old:
-            old.remove(message)
-        else:
-            new.append(f"line {line}: {message}")
-    return tuple(new)
-
-
-def _ruff(path: str, text: str) -> list[tuple[int, str]]:
-    from midstream.guard.ruff import find_ruff
-
-    program = find_ruff()
-    if program is None:
-        return []
-    arguments = ["check", "--isolated", "--select", "F,E9", "--output-format", "json"]
-    try:
-        done = subprocess.run(
-            [program, *arguments, "--stdin-filename", Path(path).name, "-"],
-            input=text.encode(),
-            capture_output=True,
-            timeout=RUFF_S,
-            check=False,
-        )
-        found = cast("list[dict[str, Any]]", json.loads(done.stdout or b"[]"))
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return []
-    return [(f["location"]["row"], f"{f['code']} {f['message']}") for f in found]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
 
@@ -41,21 +41,16 @@ def configured_endpoint(
 
 def read_facts(endpoint: Endpoint) -> Mapping[str, str]:
     """What a Midstream server says about a model (blocking); empty for other servers."""
-    import json
-    from urllib.error import URLError
-    from urllib.request import ProxyHandler, Request, build_opener
+    from midstream.responses.catalogue import get_json
 
     if endpoint.kind not in ("local", "custom"):
         return {}
-    request = Request(f"{endpoint.http_url}/models/{endpoint.model}")
-    if endpoint.token is not None:
-        request.add_header("Authorization", f"Bearer {endpoint.token}")
-    opener = build_opener(ProxyHandler({})) if endpoint.loopback else build_opener()
+    # Engines have models with a slash in their names, and their own ways with it.
     try:
-        with opener.open(request, timeout=_FACTS_SECONDS) as answer:
-            facts: object = json.load(answer).get("metadata")
-    except (URLError, OSError, ValueError, AttributeError):
+        answer = get_json(endpoint, f"/models/{quote(endpoint.model)}", seconds=_FACTS_SECONDS)
+    except UnavailableError:
         return {}  # Reaching the server is the client's business, and so is saying why it failed.
+    facts = cast("dict[str, object]", answer).get("metadata") if isinstance(answer, dict) else None
     if not isinstance(facts, dict):
         return {}
     return {str(name): str(value) for name, value in cast("dict[object, object]", facts).items()}

@@ -59,7 +59,7 @@ class ReplyFiles:
         """Open what a name means, so that ``lookup`` knows it; never raises."""
         creates = op in (FileOp.ADD, FileOp.WRITE)
         found: FileProposal | None = None
-        for name in _meanings(path, self._main):
+        for name in meanings(path, self._main):
             try:
                 if not await self._allowed(name):
                     continue
@@ -133,7 +133,7 @@ class ReplyFiles:
         return True
 
 
-def _meanings(path: str, main: str) -> list[str]:
+def meanings(path: str, main: str) -> list[str]:
     """What a name may mean, the likeliest first."""
     names = [path.removeprefix("./")] if path else [main]
     if path[:2] in ("a/", "b/"):

@@ -115,6 +115,7 @@ class PairingSession(Deciding, Outside, Showing):
         self._effort = Effort(
             settings.effort,
             workspace=workspace,
+            files=self.files,
             board=self._board,
             check_command=settings.check_command,
         )

@@ -27,11 +27,13 @@ from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.pairing.unsure import tell_doubt, tell_unchanged
+from midstream.pairing.verdicts import Verdict, look, look_at
 
 if TYPE_CHECKING:
+    from midstream.edits.formats.base import Parser
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.effort import Effort, Verdict
+    from midstream.pairing.effort import Effort
     from midstream.pairing.guarding import Guard
     from midstream.workspace.files import Workspace
 
@@ -115,7 +117,7 @@ class Steering:
             asker=self.asker,
             answering=self._answering,
         )
-        self._answering.effort = lambda: effort.passed_on(own=link.own)
+        self._answering.effort = lambda: effort.passed_on(link)
         self._preparing = False
         self._stop_preparing = False
 
@@ -169,8 +171,11 @@ class Steering:
             raise
         finally:
             self._preparing = False
-        if self._effort.chooses(self._link, answer):
-            self._answering.work(answer, self._effort.choose(self._link, self._answering, answer))
+        if self._effort.chooses(self._link):
+            choosing = self._effort.choose(
+                self._link, self._answering, answer, lambda: self._parser(answer)
+            )
+            self._answering.work(answer, choosing)
         else:
             await self._answering.send(answer, request.tools)
         return answer.turn
@@ -387,7 +392,9 @@ class Steering:
     async def _correct(self, answer: Answer) -> bool:
         """Check a finished answer and have it corrected once; whether that was begun."""
         region = answer.region
-        if region is None or region not in answer.proposal.segments:
+        if region is None:
+            return await self._correct_edits(answer)
+        if region not in answer.proposal.segments:
             return False
         proposal = answer.proposal
         verdict = await self._verdict(proposal)
@@ -421,11 +428,44 @@ class Steering:
         await self._answering.send(new, request.tools)
         return True
 
+    async def _correct_edits(self, answer: Answer) -> bool:
+        """The same where the model named the places; a correction is shown only if it is one."""
+        from midstream.edits.overlay import Overlay
+
+        if answer.corrects is not None or not answer.paths:
+            return False
+        files = [self._desk.files[path] for path in answer.paths]
+        before = {proposal.path: proposal.base.lines for proposal in files}
+        after = {proposal.path: Overlay(proposal).source.lines for proposal in files}
+        verdict = await look_at(before, after)
+        if verdict.clean:
+            answer.turn.tried = f"1 pass, checked: {verdict.words}"
+            return False
+        if self._preparing or answer is not self._answering.current:
+            return False
+        self._board.warn(f"The answer has a finding ({verdict.words}); the model corrects it once.")
+        said = (
+            f"Your edits are proposed and stand. {self._effort.correction(verdict)} Correct that "
+            "and nothing else, with further edits in the same format, which quote the lines as "
+            "they are now."
+        )
+        why = "corrects what the checks found"
+        new = self._beginning.followed(answer, answer.turn.instruction, said, why)
+        new.corrects = verdict
+        amending = self._effort.amend(self._link, self._answering, new, lambda: self._parser(new))
+        self._answering.work(new, amending)
+        return True
+
+    def _parser(self, answer: Answer) -> Parser:
+        region = answer.region
+        lines = () if region is None else answer.proposal.base.lines[region.start : region.stop]
+        return self.asker.parser(answer.edit_format, lines)
+
     async def _verdict(self, proposal: FileProposal) -> Verdict:
         from midstream.edits.overlay import Overlay
 
         after = Overlay(proposal).source.lines
-        return await self._effort.look(proposal.path, proposal.base.lines, after)
+        return await look(proposal.path, proposal.base.lines, after)
 
     async def _mend(self, answer: Answer) -> None:
         """Ask once more for the blocks that found no place, saying why they did not."""

@@ -195,10 +195,8 @@ def _leave(options: ClusterOptions) -> None:
     if not ray.is_initialized():
         return
     with contextlib.suppress(Exception):
-        if options.address is None:
-            serve.shutdown()
-        else:
-            serve.delete(_NAME)
+        # Of a cluster that goes on, only the deployment; a Ray of our own ends as a whole.
+        serve.delete(_NAME)
     ray.shutdown()
 
 

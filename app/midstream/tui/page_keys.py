@@ -66,6 +66,7 @@ PAGE_ACTIONS: Final = (
     PageAction("models.use", _M, "enter", "use", "use", "Use this model from the next instruction on"),
     PageAction("models.keep", _M, "s", "keep", "use, keep", "Use it, and write it to your settings as well"),
     PageAction("models.effort", _M, "e", "effort", "effort", "The next level of effort that this model knows"),
+    PageAction("models.ask", _M, "f", "ask", "ask servers", "Ask the endpoints, and engines on this machine, for their models"),
     PageAction("page.row_down", _A, "j,down,ctrl+n", "move(1)", "", "Next row"),
     PageAction("page.row_up", _A, "k,up,ctrl+p", "move(-1)", "", "Row above"),
     PageAction("page.rows_down", _A, "pagedown,ctrl+d", "move(10)", "", "Ten rows down"),

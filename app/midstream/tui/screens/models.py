@@ -1,11 +1,13 @@
-"""The models page: installed folders and configured endpoints, what they cost, switching to one.
+"""The models page: installed folders, endpoints and what they list, what they cost, switching.
 
-Which models there are and what choosing one means is ``pairing.choosing``'s to say.
+Which models there are and what choosing one means is ``pairing.choosing``'s to say. Endpoints are
+asked for their lists only when the person wants it; what they said the last time is shown at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import ClassVar
 
 from rich.text import Text
@@ -21,6 +23,7 @@ from midstream.pairing.choosing import (
     model_choices,
     with_choice,
 )
+from midstream.pairing.listing import Lists, ask_everybody, kept_lists
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
 from midstream.tui.screens.page import Detail, PageScreen, fitted
@@ -44,6 +47,7 @@ class ModelsScreen(PageScreen):
         super().__init__(palette, glyphs)
         self.choices: list[ModelChoice] = []
         self.read = False
+        self.asking = False
 
     def compose_body(self) -> ComposeResult:
         """A list, and the facts of the model under the cursor."""
@@ -59,10 +63,14 @@ class ModelsScreen(PageScreen):
         self.in_order(self._read)
 
     async def _read(self) -> None:
-        self.choices = await asyncio.to_thread(model_choices, self.program.settings)
-        self.read = True
-        self.show_all()
+        await self._find(await asyncio.to_thread(kept_lists))
         self.list.show(self.list.rows, select=self.used)
+        self.show_all()
+
+    async def _find(self, lists: Lists) -> None:
+        settings = self.program.settings
+        self.choices = await asyncio.to_thread(model_choices, settings, os.environ, lists)
+        self.read = True
         self.show_all()
 
     @property
@@ -98,6 +106,7 @@ class ModelsScreen(PageScreen):
         )
         self.title_row.show(
             (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
+            ("asking the endpoints" if self.asking else "", "muted"),
             (f"effort {self.effort}" if name else "", "muted"),
         )
         wide = self.list.size.width >= _NARROW_LIST
@@ -109,7 +118,12 @@ class ModelsScreen(PageScreen):
                 rows.append(ListRow(None, ((f" {heading}", "muted"),)))
             else:
                 rows.append(self._heading(heading, wide))
-            rows += [self._row(choice, wide) for choice in group]
+            above = ""
+            for choice in group:
+                if choice.group != above:
+                    above = choice.group
+                    rows.append(ListRow(None, ((f" {visible(above)}", "muted"),)))
+                rows.append(self._row(choice, wide))
         if self.read and not any(not choice.here for choice in self.choices):
             key = self.program.key_for("settings")
             rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
@@ -174,16 +188,19 @@ class ModelsScreen(PageScreen):
             ("context", f"{choice.context:,} tokens" if choice.context else "unknown"),
             ("price", _price_words(choice)),
             ("edits as", choice.edit_format or "the server says"),
-            ("effort", ", ".join(choice.efforts) or "unknown"),
+            ("effort", _effort_words(choice)),
             ("key", _key_words(choice), "warning" if choice.key == "missing" else "foreground"),
         ]
         return facts
 
     def hidden_hints(self) -> frozenset[str]:
         """Without a model there is nothing to use."""
+        hidden: set[str] = set()
         if self.choice is None:
-            return frozenset({"models.use", "models.keep", "models.effort"})
-        return frozenset()
+            hidden |= {"models.use", "models.keep", "models.effort"}
+        if self.asking:
+            hidden.add("models.ask")
+        return frozenset(hidden)
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted) -> None:
@@ -203,6 +220,25 @@ class ModelsScreen(PageScreen):
     def effort(self) -> str:
         """The effort of the session."""
         return "auto" if self.session is None else self.session.effort
+
+    def action_ask(self) -> None:
+        """Ask the endpoints, and engines on this machine, for their models."""
+        if self.asking:
+            return
+        self.asking = True
+        self.show_all()
+        self.run_worker(self._ask(), exclusive=True)
+
+    async def _ask(self) -> None:
+        try:
+            asked = await asyncio.to_thread(ask_everybody, self.program.settings)
+        finally:
+            self.asking = False
+        chosen = self.list.value
+        await self._find(asked.lists)
+        self.list.show(self.list.rows, select=chosen)
+        self.show_all()
+        self.say("info" if asked.found and not asked.troubles else "warning", visible(asked.words))
 
     def action_effort(self) -> None:
         """The next effort that the model in use knows."""
@@ -225,7 +261,7 @@ class ModelsScreen(PageScreen):
         if choice is None:
             return
         url = settings.endpoint_url
-        if url is not None and choice.id != "endpoint:":
+        if url is not None and (choice.profile is None or choice.profile.name):
             self.ask(
                 f"Your file names the address {url} as endpoint.url; keeping {choice.name} takes "
                 "that out.",
@@ -302,6 +338,13 @@ def _price_words(choice: ModelChoice) -> str:
         return "nothing, it runs here"
     cached = f", {price.cached:g} for what is cached" if price.cached != price.input else ""
     return f"${price.input:g} in, ${price.output:g} out per million tokens{cached}"
+
+
+def _effort_words(choice: ModelChoice) -> str:
+    profile = choice.profile
+    if profile is not None and profile.kind != "local" and not profile.efforts:
+        return "nobody has said; each can be tried"
+    return ", ".join(choice.efforts)
 
 
 def _key_words(choice: ModelChoice) -> str:

@@ -1,0 +1,247 @@
+"""The lists of models that endpoints gave when they were asked, kept in the state folder.
+
+Nobody is asked before the person wants it: the kept list is what a screen shows at first. Keys are
+not part of what is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from midstream.errors import UnavailableError, UserError
+from midstream.responses.catalogue import ListedModel, list_models
+from midstream.responses.profiles import Price, Profile
+from midstream.settings import Settings
+from midstream.workspace.paths import make_private, state_dir
+
+FILE: Final = "model-lists.json"
+
+ENGINES: Final = (
+    ("ollama", 11434),
+    ("lm-studio", 1234),
+    ("vllm", 8000),
+    ("llama-cpp", 8080),
+    ("sglang", 30000),
+)
+"""Engines that serve on this machine, and the port that each takes by itself."""
+
+_OWNERS: Final = {
+    "library": "ollama",
+    "vllm": "vllm",
+    "llamacpp": "llama-cpp",
+    "sglang": "sglang",
+    "organization_owner": "lm-studio",
+    "midstream": "midstream",
+}
+"""What engines write as the owner of their models; ports are also used by others."""
+
+_ENGINE_SECONDS: Final = 1.5
+_MOST_KEPT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeptList:
+    """What one endpoint answered.
+
+    Attributes:
+        models: Its models.
+        at: When, in seconds since 1970.
+        engine: Name of a profile for it, where an engine was found that nobody configured.
+    """
+
+    models: tuple[ListedModel, ...]
+    at: float
+    engine: str = ""
+
+
+Lists = Mapping[str, KeptList]
+"""Kept lists by the address that was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking everybody has brought.
+
+    Attributes:
+        lists: All kept lists, the new ones among them.
+        found: Endpoints that answered, with the number of their models.
+        troubles: A sentence for each one that did not.
+    """
+
+    lists: Lists
+    found: tuple[tuple[str, int], ...] = ()
+    troubles: tuple[str, ...] = field(default=())
+
+    @property
+    def words(self) -> str:
+        """What a person reads."""
+        told = [f"{name} has {count} model{'s' * (count != 1)}" for name, count in self.found]
+        said = "; ".join(told) if told else "No endpoint and no engine on this machine has answered"
+        return " ".join((f"{said}.", *self.troubles))
+
+
+class _Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    context: int | None = None
+    price: tuple[float, float, float] | None = None
+    owner: str = ""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    at: float
+    models: list[_Row]
+    engine: str = ""
+
+
+def kept_lists() -> dict[str, KeptList]:
+    """The lists in the state folder (blocking); none if the file is missing or damaged."""
+    try:
+        rows = msgspec.json.decode((state_dir() / FILE).read_bytes(), type=dict[str, _Kept])
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return {}
+    return {
+        url: KeptList(
+            tuple(
+                ListedModel(r.id, r.context, Price(*r.price) if r.price else None, r.owner)
+                for r in kept.models
+            ),
+            kept.at,
+            kept.engine,
+        )
+        for url, kept in rows.items()
+    }
+
+
+def keep_lists(lists: Lists) -> None:
+    """Write lists to the state folder (blocking); what cannot be written is asked for again."""
+    newest = sorted(lists.items(), key=lambda item: -item[1].at)[:_MOST_KEPT]
+    rows = {
+        url: _Kept(
+            kept.at,
+            [
+                _Row(
+                    m.id,
+                    m.context,
+                    (m.price.input, m.price.output, m.price.cached) if m.price else None,
+                    m.owner,
+                )
+                for m in kept.models
+            ],
+            kept.engine,
+        )
+        for url, kept in newest
+    }
+    with contextlib.suppress(OSError):
+        folder = make_private(state_dir())
+        descriptor, name = tempfile.mkstemp(prefix=f".{FILE}.", dir=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(rows))
+        Path(name).replace(folder / FILE)
+
+
+def ask_everybody(
+    settings: Settings,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    engines: Sequence[tuple[str, int]] = ENGINES,
+) -> Asked:
+    """Ask all configured endpoints, and engines on this machine, for their models (blocking).
+
+    Args:
+        settings: What is configured.
+        environ: Where keys are.
+        engines: Names and ports to look at.
+    """
+    profiles = configured(settings)
+    taken = {_place(profile.url) for profile in profiles}
+    unknown = [(name, port) for name, port in engines if ("127.0.0.1", port) not in taken]
+    lists = kept_lists()
+    found: list[tuple[str, int]] = []
+    troubles: list[str] = []
+    with ThreadPoolExecutor(max(1, len(profiles) + len(unknown))) as pool:
+        answers = [(p, pool.submit(_ask, p, environ)) for p in profiles]
+        others = [(n, port, pool.submit(_look, n, port)) for n, port in unknown]
+        for profile, answer in answers:
+            called = profile.name or profile.url
+            try:
+                models = answer.result()
+            except UserError as error:
+                troubles.append(f"{called}: {error}")
+                continue
+            lists[profile.url] = KeptList(models, time.time())
+            found.append((called, len(models)))
+        names = {profile.name for profile in profiles}
+        for name, port, look in others:
+            url = _engine_url(port)
+            models = look.result()
+            if models is None:
+                lists.pop(url, None)
+                continue
+            engine = _free_name(_OWNERS.get(models[0].owner, name) if models else name, names)
+            names.add(engine)
+            lists[url] = KeptList(models, time.time(), engine)
+            found.append((engine, len(models)))
+    keep_lists(lists)
+    return Asked(lists, tuple(found), tuple(troubles))
+
+
+def configured(settings: Settings) -> list[Profile]:
+    """The configured endpoints, an address without a name among them."""
+    profiles = list(settings.endpoints)
+    if settings.endpoint is None and settings.profile is not None:
+        profiles.append(settings.profile)
+    return profiles
+
+
+def found_engines(settings: Settings, lists: Lists) -> list[tuple[Profile, KeptList]]:
+    """Profiles for the engines that were found and that nobody has configured."""
+    taken = {_place(profile.url) for profile in configured(settings)}
+    return [
+        (Profile(kept.engine, "custom", url), kept)
+        for url, kept in lists.items()
+        if kept.engine and _place(url) not in taken
+    ]
+
+
+def _ask(profile: Profile, environ: Mapping[str, str]) -> tuple[ListedModel, ...]:
+    # A model's name is not needed to ask for the names of models.
+    return list_models(replace(profile, model=profile.model or "any").endpoint(environ))
+
+
+def _look(name: str, port: int) -> tuple[ListedModel, ...] | None:
+    """The models of an engine on a port, ``None`` where none answers."""
+    endpoint = Profile(name, "custom", _engine_url(port)).endpoint({})
+    try:
+        return list_models(endpoint, seconds=_ENGINE_SECONDS)
+    except UnavailableError:
+        return None
+
+
+def _engine_url(port: int) -> str:
+    return f"http://127.0.0.1:{port}/v1"
+
+
+def _place(url: str) -> tuple[str, int | None]:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    with contextlib.suppress(ValueError):
+        return ("127.0.0.1" if host in ("localhost", "::1") else host, parts.port)
+    return (host, None)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    name = re.sub(r"[^a-z0-9-]", "-", name.lower())
+    names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+    return next(free for free in names if free not in taken)

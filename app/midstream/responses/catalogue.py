@@ -1,0 +1,184 @@
+"""Which models an endpoint says it has: one GET, bounded in time and size.
+
+Everybody's ``/v1/models`` has names; how many tokens a model reads and what it costs stand in other
+fields with each server, and most leave them out. Nothing is kept here.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final, TypeGuard, cast
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+import msgspec
+
+from midstream import __version__
+from midstream.errors import UnavailableError
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.profiles import Price
+
+SECONDS: Final = 5.0
+"""How long an endpoint may take to answer."""
+
+_MOST_BYTES: Final = 4_000_000
+_MOST_MODELS: Final = 2_000
+_LONGEST_NAME: Final = 200
+_CHUNK: Final = 65_536
+
+_NOT_TEXT: Final = re.compile(
+    r"embed|whisper|\btts\b|dall-e|image|moderation|realtime|transcribe|audio|speech|sora|rerank"
+)
+"""Names of models that write no text; hosted lists have many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as an endpoint lists it. What is ``None`` or empty is not said.
+
+    Attributes:
+        id: What goes into ``model``.
+        context: Tokens that it reads and writes at most.
+        price: What its tokens cost.
+        owner: Who is said to own it; local engines write their own name here.
+    """
+
+    id: str
+    context: int | None = None
+    price: Price | None = None
+    owner: str = ""
+
+
+def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> object:
+    """GET ``path`` below an endpoint's address (blocking); returns the JSON value.
+
+    Redirects are not followed: the key is for the endpoint and for nobody else.
+
+    Raises:
+        UnavailableError: There is no answer, or none in JSON.
+    """
+    request = Request(f"{endpoint.http_url}{path}")
+    request.add_header("Accept", "application/json")
+    request.add_header("User-Agent", f"midstream/{__version__}")
+    if endpoint.token is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {endpoint.token}")
+    proxies = [ProxyHandler({})] if endpoint.loopback else []
+    opener = build_opener(_NoRedirect(), *proxies)
+    until = time.monotonic() + seconds
+    body = bytearray()
+    try:
+        with opener.open(request, timeout=seconds) as answer:
+            while chunk := answer.read1(_CHUNK):
+                body += chunk
+                if len(body) > _MOST_BYTES:
+                    raise UnavailableError(f"{endpoint.host} answers with too much.")
+                if time.monotonic() > until:
+                    raise TimeoutError("it takes too long")
+        return msgspec.json.decode(bytes(body))
+    except HTTPError as error:
+        advice = "check its key" if error.code in (401, 403) else "it may have no such list"
+        raise UnavailableError(f"{endpoint.host} answers HTTP {error.code}; {advice}.") from None
+    except (URLError, OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+        raise UnavailableError(f"{endpoint.host} cannot be reached: {reason}.") from None
+    except (msgspec.DecodeError, RecursionError):
+        raise UnavailableError(f"{endpoint.host} answers, but not in JSON.") from None
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        return None
+
+
+def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[ListedModel, ...]:
+    """The models of an endpoint that write text, by name (blocking).
+
+    Raises:
+        UnavailableError: It does not answer, or with something else than a list of models.
+    """
+    value = get_json(endpoint, "/models", seconds=seconds)
+    found = read_list(value)
+    if found is None:
+        raise UnavailableError(f"{endpoint.host} answers, but with no list of models.")
+    return found
+
+
+def read_list(value: object) -> tuple[ListedModel, ...] | None:
+    """The models in an answer that write text, by name; ``None`` if it is no list of models."""
+    entries: object = value
+    if isinstance(value, dict):
+        table = cast("dict[str, object]", value)
+        entries = table.get("data", table.get("models"))
+    if not isinstance(entries, list):
+        return None
+    models: dict[str, ListedModel] = {}
+    for entry in cast("list[object]", entries)[:_MOST_MODELS]:
+        if isinstance(entry, dict):
+            fields = cast("dict[str, object]", entry)
+            name: object = fields.get("id", fields.get("name"))
+            if _is_name(name) and not _NOT_TEXT.search(name.lower()):
+                models[name] = _read(name, fields)
+    return tuple(models[name] for name in sorted(models))
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    """Whether a value can be a model's name; control characters are in none."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
+
+
+def _read(name: str, fields: Mapping[str, object]) -> ListedModel:
+    owner: object = fields.get("owned_by")
+    return ListedModel(
+        name, _context(fields), _price(fields.get("pricing")), owner if _is_name(owner) else ""
+    )
+
+
+_CONTEXT: Final = (
+    ("max_model_len",),  # vLLM, SGLang
+    ("context_length",),  # gateways
+    ("context_window",),
+    ("max_context_length",),
+    ("metadata", "context_length"),  # Midstream
+    ("meta", "n_ctx"),
+    ("meta", "n_ctx_train"),  # llama.cpp
+)
+
+
+def _context(fields: Mapping[str, object]) -> int | None:
+    for way in _CONTEXT:
+        value: object = fields
+        for step in way:
+            value = _table(value).get(step)
+        number = int(value) if isinstance(value, str) and value.isdecimal() else value
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 10**9:
+            return number
+    return None
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _price(value: object) -> Price | None:
+    """Gateways' prices: dollars for one token, as texts."""
+    given = _table(value)
+    prompt, completion = _dollars(given.get("prompt")), _dollars(given.get("completion"))
+    if prompt is None or completion is None:
+        return None
+    cached = _dollars(given.get("input_cache_read"))
+    return Price(prompt, completion, prompt if cached is None else cached)
+
+
+def _dollars(value: object) -> float | None:
+    """Dollars for a million tokens, of dollars for one."""
+    try:
+        dollars = float(value) * 1e6 if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return round(dollars, 6) if 0 <= dollars < 1e6 else None
