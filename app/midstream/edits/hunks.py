@@ -80,6 +80,11 @@ class HunkStore:
         """The live hunks of a file, by position."""
         return sorted((h for h in self._by_path.get(path, ()) if h.live), key=lambda h: h.order)
 
+    def rejected(self, path: str) -> frozenset[int]:
+        """The rejected hunks of a file."""
+        hunks = self._by_path.get(path, ())
+        return frozenset(h.id for h in hunks if h.state is HunkState.REJECTED and h.anchored)
+
     def undecided(self, path: str | None = None) -> list[Hunk]:
         """Settled hunks that wait for a decision, by file and position."""
         paths = self._by_path if path is None else (path,)

@@ -40,6 +40,9 @@ VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
 LOOK_EVERY_S: Final = 0.008
 """Least time between two looks: each wakes the scanner's child, for one line or for several."""
+FAST_LOOK_EVERY_S: Final = 0.02
+"""The same where more than :data:`_FEW_LINES` lines have come since the last one."""
+_FEW_LINES: Final = 2
 
 _SENSITIVE: Final = re.compile(
     r"(?:^|[/_.\-])(?:auth|oauth|login|passwords?|crypto|payments?|billing|secrets?|permissions?|acl)"
@@ -110,9 +113,14 @@ class _Watch:
     given_up: bool = False
 
     @property
+    def lag(self) -> int:
+        """Lines without a verdict."""
+        return len(self.generation.segment.new_lines) - self.scan.seen
+
+    @property
     def behind(self) -> bool:
-        """Whether there are lines without a verdict."""
-        return len(self.generation.segment.new_lines) > self.scan.seen
+        """Whether there are any."""
+        return self.lag > 0
 
 
 class Guard:
@@ -329,7 +337,8 @@ class Guard:
             await self._news.wait()
             if (early := next_look - clock()) > 0:
                 await asyncio.sleep(early)
-            next_look = clock() + LOOK_EVERY_S
+            many = sum(watch.lag for watch in self._watches) > _FEW_LINES
+            next_look = clock() + (FAST_LOOK_EVERY_S if many else LOOK_EVERY_S)
             self._news.clear()
             self._working = True
             for watch in list(self._watches):

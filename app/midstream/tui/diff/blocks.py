@@ -46,6 +46,8 @@ class Run:
     start: int
     stop: int
     hunk: int | None
+    block: Block | None = None
+    """The rows as they were laid out last."""
 
 
 class SegmentRuns:

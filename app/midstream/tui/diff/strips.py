@@ -43,7 +43,8 @@ class RowStrips:
         """Whether a row that was asked for waits for its colours."""
         self._view: FileView | None = None
         self._syntax: FileSyntax | None = None
-        self._kept: dict[object, list[Strip]] = {}
+        self._kept: dict[object, tuple[list[Strip], bool]] = {}
+        """The strips of what stands on a row, and whether they have all their colours."""
         self._changed: dict[tuple[int, int], dict[int, tuple[Range, ...]]] = {}
 
     def show(self, view: FileView | None, syntax: FileSyntax | None) -> None:
@@ -67,21 +68,22 @@ class RowStrips:
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
-        note = "" if hunk is None or not row.first else self._note(hunk)
-        ready = syntax.is_ready(row)
+        note = self._note(hunk) if hunk is not None and row.first else ""
         standing = None if hunk is None else (hunk.id, hunk.state, row.offset, row.first)
         marked = (cursor, selected, scoped, found, self.left, note)
         # The proposed number of an unread line grows with every line that is written above it.
         new = None if row.look is Look.UNREAD and painter.numbers_unread_by_base else row.new
         key = (row.look, row.old, new, row.text, standing, marked)
-        strips = self._kept.get((key, ready))
-        if strips is None:
+        known = self._kept.get(key)
+        if known is not None and (known[1] or not syntax.is_ready(row)):
+            strips, ready = known
+        else:
             marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note)
             strips = self._paint(painter, row, syntax, marks)
             ready = syntax.is_ready(row)
             if len(self._kept) > KEPT_ROWS:
                 self._kept.clear()
-            self._kept[key, ready] = strips
+            self._kept[key] = strips, ready
         self.unlexed |= not ready
         return strips
 

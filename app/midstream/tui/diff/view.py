@@ -84,11 +84,7 @@ class FileView:
 
     def _note_rejected(self) -> None:
         """A hunk that is rejected before our eyes keeps its rows; one that was before is short."""
-        rejected = frozenset(
-            hunk.id
-            for hunk in self.hunks.for_path(self.proposal.path)
-            if hunk.state is HunkState.REJECTED
-        )
+        rejected = self.hunks.rejected(self.proposal.path)
         self.closed = rejected if self.seen is None else self.closed & rejected
         self._rejected = rejected
 
@@ -123,34 +119,47 @@ class FileView:
     def _lay_out(self) -> None:
         """Give the blocks their rows."""
         self._blocks, self._firsts, self._places = self._pending, [], {}
-        self.size, self.writing = 0, None
+        size, self.writing = 0, None
+        firsts, places = self._firsts, self._places
+        streaming = {n for n, runs in enumerate(self.segments) if not runs.segment.finished}
         for block in self._blocks:
-            block.first = self.size
-            self._firsts.append(block.first)
-            self.size += block.size
-            if block.hunk is not None:
-                first, _ = self._places.get(block.hunk.id, (block.first, 0))
-                self._places[block.hunk.id] = (first, self.size)
-            streaming = block.segment >= 0 and not self.segments[block.segment].segment.finished
-            if streaming and block.rows:
-                self.writing = self.size - 1
+            block.first = size
+            firsts.append(size)
+            size += block.size
+            if (hunk := block.hunk) is not None:
+                first = places[hunk.id][0] if hunk.id in places else block.first
+                places[hunk.id] = (first, size)
+            if block.segment in streaming and block.rows:
+                self.writing = size - 1
+        self.size = size
 
     def _add_segment(self, number: int, runs: SegmentRuns, shift: int) -> int:
         """The rows of a segment; returns how far later lines have moved."""
         segment = runs.segment
         settled = segment.settled
+        hunks, split, pending = self.hunks, self.split, self._pending
         for run in runs.runs:
-            hunk = None if run.hunk is None else self.hunks.get(run.hunk)
-            rejected = hunk is not None and hunk.state is HunkState.REJECTED
+            hunk = None if run.hunk is None else hunks.get(run.hunk)
+            rejected = hunk is not None and hunk.id in self._rejected
             if hunk is not None and rejected and hunk.id in self.closed and hunk.new:
                 self._add_closed(number, run, hunk, shift)
-            else:
-                block = Block(0, run.stop - run.start, Look.CONTEXT, shift=shift, segment=number)
+            elif split and hunk is not None:
+                pairs = runs.pairs(run)
+                block = Block(0, len(pairs), Look.CONTEXT, shift=shift, segment=number)
                 block.rows, block.offset, block.hunk = settled, run.start, hunk
-                if self.split and hunk is not None:
-                    block.pairs = runs.pairs(run)
-                    block.size = len(block.pairs)
+                block.pairs = pairs
                 self._add(block)
+            else:
+                size, known = run.stop - run.start, run.block
+                if (
+                    known is None
+                    or (known.size, known.shift, known.segment) != (size, shift, number)
+                    or known.hunk is not hunk
+                ):
+                    known = Block(0, size, Look.CONTEXT, shift=shift, segment=number)
+                    known.rows, known.offset, known.hunk = settled, run.start, hunk
+                    run.block = known
+                pending.append(known)
             if hunk is not None and rejected:
                 shift += hunk.deleted - hunk.added
         written = len(runs.new_lines)

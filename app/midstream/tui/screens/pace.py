@@ -1,7 +1,7 @@
 """How far apart the frames of a stream are: so far that they leave the loop free for keys.
 
 A frame that is cheap comes sixty times a second.  Where frames are dear (a fast stream, a wide
-window, a busy machine) they come less often and each shows more, so that their share of the time
+window, a slow machine) they come less often and each shows more, so that their share of a core
 stays the same.  What a person types is painted at once and does not wait for a frame.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 SHARE: Final = 0.09
-"""Part of the time that frames may take."""
+"""Part of a core that frames may take."""
 LONGEST_S: Final = 0.1
 """Seconds between two frames at most, however dear they are."""
 _WEIGHT: Final = 0.2
@@ -42,5 +42,5 @@ class FramePace:
         return True
 
     def took(self, seconds: float) -> None:
-        """A frame was made and painted; what it took of the loop's time."""
+        """A frame was made and painted; the processor time that it took."""
         self._cost += _WEIGHT * (seconds - self._cost)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import events, on
@@ -89,7 +89,6 @@ class ReviewScreen(Following):
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._pace = FramePace()
-        self._paint_seen_s = 0.0
         self._facts_at = 0.0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
@@ -296,18 +295,18 @@ class ReviewScreen(Following):
     # the tick
 
     def _tick(self) -> None:
-        began = perf_counter()
-        if self.output_backlog > 2 or not self._pace.due(began, FRAME_S):
+        now = perf_counter()
+        if self.output_backlog > 2 or not self._pace.due(now, FRAME_S):
             return
-        painted, self._paint_seen_s = self.painted_s - self._paint_seen_s, self.painted_s
+        began = thread_time()
         self.go_along()
         self.pane.sync()
         if self.settled:
             self.hunk_settled()
-        if began - self._facts_at >= FACTS_S:
-            self._facts_at = began
+        if now - self._facts_at >= FACTS_S:
+            self._facts_at = now
             self.refresh_facts()
-        self._pace.took(perf_counter() - began + painted)
+        self._pace.took(thread_time() - began + self.paint_s)
 
     def _lex(self) -> None:
         if self.running:
