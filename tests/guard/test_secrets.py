@@ -5,6 +5,8 @@ The values are put together at run time, so that no scanner stumbles over this f
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from midstream.guard.secrets import entropy, find_secrets, looks_real, mask
@@ -91,3 +93,19 @@ def test_looks_real() -> None:
 def test_entropy_of_equal_characters_is_zero() -> None:
     assert entropy("aaaa") == 0
     assert entropy("ab") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "planetScaleToken=pscale_oauth_sgowbnpumm_iziwnvqjr8hegz1w4z09wrs6omu6l6wz",
+        "token=" + "aB_" * 1_300,
+        ("\"'pass" * 700)[:4_000],
+        "a." * 2_000,
+        "key:" * 1_000,
+    ],
+)
+def test_no_line_costs_more_than_its_length(line: str) -> None:
+    begun = time.process_time()
+    list(find_secrets(line))
+    assert time.process_time() - begun < 0.3

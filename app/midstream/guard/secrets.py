@@ -54,7 +54,7 @@ _NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|a
     (?:_?(?:key|value|string|id|hash|salt))?"""
 """How variables that hold credentials are called."""
 _KEYWORD: Final = re.compile(
-    rf"""(?<![A-Za-z0-9_:])(?P<name>[A-Za-z0-9_.\-\[\]"']*?{_NAMES})
+    rf"""(?<![A-Za-z0-9_:])(?P<name>[A-Za-z0-9_.\-\[\]"']{{0,64}}?{_NAMES})
         (?:["'\]]{{0,3}}\s*(?::\s*[A-Za-z_][A-Za-z0-9_\[\]| .]*\s*|\s[A-Za-z][\w.<>\[\]*]*\s*)?
             (?:={{1,3}}|!={{1,2}}|:=|:|=>)|(?<=\w)["'],)
         \s*(?:[bru]{{0,2}})
@@ -73,7 +73,7 @@ _CONNECTION: Final = re.compile(
     re.IGNORECASE,
 )
 _ELEMENT: Final = re.compile(
-    rf"""(?:key|name)=["'](?P<name>[\w.:\-]*{_NAMES})["']\s+value=(?P<quote>["'])(?P<value>[^"'\n]{{8,200}})(?P=quote)""",
+    rf"""(?:key|name)=["'](?P<name>[\w.:\-]{{0,64}}{_NAMES})["']\s+value=(?P<quote>["'])(?P<value>[^"'\n]{{8,200}})(?P=quote)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _LOGIN: Final = re.compile(
@@ -97,7 +97,7 @@ _WORDS: Final = re.compile(
 _NOT_A_VALUE: Final = re.compile(
     r"""^(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+          # the name of an environment variable
         |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?  # words
-        |(?:[A-Z]?[a-z]+|[A-Z])+(?:[_.:/\-](?:[A-Z]?[a-z]+|[A-Z])+)+  # dotted names
+        |[A-Za-z]+(?:[_.:/\-][A-Za-z]+)+           # dotted names
         |(?:[A-Z]{1,4}[a-z]{2,})+[A-Z]{0,3}        # class names
         |urn:.*|.*(?:a-z|A-Z|0-9).*                # names of standards, character classes
         |[A-Z]?[a-z]+(?:[A-Z][a-z]+)*              # camelCase words
