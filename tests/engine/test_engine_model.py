@@ -11,8 +11,10 @@ from folders import SAMPLE, write_folder
 from tiny import random_weights, reference_logits
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
+from midstream.engine.codec import EditCodec
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel, PromptTooLongError, load_model
+from midstream.engine.prompts import read_edit
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 
@@ -46,8 +48,10 @@ def test_greedy_text_is_the_reference_models(tmp_path: Path) -> None:
     sequence = model.cache.tokens
     count = generation.usage.input_tokens
     logits = reference_logits(shape, weights, sequence)
+    choice = EditCodec.load(tmp_path).encode(read_edit(ask().messages)).choice
     for row in range(count - 1, len(sequence) - 1):
-        assert logits[row].argmax() == sequence[row + 1]
+        assert choice.pick(logits[row]) == sequence[row + 1]
+        choice.feed(sequence[row + 1])
 
 
 def test_the_interface_is_what_the_server_knows(tmp_path: Path) -> None:

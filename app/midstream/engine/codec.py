@@ -30,6 +30,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from midstream.engine.additions import joined
+from midstream.engine.codec_choice import AnswerChoice
 from midstream.engine.codec_lines import (
     Layout,
     align,
@@ -41,6 +42,7 @@ from midstream.engine.codec_lines import (
 from midstream.engine.codec_spans import cut_span, places, replaced
 from midstream.engine.codec_stream import StreamDecoder
 from midstream.engine.corrections import corrected_request
+from midstream.engine.line_check import inside, may_stand
 from midstream.engine.slots import (
     Piece,
     SlotTable,
@@ -101,12 +103,14 @@ class EncodedEdit:
             token).
         stop_ids: tokens that end the rewrite.
         decoder: turns generated tokens into text; made for this one request.
+        choice: chooses among the likeliest tokens; made for this one request, too.
     """
 
     prompt_ids: list[int]
     draft_ids: list[int]
     stop_ids: frozenset[int]
     decoder: StreamDecoder
+    choice: AnswerChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ class EditCodec:
             draft_ids=anchors,
             stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
             decoder=StreamDecoder(self, layout, table, used),
+            choice=AnswerChoice(self, layout, table, used),
         )
 
     def encode_target(
@@ -338,13 +343,15 @@ class EditCodec:
             elif line == shallower(layout, old):
                 ids.append(self._id["<ded>"])
             else:
-                ids += self._changed(layout, table, old, line)
+                ids += self._changed(layout, table, used + src, line)
         return ids, used + consumed if prefix else len(layout.lines)
 
-    def _changed(self, layout: Layout, table: SlotTable, old: str, new: str) -> list[int]:
+    def _changed(self, layout: Layout, table: SlotTable, at: int, new: str) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
+        old = layout.lines[at]
         source, target = self.content(layout, table, old), self.content(layout, table, new)
-        if target and self._id["<raw>"] not in (*source, *target):  # a swap keeps the indentation
+        spans = self._id["<raw>"] not in (*source, *target)  # a swap keeps the indentation
+        if target and spans and may_stand(new, old, inside=inside(layout.lines[:at])):
             swap = self._swap(source, target)
             if swap and len(swap) <= MAX_SWAP:
                 return [self._id["<swap>"], *swap]
@@ -387,6 +394,19 @@ class EditCodec:
         if head + tail == len(source) and right is not None and source.count(right) == 1:
             return [right, *middle, right]
         return []
+
+    def text_of(self, table: SlotTable, ids: list[int]) -> str:
+        """Return the text of a line's tokens, without the margin."""
+        parts: list[bytes] = []
+        for token in ids:
+            name = self.special_name(token)
+            if name is None:
+                parts.append(self.bytes_of(token))
+            elif name[:3] == "<in" and name[3:-1].isdigit():
+                parts.append(b"    " * int(name[3:-1]))
+            else:
+                parts.append((table.text_of(name) or "").encode())
+        return b"".join(parts).decode("utf-8", "replace")
 
     def replaced(self, ids: list[int], slot: int, new: list[int]) -> list[int]:
         """Return the tokens of a line after a swap."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.engine.codec_lines import Layout, deeper, shallower
 from midstream.engine.codec_spans import without_span
+from midstream.engine.line_check import inside, may_stand
 from midstream.engine.slots import SlotTable
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ class StreamDecoder:
         return "\n" if state == "new" else ""
 
     def _swapped(self, *, cut: bool) -> str:
-        """Return the open line with the content of its `<swap>` or `<cut>`."""
+        """Return the open line with the content of its `<swap>` or `<cut>`; as it was where that
+        would leave no line of Python.
+        """
         line = self.layout.lines[self.used - 1]
         if len(self._swap) < 1 + cut:
             return line
@@ -133,13 +136,6 @@ class StreamDecoder:
         else:
             ids = self.codec.replaced(ids, self._swap[0], self._swap[1:])
         margin = "" if line and not line.startswith(self.layout.margin) else self.layout.margin
-        parts = [margin.encode()]
-        for token in ids:
-            name = self.codec.special_name(token)
-            if name is None:
-                parts.append(self.codec.bytes_of(token))
-            elif name[:3] == "<in" and name[3:-1].isdigit():
-                parts.append(b"    " * int(name[3:-1]))
-            else:
-                parts.append((self.table.text_of(name) or "").encode())
-        return b"".join(parts).decode("utf-8", "replace")
+        text = margin + self.codec.text_of(self.table, ids)
+        before = self.layout.lines[: self.used - 1]
+        return text if may_stand(text, line, inside=inside(before)) else line

@@ -195,8 +195,13 @@ class ModelGeneration:
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:
         """Return the tokens of the draft that the model agrees with, and its own next one."""
         tokens: list[int] = []
+        choice = self._plan.choice if self._sampler.greedy else None
         for row in range(len(draft) + 1):
-            token = self._sampler.pick(logits[row])
+            if choice is None:
+                token = self._sampler.pick(logits[row])
+            else:
+                token = choice.pick(logits[row])
+                choice.feed(token)
             tokens.append(token)
             if row == len(draft) or token != draft[row] or token in self._plan.stop_ids:
                 break

@@ -30,6 +30,18 @@ class TextDecoder(Protocol):
         ...
 
 
+class Choice(Protocol):
+    """Chooses the tokens of one greedy answer."""
+
+    def pick(self, logits: np.ndarray[Any, Any]) -> int:
+        """Return the next token for float32 logits [vocab]."""
+        ...
+
+    def feed(self, token: int) -> None:
+        """Take the token that was chosen."""
+        ...
+
+
 class Judge(Protocol):
     """Says how sure a model may be of one answer; made for that answer."""
 
@@ -64,6 +76,7 @@ class Plan:
         stop_ids: tokens that end the answer.
         decoder: turns the answer's tokens into text.
         most: tokens after which an answer has surely gone astray; None where it can be any length.
+        choice: chooses tokens where the likeliest are asked for; None takes the likeliest ones.
         judge: says how sure the model may be; None where its folder has no calibration.
     """
 
@@ -72,4 +85,5 @@ class Plan:
     stop_ids: frozenset[int]
     decoder: TextDecoder
     most: int | None = None
+    choice: Choice | None = None
     judge: Judge | None = None

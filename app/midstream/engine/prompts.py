@@ -115,6 +115,7 @@ class EditPrompt:
             encoded.decoder,
             # A rewrite that says more than the whole region and its instruction repeats itself.
             most=len(encoded.prompt_ids) + 64,
+            choice=encoded.choice,
             judge=judge,
         )
 

@@ -1,0 +1,136 @@
+"""The choice among a model's likeliest tokens, and the check of a changed line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from midstream.engine.codec import EditCodec, EditRequest
+from midstream.engine.codec_choice import AnswerChoice
+from midstream.engine.line_check import balance, may_stand, stands_alone
+
+MODEL = Path(__file__).parents[2] / "models" / "brook-4m"
+REGION = "def total(items, rate):\n    amount = sum(items) * rate\n    return round(amount, 2)\n"
+
+
+@pytest.fixture(scope="module")
+def codec() -> EditCodec:
+    return EditCodec.load(MODEL)
+
+
+def logits_of(codec: EditCodec, **odds: float) -> np.ndarray:
+    """Logits of a few named tokens; all others are out of the question."""
+    row = np.full(codec.vocab_size, -30.0, np.float32)
+    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    for name, value in odds.items():
+        row[names[f"<{name}>"]] = value
+    return row
+
+
+def begun(
+    codec: EditCodec, *names: str, instruction: str = "rename amount to gross"
+) -> AnswerChoice:
+    choice = codec.encode(EditRequest(instruction, REGION)).choice
+    ids = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    for name in names:
+        choice.feed(ids[f"<{name}>"])
+    return choice
+
+
+def name_of(codec: EditCodec, token: int) -> str | None:
+    return codec.special_name(token)
+
+
+def test_a_line_is_changed_where_its_changes_together_are_likelier(codec: EditCodec) -> None:
+    choice = begun(codec, "L1", "L2")
+    row = logits_of(codec, L3=1.0, swap=0.8, cut=0.7)
+    assert name_of(codec, choice.pick(row)) == "<swap>"
+
+
+def test_a_line_is_kept_where_that_is_likelier_than_any_change(codec: EditCodec) -> None:
+    choice = begun(codec, "L1", "L2")
+    row = logits_of(codec, L3=3.0, swap=0.8, cut=0.7)
+    assert name_of(codec, choice.pick(row)) == "<L3>"
+
+
+def test_a_slot_that_stands_for_nothing_is_passed_over(codec: EditCodec) -> None:
+    choice = begun(codec, "L1", "L2", "swap", "i1")
+    row = logits_of(codec, i7=5.0, i2=4.0)
+    assert name_of(codec, choice.pick(row)) == "<i2>"
+
+
+def test_an_anchor_out_of_order_is_passed_over(codec: EditCodec) -> None:
+    choice = begun(codec, "L1", "L2", "swap", "i1", "i2")
+    row = logits_of(codec, L2=5.0, L1=4.5, L3=4.0)
+    assert name_of(codec, choice.pick(row)) == "<L3>"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "target"),
+    [
+        ("rename amount to gross", REGION.replace("amount", "gross")),
+        ("drop the rounding", REGION.replace("round(amount, 2)", "amount")),
+        (
+            "guard against None",
+            REGION.replace(":\n", ":\n    if items is None:\n        return 0\n", 1),
+        ),
+        ("make rate optional", REGION.replace("rate)", "rate=1.0)")),
+        (
+            "catch errors",
+            "def total(items, rate):\n    try:\n        amount = sum(items) * rate\n"
+            "        return round(amount, 2)\n    except TypeError:\n        return 0\n",
+        ),
+    ],
+)
+def test_nothing_of_a_right_answer_is_refused(
+    codec: EditCodec, instruction: str, target: str
+) -> None:
+    request = EditRequest(instruction, REGION)
+    _, tokens = codec.encode_target(request, target)
+    choice = codec.encode(request).choice
+    for token in tokens:
+        row = np.zeros(codec.vocab_size, np.float32)
+        row[token] = 20.0
+        assert choice.pick(row) == token
+        choice.feed(token)
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "inside", "stands"),
+    [
+        ("    x = f(a)", "    x = f(a, b)", False, True),
+        ("    x = f(a", "    x = f(a, b)", False, False),
+        ("    x = f(a, @cache)", "    x = f(a, b)", False, False),
+        ("    x = 'a", "    x = 'a'", False, False),
+        ("def f(self)", "def f(self, key): ...", False, False),
+        ("    size=3, depth,", "    size=3, depth=1,", True, True),
+        ("    x = 1 2", "    x = 1", False, False),
+        ("    try:", None, False, True),
+        ("    elif a:  # no", "    elif b:  # no", False, True),
+        ("    raise <", None, False, False),
+        ('    """Say', '    """Tell', False, True),
+        ("    not a statement", "    none before", False, True),
+    ],
+)
+def test_whether_a_line_may_stand(line: str, old: str | None, inside: bool, stands: bool) -> None:
+    assert may_stand(line, old, inside=inside) is stands
+
+
+def test_brackets_in_strings_and_comments_do_not_count() -> None:
+    assert balance("x = '(' # [") == (0, False)
+    assert balance("f('a', [") == (2, False)
+    assert balance('"""doc') is None
+    assert stands_alone("@cache")
+    assert stands_alone("else:")
+    assert not stands_alone("x = = 1")
+
+
+def test_a_change_that_leaves_no_line_of_python_keeps_the_line(codec: EditCodec) -> None:
+    encoded = codec.encode(EditRequest("rename amount to gross", REGION))
+    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    bracket = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
+    tokens = [*(names[n] for n in ("<L1>", "<L2>", "<swap>", "<i1>", "<i2>")), bracket]
+    tokens += [names["<L3>"], names["<L4>"]]
+    assert "".join(encoded.decoder.feed(token) for token in tokens) == REGION
