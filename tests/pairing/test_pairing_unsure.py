@@ -1,0 +1,269 @@
+"""What is told of an answer that its model is unsure of, and of a request that is beyond it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedGeneration, SteppedModel, Witness, served
+
+from midstream.commands.edit import JsonSink
+from midstream.edits.signs import Signs
+from midstream.engine.types import GenerateRequest, Piece
+from midstream.pairing.events import NoticeLevel
+from midstream.pairing.headless import Job, run_job
+from midstream.pairing.session import PairingSession
+from midstream.pairing.unsure import Sureness, seen_in, unsure_of, way_out
+from midstream.resources import default_model, model_folders
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.profiles import Profile
+from midstream.settings import Settings
+
+BODY = '''\
+def load(path, limit=None):
+    """Load it."""
+    with open(path, "rb") as handle:
+        data = handle.read(limit)
+    data = data.strip()
+    return data
+'''
+MISREAD = "def load(path: str) -> bytes:\n    return path\n"
+SENTENCE = (
+    "stepped is unsure about this one: it deleted 4 lines. "
+    "Look closely, say it in other words, or ask a larger model."
+)
+ENDPOINTS = (
+    Profile("work", "openai", "https://example.org/v1", "large"),
+    Profile("home", "custom", "http://127.0.0.1:9/v1", "other"),
+)
+
+
+class CalibratedModel(SteppedModel):
+    """A model that says how sure it was."""
+
+    def __init__(self, confidence: float, *, gave_up: bool = False) -> None:
+        super().__init__({"confidence_threshold": "0.6"})
+        self.told = confidence, gave_up
+
+    def start(self, request: GenerateRequest) -> SteppedGeneration:
+        self.requests.append(request)
+        return CalibratedGeneration(self)
+
+
+class CalibratedGeneration(SteppedGeneration):
+    def __iter__(self) -> Iterator[Piece]:
+        yield from super().__iter__()
+        assert isinstance(self._model, CalibratedModel)
+        self.usage.confidence, self.usage.gave_up = self._model.told
+
+
+@pytest.fixture
+def model() -> CalibratedModel:
+    return CalibratedModel(0.21)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "files.py").write_text(BODY)
+    return tmp_path
+
+
+@pytest.fixture
+async def session(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[PairingSession]:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as opened:
+        yield opened
+
+
+async def ask(session: PairingSession, model: SteppedModel, text: str) -> None:
+    model.give(text)
+    model.end()
+    await session.instruct(
+        "handle is a stream and it returns bytes", path="files.py", selection=(0, 6)
+    )
+    await session.finished()
+
+
+async def test_an_unsure_answer_is_told_as_one(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    turn, notice = session.turn, session.notices[-1]
+    assert turn is not None
+    assert notice.text == turn.unsure == SENTENCE
+    assert notice.level is NoticeLevel.WARNING
+    assert notice.action == "models"
+    assert turn.confidence == 0.21
+
+
+async def test_its_hunks_are_not_accepted_in_bulk(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    waiting = session.hunks.undecided("files.py")
+    assert waiting
+    bulk = session.attention.bulk(waiting)
+    assert bulk.read == bulk.unread == ()
+    assert bulk.risky == tuple((hunk.id, "the model is unsure of it") for hunk in waiting)
+    # A piece of such a hunk is one as well.
+    pieces = await session.split(waiting[0].id, [(2, 1)])
+    assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {
+        "the model is unsure of it"
+    }
+    # Each of them can be accepted by itself.
+    assert await session.accept(pieces[0])
+
+
+async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
+    sure = CalibratedModel(0.6)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        await ask(session, sure, BODY.replace("data", "text"))
+        turn = session.turn
+        assert turn is not None
+        assert turn.confidence == 0.6
+        assert turn.unsure == ""
+        assert session.notices == []
+        assert session.attention.bulk(session.hunks.undecided()).risky == ()
+
+
+async def test_what_is_beyond_the_model(root: Path) -> None:
+    gave_up = CalibratedModel(0.9, gave_up=True)
+    async with (
+        served(gave_up) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(endpoints=ENDPOINTS), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        await ask(session, gave_up, BODY)
+        assert session.notices[-1].text == (
+            "Nothing was changed: this looks beyond stepped, which left `load` of files.py as it "
+            "is. Say it in other words, or ask a larger model: work, home."
+        )
+
+
+async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
+    root: Path, settings: Settings, model: CalibratedModel
+) -> None:
+    async with served(model) as endpoint:
+        async with await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as first:
+            await ask(first, model, MISREAD)
+            journal = first.journal_path
+        assert journal is not None
+        async with await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, resume=journal, watch=False
+        ) as again:
+            waiting = again.hunks.undecided("files.py")
+            assert [again.reason(hunk) for hunk in waiting] == ["the model is unsure of it"] * len(
+                waiting
+            )
+            assert waiting
+
+
+def test_a_server_that_says_nothing() -> None:
+    assert Sureness.read({}) is None
+    assert Sureness.read({"midstream.confidence": "0.5"}) is None
+    told = {"midstream.confidence": "x", "midstream.confidence_threshold": "0.5"}
+    assert Sureness.read(told) is None
+    told["midstream.confidence"] = "0.499"
+    assert Sureness.read(told) == Sureness(0.499, 0.5)
+    assert Sureness(0.499, 0.5).unsure
+    assert not Sureness(0.5, 0.5).unsure
+
+
+def test_signs_in_words() -> None:
+    every = Signs(True, 1, ("quiet",), ("type hint", "type hint"), ("a", "b"), ("X",), ("two",))
+    assert seen_in(every) == [
+        "wrote what is no valid Python",
+        "left out `X`",
+        "took 2 type hints away",
+        "still uses `quiet` and no longer defines it",
+        "deleted 1 line",
+        "never touched `a` and `b`",
+        "took the word `two` for a name",
+    ]
+    assert "it wrote what is no valid Python and left out `X`." in unsure_of("m", every, ())
+    assert "m is unsure about this one: it wavered" in unsure_of("m", Signs(), ())
+    assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
+
+
+@pytest.mark.skipif(not model_folders(), reason="no model is shipped")
+@pytest.mark.parametrize("threshold", [0.0, 1.1])
+def test_without_a_screen(
+    tmp_path: Path, root: Path, threshold: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shipped model from its logits to the last line, on both sides of the threshold."""
+    folder = Path(shutil.copytree(default_model(), tmp_path / "judged"))
+    facts = folder / "midstream.toml"
+    head, _, tail = facts.read_text("utf-8").partition("[card]")
+    head = head.partition("[confidence]")[0]
+    table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
+    facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
+    sink = JsonSink()
+    job = Job(root, "files.py", "rename `data` to `text`", selection=(0, 6))
+    outcome = asyncio.run(run_job(job, sink, settings=Settings(model=folder)))
+    sink.ended(outcome)
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["confidence"] == outcome.confidence
+    assert 0 < last["confidence"] < 1
+    if threshold:
+        assert " is unsure about this one: it " in last["unsure"]
+    else:
+        assert last["unsure"] is None
+
+
+SHIPPED = pytest.mark.skipif(
+    not model_folders() or "[confidence]" not in (default_model() / "midstream.toml").read_text(),
+    reason="the shipped model is not calibrated",
+)
+
+
+@SHIPPED
+async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
+    root: Path, settings: Settings
+) -> None:
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        witness = Witness(session)
+        await session.instruct("rename `data` to `text`", path="files.py", selection=(0, 6))
+        await session.finished()
+        assert session.turn is not None
+        assert session.turn.unsure == ""
+        assert "text" in session.files["files.py"].composed().text or session.hunks.undecided()
+        await session.reject_rest("files.py")
+        flagged = left = wrong = 0
+        for words in OUTSIDE:
+            turn = await session.instruct(words, path="files.py", selection=(0, 6))
+            await session.finished()
+            waiting = session.hunks.undecided("files.py")
+            left += not waiting
+            flagged += bool(turn.unsure)
+            wrong += bool(waiting) and not turn.unsure
+            await session.reject_rest("files.py")
+        assert witness.notice
+        assert flagged + left >= 2 * wrong, (flagged, left, wrong)
+
+
+OUTSIDE = (
+    "split load in two",
+    "add type hints to load",
+    "use a context manager from the standard library",
+    "retry three times when it fails",
+    "cache what was read",
+    "count how many lines there are",
+    "make it work with str as well",
+    "explain this",
+    "read the file in chunks",
+)
