@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -141,17 +142,18 @@ class LineLexer:
 
     def append(self, lines: Iterable[str]) -> None:
         """Add lines at the end of the text."""
-        parts: list[str] = []
-        position = self._starts[-1]
-        for line in lines:
-            if len(line) > LONGEST_LINE:
-                self._lexer = self._rules = None
-            parts.append(line)
-            position += len(line) + 1
-            self._starts.append(position)
-        if parts:
-            parts.append("")
-            self._text += "\n".join(parts)
+        parts = list(lines)
+        if not parts:
+            return
+        sizes = list(map(len, parts))
+        if max(sizes) > LONGEST_LINE:
+            self._lexer = self._rules = None
+        ends = accumulate(
+            sizes, lambda position, size: position + size + 1, initial=self._starts[-1]
+        )
+        self._starts.extend(islice(ends, 1, None))
+        parts.append("")
+        self._text += "\n".join(parts)
 
     def advance(self, stop: int, *, limit: int | None = None) -> bool:
         """Pass all lines before ``stop``.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,14 @@ if TYPE_CHECKING:
     from midstream.workspace.watch import Watcher
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
+
+_FIRST_TURN = (
+    "edits.formats.sniff",
+    "edits.intraline",
+    "edits.request",
+    "guard.stream",
+    "pairing.choosing",
+)
 
 
 class PairingSession(Deciding, Outside, Showing):
@@ -386,6 +395,7 @@ class PairingSession(Deciding, Outside, Showing):
             return
         if self.state in (SessionState.STARTING, SessionState.OFFLINE) and not self._steering.busy:
             self._board.enter(SessionState.READY)
+        await asyncio.to_thread(_load)
 
     def _server_ended(self) -> None:
         """The embedded server has ended by itself; a running turn learns it from its stream."""
@@ -438,3 +448,12 @@ class PairingSession(Deciding, Outside, Showing):
         except UserError as error:
             self._board.fail(f'"{text[:60]}" did not run: {error}')
             self._run_next()
+
+
+def _load() -> None:
+    """Load what the first file and turn need, so that they do not hold up the screen."""
+    from midstream.edits.lexing import language_of
+
+    for name in _FIRST_TURN:
+        import_module(f"midstream.{name}")
+    language_of("x.py")

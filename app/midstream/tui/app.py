@@ -6,7 +6,7 @@ watcher.
 
 from __future__ import annotations
 
-import gc
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
 from midstream.resources import themes_dir, tilde
 from midstream.settings import config_path
+from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.own_keys import own_keys
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
 
+QUIET_S = 2.0
+"""Nobody has typed for so long: a moment for what would keep a key waiting."""
 NO_KEY = "unbound"
 """The name of a key that no keyboard has."""
 
@@ -90,6 +93,7 @@ class MidstreamApp(App[None]):
         self.defect: tuple[Exception, Path | None] | None = None
         """What the program failed with, and the report."""
         self._early: list[events.Event] = []
+        self._input_at = 0.0
         self._resume = resume
         self._open_file = open_file
         self._endpoint = endpoint
@@ -125,6 +129,8 @@ class MidstreamApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Hold what is typed until the screen is there that it is meant for."""
+        if isinstance(event, events.InputEvent):
+            self._input_at = time.monotonic()
         if isinstance(event, (events.Key, events.Paste)) and not self.review.is_ready:
             self._early.append(event)
         else:
@@ -142,7 +148,7 @@ class MidstreamApp(App[None]):
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
             self, self._paint_again
         )
-        self.set_interval(LOOK_EVERY_S, self._look_at_themes)
+        self.set_interval(LOOK_EVERY_S, self._look_around)
 
     def _paint_again(self, _: object) -> None:
         """Paint everything: the shell has written over the screen meanwhile."""
@@ -177,8 +183,7 @@ class MidstreamApp(App[None]):
         wrong = [*map(str, self._theme_errors), *self._key_errors, *clashes(self.keys)]
         if wrong:
             self.review.say("warning", " ".join(wrong))
-        gc.collect()
-        gc.freeze()
+        garbage.begin()
 
     async def take_up(self, journal: Path) -> None:
         """Put an earlier session in the place of the current one, which ends.
@@ -220,7 +225,7 @@ class MidstreamApp(App[None]):
 
     async def on_unmount(self) -> None:
         """End the session with the screen."""
-        gc.enable()
+        garbage.end()
         if self.session is not None:
             await self.session.close()
 
@@ -238,6 +243,11 @@ class MidstreamApp(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, PageScreen):
                 screen.set_palette(palette)
+
+    def _look_around(self) -> None:
+        self._look_at_themes()
+        if time.monotonic() - self._input_at > QUIET_S:
+            garbage.tidy()
 
     def _look_at_themes(self) -> None:
         """Take over what has changed in the person's own theme files."""

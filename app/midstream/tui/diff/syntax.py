@@ -13,7 +13,7 @@ from midstream.tui.diff.view import FileView
 
 PAINT_BUDGET_S: Final = 0.006
 """How long one paint may lex ahead to colour the rows it shows."""
-IDLE_BUDGET_S: Final = 0.004
+IDLE_BUDGET_S: Final = 0.002
 """How long one idle step lexes ahead."""
 AHEAD: Final = 5_000
 """Lines below the window that are lexed while nothing else is to do."""

@@ -118,7 +118,7 @@ class ReviewScreen(Following):
     def on_mount(self) -> None:
         """Timers, and the facts that are known without a session."""
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
-        self._lexer = self.set_interval(FRAME_S * 2, self._lex, pause=True)
+        self._lexer = self.set_interval(FRAME_S, self._lex, pause=True)
         self.query_one("#code").display = False
         self.pane.set_layout(self.program.settings.layout)
         self.set_focus(self.composer.field)

@@ -197,7 +197,8 @@ class DiffPane(PaneWindow, can_focus=True):
         if view is None or syntax is None:
             return False
         more = syntax.advance(view.base_at(self.top) + AHEAD)
-        self.repaint()
+        if self._rows.unlexed:
+            self.repaint()
         return more
 
     # the cursor and the window
