@@ -1,0 +1,69 @@
+"""The shipped model on screen: an answer that it is unsure of, one that it is sure of, and the key
+of the way out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tui_support import CODE, Stage, SteppedModel
+
+from midstream.resources import default_model, model_folders
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+
+pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
+
+
+def judged(folder: Path, threshold: float) -> Path:
+    """A copy of the shipped model with another threshold; how sure it is stays its own."""
+    shutil.copytree(default_model(), folder)
+    facts = folder / "midstream.toml"
+    head, _, tail = facts.read_text("utf-8").partition("[card]")
+    head = head.partition("[confidence]")[0]
+    table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
+    facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("unsure", [True, False])
+async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, unsure: bool) -> None:
+    folder = judged(tmp_path / "judged", 1.1 if unsure else 0.0)
+    app = MidstreamApp(project, Settings(journal=False, attention=False, model=folder))
+    async with app.run_test(size=(120, 36)) as pilot:
+        stage = Stage(app, pilot, SteppedModel())
+        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.screen.composer.put("rename `total` to `found` in count")
+        await stage.press("enter")
+        await stage.until(
+            lambda: (
+                app.session is not None
+                and app.session.turn is not None
+                and not app.session.turn.running
+            ),
+            "end",
+        )
+        assert stage.session.hunks.undecided()
+        if not unsure:
+            assert "unsure" not in stage.notice
+            await stage.press("escape", "A")
+            await stage.until(lambda: not stage.session.hunks.undecided(), "all are accepted")
+            assert "found += 1" in (project / "pkg" / "things.py").read_text()
+            return
+        await stage.until(lambda: "is unsure about this one: it" in stage.notice, "sentence")
+        assert stage.notice.endswith("or ask a larger model (M).")
+        await stage.press("escape")
+        assert any("the model is unsure of it" in row for row in stage.rows)
+        await stage.press("A", "A")
+        await stage.until(lambda: "decide one by one" in stage.notice, "held back")
+        assert "the model is unsure of it" in stage.notice
+        assert (project / "pkg" / "things.py").read_text() == CODE
+        waiting = len(stage.session.hunks.undecided())
+        await stage.press("a")
+        await stage.until(
+            lambda: len(stage.session.hunks.undecided()) == waiting - 1, "one is accepted"
+        )
