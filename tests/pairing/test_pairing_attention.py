@@ -100,7 +100,7 @@ def test_the_summary_counts_what_stands() -> None:
     assert "2 hunks accepted, 1 of them (1 line) without" in attention.summary(store)
     store.undo()
     assert hunks[1].state is HunkState.SETTLED
-    assert attention.accepted_unread(store) == 0
+    assert attention.numbers(store).unread_hunks == 0
     assert "review" not in attention.summary(store)
 
 

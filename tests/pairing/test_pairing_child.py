@@ -54,6 +54,12 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+def pid_of(session: PairingSession) -> int | None:
+    """Process id of the embedded server while it runs."""
+    server = session._link.server
+    return server.process.pid if server is not None and server.process is not None else None
+
+
 async def test_replayed_model_through_the_child(
     root: Path, script: Path, settings: Settings
 ) -> None:
@@ -62,7 +68,7 @@ async def test_replayed_model_through_the_child(
     ) as session:
         assert session.state is SessionState.STARTING
         turn = await session.instruct("fast", path="run.py", cursor=3)
-        pid = session.server_pid
+        pid = pid_of(session)
         assert pid is not None
         await session.finished()
         assert turn.status is TurnStatus.DONE
@@ -84,7 +90,7 @@ async def test_server_killed_in_the_middle_of_a_stream(
         witness = Witness(session)
         turn = await session.instruct("slow", path="run.py", cursor=3)
         await witness.seen(HunkSettled)
-        first = session.server_pid
+        first = pid_of(session)
         assert first is not None
         os.kill(first, signal.SIGKILL)
         await session.finished()
@@ -99,7 +105,7 @@ async def test_server_killed_in_the_middle_of_a_stream(
         turn = await session.instruct("other", path="run.py", cursor=3)
         await session.finished()
         assert turn.status is TurnStatus.DONE
-        assert session.server_pid not in (None, first)
+        assert pid_of(session) not in (None, first)
         assert await session.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(A, ("step_35 = work(35)", "other = 35"))
 
@@ -132,7 +138,7 @@ async def test_server_killed_while_idle(root: Path, script: Path, settings: Sett
     ) as session:
         witness = Witness(session)
         await witness.until(lambda: session.state is SessionState.READY)
-        pid = session.server_pid
+        pid = pid_of(session)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         await witness.until(lambda: session.state is SessionState.OFFLINE)
@@ -163,7 +169,7 @@ async def main():
     await session.instruct("slow", path="run.py", cursor=3)
     await settled.wait()
     await asyncio.sleep(0.2)
-    print(session.server_pid, flush=True)
+    print(session._link.server.process.pid, flush=True)
     await asyncio.sleep(60)
 
 asyncio.run(main())

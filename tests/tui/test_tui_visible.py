@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from midstream.tui.visible import suspicious, visible, visible_with_columns
+from midstream.tui.visible import visible, visible_with_columns
 
 LINES = st.text(st.characters(exclude_characters="\n\r"), max_size=60)
 
@@ -47,6 +47,7 @@ def test_tabs_reach_the_next_stop() -> None:
     assert cell_len(visible("\u4f60\tx")) == 5
 
 
-def test_trojan_source_is_found() -> None:
-    assert suspicious("if access != '\u202e \u2066# admin\u2069'") == ["\u202e", "\u2066", "\u2069"]
-    assert suspicious("plain\ttext") == []
+def test_trojan_source_is_seen() -> None:
+    shown = visible("if access != '\u202e \u2066# admin\u2069'")
+    assert not {"\u202e", "\u2066", "\u2069"} & set(shown)
+    assert shown.index("# admin") > len("if access != '")

@@ -139,10 +139,6 @@ class Attention:
             if hunk_id in known:
                 self._accepted[hunk_id] = self.reading(known[hunk_id])
 
-    def accepted_unread(self, hunks: Iterable[Hunk]) -> int:
-        """How many of the accepted hunks were not on screen long enough when they were accepted."""
-        return self.numbers(hunks).unread_hunks
-
     def numbers(self, hunks: Iterable[Hunk]) -> Numbers:
         """Return how much was accepted, and how much of that unread.
 

@@ -80,12 +80,6 @@ class Showing:
         return self._recorder.path
 
     @property
-    def server_pid(self) -> int | None:
-        """Process id of the embedded server while it runs."""
-        server = self._link.server
-        return server.process.pid if server is not None and server.process is not None else None
-
-    @property
     def version(self) -> int:
         """Grows with everything a screen could show; while it stays, there is nothing to paint."""
         proposals = sum(proposal.version for proposal in self.files.values())

@@ -26,6 +26,7 @@ from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
+from midstream.tui.screens.sheet import SheetScreen
 from midstream.tui.terminal import teach_sequences
 from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
 from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_theme, load_themes
@@ -241,7 +242,7 @@ class MidstreamApp(App[None]):
             self.theme = f"midstream-{name}"
         self.review.set_palette(palette)
         for screen in self.screen_stack:
-            if isinstance(screen, PageScreen):
+            if isinstance(screen, (PageScreen, SheetScreen)):
                 screen.set_palette(palette)
 
     def _look_around(self) -> None:

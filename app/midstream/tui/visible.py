@@ -84,8 +84,3 @@ def _columns_by_width(text: str) -> list[int]:
     for character in text:
         columns.append(columns[-1] + (1 if character.isascii() else max(cell_len(character), 1)))
     return columns
-
-
-def suspicious(text: str) -> list[str]:
-    """The characters of ``text`` that are invisible or reorder it, tabs left out."""
-    return [match.group() for match in _SUSPICIOUS.finditer(text) if match.group() != "\t"]

@@ -11,12 +11,11 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container
 
 from midstream.errors import UserError
 from midstream.pairing.committing import Changes, FileChange
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import Detail, PageScreen
+from midstream.tui.screens.page import PageScreen
 from midstream.tui.visible import visible
 from midstream.tui.widgets.message_field import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -37,6 +36,7 @@ class CommitScreen(PageScreen):
 
     PAGE = Page.COMMIT
     TITLE_WORDS = "Commit"
+    DETAIL = "change"
     CSS_PATH: ClassVar = ["page.tcss", "commit.tcss"]
     BINDINGS: ClassVar = page_bindings(Page.COMMIT)
 
@@ -45,11 +45,7 @@ class CommitScreen(PageScreen):
 
     def compose_body(self) -> ComposeResult:
         """Files, the change of one of them, the message."""
-        with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
-            rows.id = "list"
-            yield rows
-            yield Detail("change")
+        yield from super().compose_body()
         yield MessageField(
             self.palette, self.program.commit_message, "What changed, in one line; then why."
         )
@@ -120,7 +116,7 @@ class CommitScreen(PageScreen):
             rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted"),))]
             rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in changes.recent]
         self.list.show(rows)
-        self._show_change()
+        self.show_detail()
         self._show_trouble(changes)
         self.show_keys()
 
@@ -150,7 +146,8 @@ class CommitScreen(PageScreen):
                 f"{key} accepts the hunk under the cursor.",
             )
 
-    def _show_change(self) -> None:
+    def show_detail(self) -> None:
+        """The change of the file under the cursor, or why git refused the commit."""
         file, palette = self.file, self.palette
         text = Text(no_wrap=True, overflow="crop")
         if self.refused is not None:
@@ -220,17 +217,8 @@ class CommitScreen(PageScreen):
         return {"commit.stage": "unstage"} if staged else {}
 
     @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted) -> None:
-        event.stop()
+    def _looked_on(self) -> None:
         self.refused = None
-        self._show_change()
-        self.detail.rewind()
-        self.show_keys()
-
-    @on(RowList.Chosen)
-    def _chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._show_change()
 
     @on(MessageField.Edited)
     def _edited(self, event: MessageField.Edited) -> None:
@@ -332,7 +320,7 @@ class CommitScreen(PageScreen):
         if len(output.splitlines()) > 1:
             self.refused = str(error), output
         self.say("error", str(error))
-        self._show_change()
+        self.show_detail()
         self.detail.rewind()
 
     @property

@@ -8,6 +8,8 @@ from midstream.pairing.simulating import pacing_words
 from midstream.resources import tilde
 from midstream.tui.screens.hints import Moment, hints
 from midstream.tui.screens.pages import PageActions
+from midstream.tui.screens.reason import HunkQuestion
+from midstream.tui.screens.search import SearchBar
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.rail import FileEntry
@@ -154,6 +156,13 @@ class Facts(PageActions):
 
     def show_keys(self) -> None:
         """Show the keys of the moment."""
+        for asking in self.query(HunkQuestion):
+            if asking.has_focus_within:
+                self.query_one(KeyBar).show(asking.HINTS)
+                return
+        if self.query_one(SearchBar).has_focus_within:
+            self.query_one(KeyBar).show(SearchBar.HINTS)
+            return
         session = self.session
         hunk = self.hunk
         moment = Moment(
@@ -182,14 +191,14 @@ class Facts(PageActions):
         key = self.program.key_for
         root = self.program.root
         count = f"{len(self.files):,} files" if self.files else "reading the folder"
+        writing = self.composer.has_focus_within
         keys = (
-            (key("composer.leave"), "leave the line below, then these keys work:"),
-            (key("compose"), "say what you want changed"),
-            (key("open"), "open a file by name"),
-            (key("help"), "every key"),
+            (key("composer.send"), "sends what you write below"),
+            (key("composer.leave"), "out of that line, to the keys:"),
         )
-        if not self.composer.has_focus_within:
-            keys = keys[1:]
+        if not writing:
+            keys = ((key("compose"), "write what you want changed"),)
+        keys += ((key("open"), "open a file by name"), (key("help"), "every key"))
         note = "The example project is a throw-away copy." if self.demo else ""
         self.query_one(Welcome).show(
             f"{tilde(root)}  {self.program.glyphs.separator}  {count}", keys, note

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.containers import Horizontal
 
-from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import ACTIONS, Action, Group, Place, all_keys
-from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.screens.sheet import SheetScreen
 from midstream.tui.themes import Palette
-from midstream.tui.widgets.key_sheet import KeySheet
 
 _ABOUT: Final = (
     "Say what you want below the code; the change streams in as a diff. Decide each block as soon "
@@ -30,41 +27,26 @@ _MOUSE: Final = (
 )
 
 
-class HelpScreen(EagerScreen, ModalScreen[None]):
+class HelpScreen(SheetScreen):
     """Two columns of keys, or one where the screen is narrow."""
 
-    AUTO_FOCUS = "KeySheet"
-
+    CLOSING = (*SheetScreen.CLOSING, "question_mark", "f1")
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $ms-background 60%; }
-    HelpScreen > Vertical {
-        width: 132; max-width: 96%; height: auto; max-height: 94%; background: $ms-panel;
-        border: round $ms-border; border-title-color: $ms-accent;
-        border-subtitle-color: $ms-muted;
-    }
-    HelpScreen KeySheet {
-        height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
-        background: $ms-panel;
-    }
+    HelpScreen > Vertical { width: 132; }
     HelpScreen Horizontal { height: auto; }
-    HelpScreen .column { width: 1fr; height: auto; padding: 0 1; }
-    HelpScreen .about { padding: 0 1; margin-bottom: 1; color: $ms-foreground; height: auto; }
+    HelpScreen .column { width: 1fr; }
+    HelpScreen .about { margin-bottom: 1; color: $ms-foreground; }
     HelpScreen.-narrow Horizontal { layout: vertical; }
     HelpScreen.-narrow .column { width: 100%; }
-    HelpScreen:ansi { background: transparent; }
     """
 
-    def __init__(
-        self, palette: Palette, glyphs: Glyphs, keys: Mapping[str, str], *, composing: bool
-    ) -> None:
-        super().__init__()
-        self._palette = palette
-        self._glyphs = glyphs
+    def __init__(self, palette: Palette, keys: Mapping[str, str], *, composing: bool) -> None:
+        super().__init__(palette, "Keys while writing" if composing else "Keys")
         self._keys = keys
         self._composing = composing
 
-    def compose(self) -> ComposeResult:
-        """The widgets."""
+    def compose_sheet(self) -> ComposeResult:
+        """The sentences and the columns."""
         groups: dict[str, list[Action]] = {group.value: [] for group in Group}
         groups[_WRITING] = []
         for action in ACTIONS:
@@ -75,15 +57,11 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
         if self._composing:
             first = [_WRITING, Group.STEER.value, Group.DECIDE.value, Group.PROGRAM.value]
         second = (Group.MOVE.value, Group.VIEW.value)
-        box = Vertical()
-        box.border_title = "Keys while writing" if self._composing else "Keys"
-        with box, KeySheet():
-            yield Static(f"{_ABOUT}\n{_MOUSE}", classes="about", markup=False)
-            with Horizontal():
-                for column in (first, second):
-                    yield Static(
-                        self._column([(group, groups[group]) for group in column]), classes="column"
-                    )
+        yield self.written(lambda: f"{_ABOUT}\n{_MOUSE}", "about")
+        with Horizontal():
+            for column in (first, second):
+                listed = [(group, groups[group]) for group in column]
+                yield self.written(partial(self._column, listed), "column")
 
     def _column(self, groups: list[tuple[str, list[Action]]]) -> Table:
         palette = self._palette
@@ -109,10 +87,3 @@ class HelpScreen(EagerScreen, ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """One column where two would not fit."""
         self.set_class(event.size.width < 124, "-narrow")
-
-    def on_key(self, event: events.Key) -> None:
-        """Any closing key closes."""
-        if event.key in ("escape", "question_mark", "q", "f1", "ctrl+c", "enter"):
-            event.stop()
-            event.prevent_default()
-            self.dismiss(None)

@@ -11,9 +11,6 @@ import os
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Container
 
 from midstream.pairing.choosing import (
     ModelChoice,
@@ -26,10 +23,10 @@ from midstream.pairing.choosing import (
 from midstream.pairing.listing import Lists, ask_everybody, kept_lists
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import Detail, PageScreen, fitted
+from midstream.tui.screens.page import PageScreen, fitted
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+from midstream.tui.widgets.row_list import ListRow, Piece
 
 _NARROW_LIST = 66
 """Columns of the list under which it leaves the edit format to the detail."""
@@ -48,14 +45,6 @@ class ModelsScreen(PageScreen):
         self.choices: list[ModelChoice] = []
         self.read = False
         self.asking = False
-
-    def compose_body(self) -> ComposeResult:
-        """A list, and the facts of the model under the cursor."""
-        with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
-            rows.id = "list"
-            yield rows
-            yield Detail("about")
 
     def on_mount(self) -> None:
         """Look for models."""
@@ -128,7 +117,7 @@ class ModelsScreen(PageScreen):
             key = self.program.key_for("settings")
             rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
         self.list.show(rows)
-        self._show_about()
+        self.show_detail()
         self.show_keys()
 
     def _heading(self, words: str, wide: bool) -> ListRow:
@@ -156,7 +145,8 @@ class ModelsScreen(PageScreen):
         state: Piece = ("  no key", "warning") if choice.key == "missing" else ("", "muted")
         return ListRow(choice.id, tuple(left), (state,) if state[0] else ())
 
-    def _show_about(self) -> None:
+    def show_detail(self) -> None:
+        """The facts of the model under the cursor."""
         choice, palette = self.choice, self.palette
         text = Text(no_wrap=False, overflow="fold")
         if choice is not None:
@@ -201,18 +191,6 @@ class ModelsScreen(PageScreen):
         if self.asking:
             hidden.add("models.ask")
         return frozenset(hidden)
-
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted) -> None:
-        event.stop()
-        self._show_about()
-        self.detail.rewind()
-        self.show_keys()
-
-    @on(RowList.Chosen)
-    def _chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._show_about()
 
     # doing
 

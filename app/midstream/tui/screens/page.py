@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Container, Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
@@ -183,6 +183,8 @@ class PageScreen(EagerScreen):
     AUTO_FOCUS = ""
     PAGE: ClassVar[Page]
     TITLE_WORDS: ClassVar[str]
+    DETAIL: ClassVar[str] = "about"
+    """Id of what is told about the row under the cursor."""
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id=self.PAGE.value)
@@ -235,11 +237,19 @@ class PageScreen(EagerScreen):
         yield KeyBar(self.palette)
 
     def compose_body(self) -> ComposeResult:
-        """What is between the title and the sentences."""
-        raise NotImplementedError
+        """What is between the title and the sentences: a list, and what its row is about."""
+        with Container(id="body"):
+            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
+            rows.id = "list"
+            yield rows
+            yield Detail(self.DETAIL)
 
     def show_all(self) -> None:
         """Show everything as it is now; also called when the size has changed."""
+        raise NotImplementedError
+
+    def show_detail(self) -> None:
+        """Show what the row under the cursor is about."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -392,6 +402,19 @@ class PageScreen(EagerScreen):
             lines = textwrap.wrap(visible(value), room) or [""]
             style = self.palette.style(role[0] if role else "foreground")
             text.append(("\n" + " " * (names + 1)).join(lines) + "\n", style)
+
+    @on(RowList.Highlighted)
+    def _moved_in_list(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        self.show_detail()
+        self.detail.rewind()
+        self.show_keys()
+
+    @on(RowList.Chosen)
+    def _clicked_in_list(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self.show_detail()
+        self.show_keys()
 
     @on(KeyBar.Pressed)
     async def _pressed_hint(self, event: KeyBar.Pressed) -> None:

@@ -6,19 +6,14 @@ from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
-from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.screens.sheet import SheetScreen
 from midstream.tui.themes import Palette
-from midstream.tui.widgets.key_sheet import KeySheet
 
 
-class PageHelp(EagerScreen, ModalScreen[None]):
-    """Keys and sentences; any closing key closes.
+class PageHelp(SheetScreen):
+    """Keys and sentences.
 
     Args:
         palette: The theme.
@@ -27,23 +22,7 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         anywhere: The same of those that every page has.
     """
 
-    AUTO_FOCUS = "KeySheet"
-
-    DEFAULT_CSS = """
-    PageHelp { align: center middle; background: $ms-background 60%; }
-    PageHelp > Vertical {
-        width: 92; max-width: 96%; height: auto; max-height: 94%; background: $ms-panel;
-        border: round $ms-border; border-title-color: $ms-accent;
-        border-subtitle-color: $ms-muted;
-    }
-    PageHelp KeySheet {
-        height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
-        background: $ms-panel;
-    }
-    PageHelp Static { height: auto; padding: 0 1; }
-    PageHelp:ansi { background: transparent; }
-    MidstreamApp.-ascii PageHelp > Vertical { border: ascii $ms-border; }
-    """
+    CLOSING = (*SheetScreen.CLOSING, "question_mark", "f1")
 
     def __init__(
         self,
@@ -52,16 +31,15 @@ class PageHelp(EagerScreen, ModalScreen[None]):
         own: Sequence[tuple[str, str]],
         anywhere: Sequence[tuple[str, str]],
     ) -> None:
-        super().__init__()
-        self._palette = palette
-        self._title = title
+        super().__init__(palette, f"Keys: {title.lower()}")
         self._own = own
         self._anywhere = anywhere
 
-    def compose(self) -> ComposeResult:
-        """The widgets."""
-        box = Vertical()
-        box.border_title = f"Keys: {self._title.lower()}"
+    def compose_sheet(self) -> ComposeResult:
+        """The table."""
+        yield self.written(self._table)
+
+    def _table(self) -> Table:
         palette = self._palette
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right", no_wrap=True, width=16)
@@ -74,12 +52,4 @@ class PageHelp(EagerScreen, ModalScreen[None]):
                     Text(keys, palette.style("foreground", bold=True)),
                     Text(words, palette.style("foreground")),
                 )
-        with box, KeySheet():
-            yield Static(table)
-
-    def on_key(self, event: events.Key) -> None:
-        """Any closing key closes."""
-        if event.key in ("escape", "question_mark", "q", "f1", "ctrl+c", "enter"):
-            event.stop()
-            event.prevent_default()
-            self.dismiss(None)
+        return table

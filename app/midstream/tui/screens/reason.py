@@ -14,6 +14,8 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from midstream.tui.widgets.key_bar import KeyHint
+
 
 class HunkQuestion(Horizontal):
     """One row with a text field about one hunk; hidden while nobody asks.
@@ -31,7 +33,9 @@ class HunkQuestion(Horizontal):
     HunkQuestion Input:focus { border: none; background-tint: $ms-panel 0%; }
     """
     QUESTION: ClassVar[str] = ""
-    KEYS: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+    HINTS: ClassVar[tuple[KeyHint, ...]] = ()
+    """The keys that do something in the field."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +45,7 @@ class HunkQuestion(Horizontal):
     def compose(self) -> ComposeResult:
         """The widgets."""
         yield Static(self.QUESTION, markup=False)
-        yield Input(compact=True, select_on_focus=False, placeholder=self.KEYS)
+        yield Input(compact=True, select_on_focus=False, placeholder=self.ABOUT)
 
     def open(self, hunk_id: int) -> None:
         """Ask about a hunk."""
@@ -92,7 +96,12 @@ class ReasonBar(HunkQuestion):
     """Asks why a hunk is rejected; Alt+Enter asks the model for the same lines again."""
 
     QUESTION = "Reject, why"
-    KEYS = "enter rejects; alt+enter rejects and asks again; esc leaves"
+    ABOUT = "the model hears it with its next instruction"
+    HINTS = (
+        KeyHint("enter", "reject"),
+        KeyHint("alt+enter", "reject and ask again"),
+        KeyHint("esc", "leave it undecided"),
+    )
 
     @dataclass
     class Given(Message):
@@ -129,7 +138,8 @@ class ReleaseBar(HunkQuestion):
     ReleaseBar Static { color: $ms-warning; }
     """
     QUESTION = "Release, why"
-    KEYS = "enter releases, the reason is kept in the journal; esc leaves"
+    ABOUT = "the reason is kept in the journal"
+    HINTS = (KeyHint("enter", "release"), KeyHint("esc", "leave it held"))
 
     @dataclass
     class Given(Message):

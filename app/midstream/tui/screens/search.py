@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from midstream.tui.diff.intraline import Range
 from midstream.tui.diff.rows import FOLDS
 from midstream.tui.diff.view import FileView
+from midstream.tui.widgets.key_bar import KeyHint
 
 
 class MatchFinder:
@@ -64,6 +65,8 @@ def _ranges(line: str, wanted: str) -> tuple[Range, ...]:
 class SearchBar(Horizontal):
     """One row with a text field; hidden while nobody searches."""
 
+    HINTS = (KeyHint("enter", "keep the matches"), KeyHint("esc", "forget them"))
+    """The keys that do something in the field."""
     DEFAULT_CSS = """
     SearchBar { height: 1; display: none; background: $ms-panel; }
     SearchBar.-shown { display: block; }

@@ -10,9 +10,6 @@ import time
 from typing import ClassVar, Final
 
 from rich.text import Text
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Container
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.sessions import (
@@ -25,10 +22,10 @@ from midstream.pairing.sessions import (
 from midstream.resources import tilde
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import Detail, PageScreen
+from midstream.tui.screens.page import PageScreen
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+from midstream.tui.widgets.row_list import ListRow, Piece
 
 MOST_READ: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""
@@ -48,14 +45,6 @@ class SessionsScreen(PageScreen):
         self.infos: list[SessionInfo] = []
         self.summaries: dict[str, SessionSummary] = {}
         self.read = False
-
-    def compose_body(self) -> ComposeResult:
-        """A list, and what the session under the cursor was about."""
-        with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
-            rows.id = "list"
-            yield rows
-            yield Detail("about")
 
     def on_mount(self) -> None:
         """Read the journals."""
@@ -94,7 +83,7 @@ class SessionsScreen(PageScreen):
             (f"{count} session{'s' * (count != 1)}" if self.read else "reading", "muted"),
         )
         self.list.show([self._row(info) for info in self.infos])
-        self._show_about()
+        self.show_detail()
         self.show_keys()
 
     def _row(self, info: SessionInfo) -> ListRow:
@@ -130,7 +119,8 @@ class SessionsScreen(PageScreen):
             return "cut off", "warning"
         return "done", "muted"
 
-    def _show_about(self) -> None:
+    def show_detail(self) -> None:
+        """What the row under the cursor is about."""
         info, palette = self.info, self.palette
         text = Text(no_wrap=False, overflow="fold")
         muted, plain = palette.style("muted"), palette.style("foreground")
@@ -182,18 +172,6 @@ class SessionsScreen(PageScreen):
         if self.info is None:
             return frozenset({"sessions.resume", "sessions.delete"})
         return frozenset()
-
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted) -> None:
-        event.stop()
-        self._show_about()
-        self.detail.rewind()
-        self.show_keys()
-
-    @on(RowList.Chosen)
-    def _chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._show_about()
 
     # doing
 

@@ -12,8 +12,6 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Container
 
 from midstream.configuring import SPECS, Spec, Traced, as_toml, spelled, trace
 from midstream.errors import UserError
@@ -22,11 +20,11 @@ from midstream.responses.profiles import KINDS, Profile
 from midstream.settings import Source, config_path
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import Detail, EntryBar, fitted
+from midstream.tui.screens.page import EntryBar, fitted
 from midstream.tui.screens.settings_edit import NEW_ENDPOINT, SettingsEdit
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+from midstream.tui.widgets.row_list import ListRow, Piece
 
 KEY_CELLS = 22
 """Width of the column with the names."""
@@ -52,14 +50,6 @@ class SettingsScreen(SettingsEdit):
         super().__init__(palette, glyphs)
         self.endpoints: dict[str, Profile] = {}
         self.trouble = ""
-
-    def compose_body(self) -> ComposeResult:
-        """A list, and what the setting under the cursor is about."""
-        with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
-            rows.id = "list"
-            yield rows
-            yield Detail("about")
 
     def on_mount(self) -> None:
         """Read the files."""
@@ -98,7 +88,9 @@ class SettingsScreen(SettingsEdit):
         own = sum(item.source is not Source.DEFAULT for item in self.traced.values())
         there = "" if config_path().exists() else "not there yet"
         self.title_row.show(
-            (path, "foreground"), (there, "muted"), (f"{own} not as shipped", "muted")
+            (path, "foreground"),
+            (there, "muted"),
+            (f"{own} changed" if own else "as shipped", "muted"),
         )
         rows: list[ListRow] = []
         # Where there is room, the groups stand apart.
@@ -128,7 +120,7 @@ class SettingsScreen(SettingsEdit):
         self.list.show(rows)
         if not rows and self.wanted:
             self.notice.show("info", f'No setting has "{self.wanted}" in it; esc shows all.')
-        self._show_about()
+        self.show_detail()
         self.show_keys()
 
     def _row(self, item: Traced) -> ListRow:
@@ -163,7 +155,8 @@ class SettingsScreen(SettingsEdit):
             return Row(endpoint=value.removeprefix("endpoints."))
         return Row(spec=self.traced[value].spec)
 
-    def _show_about(self) -> None:
+    def show_detail(self) -> None:
+        """What the row under the cursor is about."""
         row = self.row
         text = Text(no_wrap=False, overflow="fold")
         if row is None:
@@ -252,19 +245,6 @@ class SettingsScreen(SettingsEdit):
         elif row is not None and row.endpoint not in self.endpoints:
             words["settings.change"] = "make one"
         return words
-
-    @on(RowList.Highlighted)
-    def _highlighted(self, event: RowList.Highlighted) -> None:
-        event.stop()
-        self._show_about()
-        self.detail.rewind()
-        self.show_keys()
-
-    @on(RowList.Chosen)
-    def _chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._show_about()
-        self.show_keys()
 
     @on(EntryBar.Given)
     def _given(self, event: EntryBar.Given) -> None:

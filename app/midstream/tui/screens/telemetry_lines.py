@@ -155,7 +155,7 @@ def measured_lines(
     two = width >= TWO_COLUMNS
     column = width // 2 - 2 if two else width
     first = _first_text(make, now, column)
-    counts = [*_counts(make, now), Text(), *fold(pace, column)]
+    counts = [*_counts(make, now, column), Text(), *fold(pace, column)]
     beside = len(first) + 1 if two else len(first) + len(counts) + 2
     rows = max(2, min(MOST_GRAPH_ROWS, height - beside - 6))
     lines = [
@@ -227,7 +227,7 @@ def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
     return lines
 
 
-def _counts(make: Lines, now: Measured) -> list[Text]:
+def _counts(make: Lines, now: Measured, width: int) -> list[Text]:
     answer, total = now.cost, now.total
     lines = [make.text((f"{'tokens':<{LABEL}}{'answer':>8}{'session':>11}", "muted"))]
 
@@ -249,7 +249,8 @@ def _counts(make: Lines, now: Measured) -> list[Text]:
     row("drafted", _count(answer.drafted), _count(total.drafted))
     row("  accepted", _share(answer.accepted_share), _share(total.accepted_share))
     row("decode", _ms(answer.decode_s), _ms(total.decode_s))
-    about = "" if total.dollars is not None else "no price is set" if total.output_tokens else ""
+    priced = total.dollars is not None or not total.output_tokens
+    about = "" if priced or width < LABEL + 36 else "no price is set"
     row("cost", shown_dollars(answer.dollars), shown_dollars(total.dollars), about)
     return lines
 
@@ -377,7 +378,9 @@ def machine_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
             )
         )
         if not one_line:
-            lines.append(make.text((f"{'':<17}{band}, {energy}", "muted")))
+            words = f"{band}, {energy}"
+            indent = max(1, min(17, width - len(words)))
+            lines.append(make.text((f"{'':<{indent}}{words}", "muted")))
     return lines
 
 

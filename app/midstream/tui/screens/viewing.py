@@ -280,9 +280,7 @@ class ViewActions(GuardActions):
         """The keys of this place."""
         program = self.program
         composing = self.composer.has_focus_within
-        self.program.push_screen(
-            HelpScreen(program.palette, program.glyphs, program.keys, composing=composing)
-        )
+        self.program.push_screen(HelpScreen(program.palette, program.keys, composing=composing))
 
     def action_close(self) -> None:
         """Close what is open, the innermost first; never stops or sends anything."""

@@ -86,6 +86,7 @@ class FileBar(Widget):
             right = [Text(f"{facts.position}   ", muted), *right]
         while len(right) > 1 and _width(right) + cell_len(name) + 4 > room:
             right.pop(0)
+            right[0] = _without_joint(right[0], self._glyphs.separator)
         details = (
             f"  {facts.language} {self._glyphs.separator} {facts.lines:,} lines"
             if facts.language
@@ -135,10 +136,17 @@ class FileBar(Widget):
             if facts.following:
                 pieces.append(Text(f"{joint}following", palette.style("accent", bold=True)))
             else:
-                new = f" {states} {facts.new_rows} new lines" if facts.new_rows else ""
+                many = f"{facts.new_rows} new line{'s' * (facts.new_rows != 1)}"
+                new = f" {states} {many}" if facts.new_rows else ""
                 words = f"{joint}follow off{new} {states} {facts.follow_key}"
                 pieces.append(Text(words, palette.style("warning")))
         return pieces
+
+
+def _without_joint(piece: Text, separator: str) -> Text:
+    """A piece without what joins it to the one before, which has given way."""
+    lead = len(piece.plain) - len(piece.plain.lstrip(f" {separator}"))
+    return piece[lead:]
 
 
 def _width(pieces: list[Text]) -> int:

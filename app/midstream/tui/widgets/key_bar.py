@@ -20,12 +20,12 @@ class KeyHint:
     Attributes:
         key: As people write it.
         words: What it does, in one or two words.
-        call: The screen action behind it.
+        call: The screen action behind it, ``""`` where a click cannot stand for the key.
     """
 
     key: str
     words: str
-    call: str
+    call: str = ""
 
 
 class KeyBar(Widget):
@@ -88,7 +88,7 @@ class KeyBar(Widget):
     def on_click(self, event: events.Click) -> None:
         """Do what the clicked hint says."""
         for start, stop, call in self._ranges:
-            if start <= event.x < stop:
+            if call and start <= event.x < stop:
                 self.post_message(self.Pressed(call))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
-from rich.cells import set_cell_size
 from rich.text import Text
 from textual import events
 from textual.message import Message
@@ -91,8 +91,8 @@ class Suggestions(Widget):
             text.append(f"\n {number}  ", palette.style("accent", bold=True))
             style = muted if example.tried else palette.style("foreground")
             text.append(visible(example.title).ljust(width + 3), style)
-            words = set_cell_size(visible(example.instruction), max(0, room - width - 7)).rstrip()
-            text.append(words, muted)
+            words = visible(example.instruction)
+            text.append(shorten(words, max(10, room - width - 7), placeholder=" ..."), muted)
         return text
 
     def on_click(self, event: events.Click) -> None:
