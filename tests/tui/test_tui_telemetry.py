@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,16 +35,17 @@ from midstream.tui.screens.telemetry import TelemetryScreen
 from midstream.tui.widgets.bars import band_bar, bar, graph
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.line_api import filtered
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.sweep import Sweep
-from midstream.tui.widgets.wafer_map import (
-    WaferMap,
+from midstream.tui.widgets.wafer_layout import (
     arrange,
     filling,
     number_places,
     paint_grid,
     used_window,
 )
+from midstream.tui.widgets.wafer_map import WaferMap
 from midstream.wafer.paces import imitation
 
 SIMULATED = ("figures", "step", "machines")
@@ -77,8 +79,8 @@ class Replayed:
             assert asyncio.get_running_loop().time() < deadline, f"waited in vain: {what}"
             await asyncio.sleep(0.02)
 
-    async def press(self, key: str) -> None:
-        await self.app._press_keys([key])
+    async def press(self, *keys: str) -> None:
+        await self.app._press_keys(list(keys))
 
     async def instruct(self) -> None:
         review = self.app.review
@@ -244,7 +246,7 @@ async def test_a_small_model_is_enlarged_and_says_so(project: Path) -> None:
 
 
 async def test_activity_moves_only_with_tokens_and_timers_rest_when_idle(project: Path) -> None:
-    async with replayed(project, rate=40) as stage:
+    async with replayed(project, rate=12) as stage:
         await opened(stage)
         ticker = stage.view._ticker
         assert ticker is not None
@@ -273,6 +275,46 @@ async def test_activity_moves_only_with_tokens_and_timers_rest_when_idle(project
         await stage.until(
             lambda: stage.map.facts is not None and stage.map.facts.working is None, "no activity"
         )
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_activity_repaints_only_its_lines_and_leaves_no_trace(
+    project: Path, ascii_only: bool
+) -> None:
+    async with replayed(project, ascii=ascii_only) as stage:
+        await opened(stage)
+        await stage.press("m", "m")
+        await stage.simulated("llama3.3-70b")
+        map_, still = stage.map, stage.map.facts
+        assert still is not None
+        await stage.until(lambda: map_._strips, "painted")
+        resting = list(map_._strips)
+        painted: list[int] = []
+        line = map_._line
+        map_._line = lambda brush, y, width: (painted.append(y), line(brush, y, width))[1]  # type: ignore[method-assign]
+        for working, passed in ((3, ()), (9, (3, 4)), (None, (79, 80)), (81, ())):
+            painted.clear()
+            map_.show(replace(still, working=working, passed=frozenset(passed)))
+            assert 0 < len(painted) < len(resting) * 0.8
+            partly = [(strip.text, list(strip)) for strip in map_._strips]
+            whole = filtered(map_, map_._paint(*map_.size), map_._palette.colors["background"])
+            assert partly == [(strip.text, list(strip)) for strip in whole]
+        map_.show(still)
+        assert [list(strip) for strip in map_._strips] == [list(strip) for strip in resting]
+
+
+async def test_the_covered_code_view_paints_nothing(project: Path) -> None:
+    async with replayed(project) as stage:
+        await opened(stage)
+        view, seen = stage.view, list[object]()
+        await asyncio.sleep(0.3)
+        refresh = view.refresh
+        view.refresh = lambda *regions, **more: (seen.append(regions), refresh(*regions, **more))[1]  # type: ignore[method-assign]
+        stage.app.review.pane.refresh()
+        await asyncio.sleep(0.3)
+        assert seen == []
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.app.review, "back")
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

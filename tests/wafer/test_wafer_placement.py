@@ -16,7 +16,7 @@ from midstream.wafer.draw import cells, wafer_text
 from midstream.wafer.layout import partition, treemap
 from midstream.wafer.machines import wafer as find_wafer
 from midstream.wafer.operators import workload_of
-from midstream.wafer.plan import kv_capacity
+from midstream.wafer.plan import kv_capacity, stored_bytes
 from midstream.wafer.quantity import Quantity
 
 WSE3 = find_wafer("wse3")
@@ -218,3 +218,13 @@ def test_wrong_values_are_refused() -> None:
     ):
         with pytest.raises(wafer.WaferUsageError):
             wafer.place(shape, WSE3, LAUNCH, **wrong)
+
+
+@pytest.mark.parametrize("model", ["llama3.1-70b", "gpt-oss-120b", "kimi-k2.6"])
+@pytest.mark.parametrize("context", [1, 4096, 32768])
+def test_sram_in_use_adds_up_over_wafers(model: str, context: int) -> None:
+    plan = wafer.place(wafer.preset(model), WSE3, LAUNCH, weight_bits=8)
+    per_wafer = [plan.sram_bytes(number, context) for number in range(plan.wafers)]
+    assert sum(cache for _, cache in per_wafer) == pytest.approx(plan.shape.kv_bytes(context))
+    weights = sum(weights for weights, _ in per_wafer)
+    assert weights * (1 - plan.padding) == pytest.approx(stored_bytes(plan.workload, 8))

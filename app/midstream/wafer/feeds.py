@@ -77,7 +77,8 @@ def _shape_of(feed: Mapping[str, Any], name: str) -> tuple[int, ...]:
 def _seen(mask: Any) -> int:
     """Tokens that a mask shows to attention: it may be longer than they are, and zero there."""
     if mask is None or isinstance(mask, tuple):
-        return mask[-1] if mask else 0
+        sizes = cast("tuple[int, ...]", mask or ())
+        return sizes[-1] if sizes else 0
     array = mask.numpy() if hasattr(mask, "numpy") else mask
     return int(array[0].astype(bool).sum()) if len(array) else 0
 

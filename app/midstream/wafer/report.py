@@ -7,6 +7,7 @@ Every number in a report is simulated and says so; wall-clock time never enters.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from midstream.wafer.cost import HOST_OPERATOR_US
 from midstream.wafer.estimate import (
@@ -28,6 +29,9 @@ from midstream.wafer.plan import Plan
 from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.served import tokens_per_step
+
+REPORTS = 8
+"""Reports kept for reuse."""
 
 DRAFT_MODEL = "llama3.2-1b"
 """Size of draft whose weights are weighed against the SRAM that is left."""
@@ -178,8 +182,11 @@ _FITTED: dict[str, tuple[str, ...]] = {
 """Fitted constants that each kernel generation uses."""
 
 
+@lru_cache(maxsize=REPORTS)
 def simulate(workload: Workload, options: Options) -> Report:
     """Place a model and price a decode step, a prefill and the energy of a token.
+
+    The last answers are kept: a screen asks for a report and for its comparison with GPUs.
 
     Raises:
         DoesNotFitError: It does not fit where it was asked to.

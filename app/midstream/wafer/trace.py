@@ -2,13 +2,14 @@
 
 One process per wafer, one thread per rectangle; an event per operator with ONNX Runtime's argument
 names plus what a hardware person wants to see (cycles by cause, rectangle, bytes, what bounds it).
-Time stamps are microseconds of the simulated wafer clock, fractional because most operators take a
-few; nothing of the wall clock enters the file.
+Counters per wafer show the PEs at work, SRAM in use by weights and by keys and values, nameplate
+power, and the energy that it adds up to.  Time stamps are microseconds of the simulated wafer
+clock, fractional because most operators take a few; nothing of the wall clock enters the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from midstream.wafer.cost import Cost, Rectangle
@@ -19,6 +20,7 @@ from midstream.wafer.plan import Placed, Plan
 PROVIDER = "WaferSimExecutionProvider"
 HOST_PID = 9999
 TICKS_PER_US = 1024
+ACTIVE = "active PEs (simulated)"
 Event = dict[str, object]
 
 
@@ -46,7 +48,29 @@ def trace_events(
     items = [item for item in plan.items if item.name != "embedding"]
     events = _metadata(plan, items, dropped)
     for number, traced in enumerate(passes):
+        events.extend(_wafer_counters(plan, traced.start_us, traced.context))
         events.extend(_pass_events(plan, items, traced, number, numerics_provider))
+    if passes:
+        last = passes[-1]
+        end = last.start_us + last.step.seconds * 1e6
+        events.extend(_wafer_counters(plan, end, last.context))
+    return events
+
+
+def _wafer_counters(plan: Plan, now: float, context: int) -> list[Event]:
+    """SRAM, power and energy of every wafer at a moment.
+
+    Power is nameplate power, whatever the wafer does: nothing finer is published.
+    """
+    watts = plan.hw.number("power_kw") * 1e3
+    events: list[Event] = []
+    for wafer in range(plan.wafers):
+        weights, cache = plan.sram_bytes(wafer, context)
+        sram = {"weights MB": round(weights / 1e6, 3), "keys and values MB": round(cache / 1e6, 3)}
+        energy = {"J": round(watts * now * 1e-6, 9)}
+        events.append(_counter(wafer, now, "SRAM in use (simulated)", sram))
+        events.append(_counter(wafer, now, "nameplate power", {"W": watts}))
+        events.append(_counter(wafer, now, "energy at nameplate power (simulated)", energy))
     return events
 
 
@@ -96,8 +120,8 @@ def _pass_events(
             events.append(_complete("Node", name, item.wafer, tid + 1, now, duration, args))
             now += duration
             node_index += 1
-        events.append(_counter(item.wafer, began, "active PEs (simulated)", item.rect.pes))
-        events.append(_counter(item.wafer, now, "active PEs (simulated)", 0))
+        events.append(_counter(item.wafer, began, ACTIVE, {"PEs": item.rect.pes}))
+        events.append(_counter(item.wafer, now, ACTIVE, {"PEs": 0}))
     end = max(now, traced.start_us + step.seconds * 1e6)
     rest: dict[str, object] = {
         "simulated": True,
@@ -146,14 +170,14 @@ def _complete(
     }
 
 
-def _counter(pid: int, ts: float, name: str, value: int) -> Event:
+def _counter(pid: int, ts: float, name: str, values: Mapping[str, float]) -> Event:
     return {
         "ph": "C",
         "pid": pid,
         "tid": 0,
         "ts": _tick(ts),
         "name": name,
-        "args": {"PEs": value},
+        "args": dict(values),
     }
 
 

@@ -106,6 +106,16 @@ class EagerScreen(Screen[Any]):
         super()._on_timer_update()
         self.paint_s = thread_time() - began
 
+    def _compositor_refresh(self) -> None:
+        above = self.app.screen
+        if EAGER and above is not self and above.styles.background.a == 1:
+            # Textual would paint the screen above again, which hides all of this one; when this one
+            # is seen again, it is painted whole.
+            self._compositor._dirty_regions.clear()
+            self._dirty_widgets.clear()
+            return
+        super()._compositor_refresh()
+
     def _retry(self) -> None:
         self._retry_armed = False
         self._update_timer.resume()

@@ -44,18 +44,20 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.sweep import Sweep
-from midstream.tui.widgets.wafer_map import MAP_VIEWS, MapFacts, MapView, WaferMap, used_window
+from midstream.tui.widgets.wafer_layout import MAP_VIEWS, MapFacts, MapView, used_window
+from midstream.tui.widgets.wafer_map import WaferMap
 
 if TYPE_CHECKING:
     from midstream.pairing.events import SessionEvent
     from midstream.pairing.session import PairingSession
     from midstream.tui.app import MidstreamApp
 
-FRAME_S: Final = 0.05
-"""Seconds between two pictures of the activity while tokens pass."""
-FACTS_EVERY: Final = 5
+FRAME_S: Final = 0.25
+"""Seconds between two pictures of the activity while tokens pass: a view one looks at now and then
+may cost little."""
+FACTS_EVERY: Final = 4
 """Pictures between two readings of the figures."""
-ASK_EVERY: Final = 10
+ASK_EVERY: Final = 20
 """Pictures between two simulations while the context grows."""
 OPENING_S: Final = 0.2
 """Seconds between two looks for a session that is still being opened."""
@@ -124,6 +126,7 @@ class TelemetryScreen(EagerScreen):
         self._asked: tuple[str, int] | None = None
         self._sweep = Sweep()
         self._frames = 0
+        self._told_streaming = False
         self._ticker: Timer | None = None
         self._opening: Timer | None = None
         self._unsubscribe = lambda: None
@@ -188,17 +191,23 @@ class TelemetryScreen(EagerScreen):
         self.post_message(self.News())
 
     def on_telemetry_screen_news(self) -> None:
-        """React to what the session told."""
+        """React to what the session told; while it runs, figures come with the pictures."""
         self._set_pace()
-        self.show_all()
+        if self._ticker is None or not self._told_streaming or not self._streams:
+            self.show_all()
+        self._told_streaming = self._streams
 
     def _set_pace(self) -> None:
         if self._ticker is None:
             return
-        if self.session is not None and self.session.state in RUNNING:
+        if self._streams:
             self._ticker.resume()
         else:
             self._ticker.pause()
+
+    @property
+    def _streams(self) -> bool:
+        return self.session is not None and self.session.state in RUNNING
 
     def _tick(self) -> None:
         if self.output_backlog > 2:

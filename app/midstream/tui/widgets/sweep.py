@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from midstream.pairing.meter import Meter
     from midstream.pairing.simulating import Simulated
 
-SWEEP_S: Final = 0.6
+SWEEP_S: Final = 1.0
 """A sweep takes at least about this many seconds."""
 
 
