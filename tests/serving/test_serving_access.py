@@ -19,6 +19,7 @@ from wire_support import TOKEN, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving import running as running_module
+from midstream.serving import sockets as sockets_module
 from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
@@ -204,6 +205,66 @@ async def test_a_flood_of_messages_ends_the_connection() -> None:
                 await client.send(type="response.processed")
         assert await client.closed() == 1008
         assert client.seen[-1]["status"] == 429
+
+
+PING, PONG = b"\x89\xfd\0\0\0\0" + b"p" * 125, b"\x8a\x80\0\0\0\0"
+FRAGMENT, EMPTY_REST = b"\x01\x81\0\0\0\0x", b"\x00\x80\0\0\0\0"
+
+
+@pytest.mark.parametrize("frames", [PING * 2000, PONG * 2000, FRAGMENT + EMPTY_REST * 2000])
+async def test_a_flood_of_frames_that_are_no_messages_ends_the_connection(frames: bytes) -> None:
+    async with running() as port, peer(port) as good:
+        async with peer(port) as client:
+            client.socket.transport.write(frames)
+            assert await client.closed() == 1008
+        await good.create()
+        assert (await good.terminal())["type"] == "response.completed"
+
+
+async def test_a_few_pings_and_fragments_are_served() -> None:
+    async with running() as port, peer(port) as client:
+        client.socket.transport.write(PING * 100 + PONG * 100)
+        await client.socket.send(['{"type":"response.create",', '"input":', '"x"}'])
+        assert (await client.terminal())["type"] == "response.completed"
+        await (await client.socket.ping())
+
+
+async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets_module, "_MOST_UNREAD", 100_000)
+    limits = Limits(frames_per_second=1_000_000)
+    async with running(limits=limits) as port, peer(port) as client:
+        transport = client.socket.transport
+        transport.pause_reading()
+
+        async def taken() -> bool:
+            return transport.get_write_buffer_size() < 200_000
+
+        for _ in range(80):
+            transport.write(PING * 1000)
+            await eventually(taken, 20)
+        (server_side,) = [
+            found
+            for found in gc.get_objects()
+            if issubclass(type(found), sockets_module._Bounded)  # pyright: ignore[reportPrivateUsage]
+            and not found.transport.is_closing()
+        ]
+        assert server_side.transport.get_write_buffer_size() < 1_000_000, "of 10 million"
+
+
+async def test_a_compressed_bomb_ends_only_its_connection() -> None:
+    limits = Limits(message_bytes=100_000)
+    app = create_app({"replay": ReplayModel("x")}, token=None, limits=limits)
+    async with (
+        serve(app, limits=limits, compression=True) as server,
+        peer(server.port, None, compression="deflate") as client,
+        peer(server.port, None) as good,
+    ):
+        await client.socket.send(" " * 50_000_000)
+        assert await client.closed() == 1009
+        await good.create()
+        assert (await good.terminal())["type"] == "response.completed"
 
 
 async def test_waiting_requests_are_bounded() -> None:

@@ -23,7 +23,8 @@ class Limits:
         steer_characters: Length of one of them.
         bad_frames: Frames without a usable request before a connection is closed.
         frames_per_second: Client frames per second (in bursts of as many) before it is closed; a
-            frame counts once more for every 64 KiB.
+            frame counts once more for every 64 KiB. Pings, pongs and fragments have as many of
+            their own.
         connection_seconds: Lifetime of a connection, or None.
         cached_responses: Conversations that a connection can be continued from.
         cached_characters: Their size altogether.

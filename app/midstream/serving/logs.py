@@ -6,6 +6,7 @@ a line for each request says so (`midstream serve --log-requests`); prompts are 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import traceback
 
@@ -18,6 +19,7 @@ _ECHOES = frozenset(
         "Invalid UTF-8 sequence received from client.",
         "Invalid HTTP request received.",
         "Unsupported upgrade request.",
+        "Cancel %s running task(s), timeout graceful shutdown exceeded",
     }
 )
 """What uvicorn writes, some of it with a traceback, whenever a peer makes a mistake."""
@@ -27,7 +29,9 @@ class _NoEcho(logging.Filter):
     """Lets pass what is not a peer's doing."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.msg not in _ECHOES
+        error = record.exc_info[1] if record.exc_info else None
+        # Peers that hold the end of the server up are cancelled, which is no fault either.
+        return record.msg not in _ECHOES and not isinstance(error, asyncio.CancelledError)
 
 
 _no_echo = _NoEcho()

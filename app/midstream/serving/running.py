@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from midstream.errors import UnavailableError
 from midstream.serving.limits import Limits
 from midstream.serving.logs import hush
+from midstream.serving.sockets import bounded_socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +158,12 @@ async def serve(
             f"The address {host}:{port} cannot be bound: {error.strerror or error}."
         ) from error
     hush()
+    bounds = limits or Limits()
     server = _Server(
         uvicorn.Config(
             app,
-            ws="websockets-sansio",
-            ws_max_size=(limits or Limits()).message_bytes,
+            ws=bounded_socket(bounds),
+            ws_max_size=bounds.message_bytes,
             ws_per_message_deflate=compression,
             http="h11",
             loop="asyncio",
