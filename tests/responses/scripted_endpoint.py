@@ -52,6 +52,7 @@ class Scripted:
         creates: Bodies of all creates, in order.
         connections: Sockets accepted so far.
         interrupts_seen: Interrupts that clients have sent.
+        happened: Faults so far.
     """
 
     interrupts: str = "accept"
@@ -65,11 +66,14 @@ class Scripted:
     creates: list[dict[str, Any]] = field(default_factory=list)
     connections: int = 0
     interrupts_seen: int = 0
+    happened: int = 0
     open: set[ServerConnection] = field(default_factory=set)
     port: int = 0
 
     def happens(self, probability: float) -> bool:
-        return probability > 0 and self.random.random() < probability
+        happens = probability > 0 and self.random.random() < probability
+        self.happened += happens
+        return happens
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[str]:

@@ -240,9 +240,17 @@ async def test_the_connection_is_renewed_between_turns(monkeypatch: pytest.Monke
     assert scripted.connections >= 2
 
 
-async def test_a_thousand_random_faults_lose_double_and_reorder_nothing() -> None:
+@pytest.mark.parametrize(
+    ("kind", "interrupts"),
+    [("openai", "accept"), ("openai", "error"), ("xai", "ignore"), ("custom", "refuse")],
+)
+async def test_a_thousand_random_faults_lose_double_and_reorder_nothing(
+    kind: EndpointKind, interrupts: str
+) -> None:
+    """300 faults in each of four dialects, among them drops, limits, forgetting and late events."""
     chance = random.Random(7)
     scripted = Scripted(
+        interrupts=interrupts,
         length=8,
         remembers=2,
         random=random.Random(8),
@@ -260,9 +268,11 @@ async def test_a_thousand_random_faults_lose_double_and_reorder_nothing() -> Non
     )
     finished = failed = stopped = 0
     async with scripted.running() as url:
-        client = Client(endpoint(url))
+        client = Client(endpoint(url, kind))
         messages: Messages = []
-        for turn in range(1000):
+        turn = 0
+        while scripted.happened < 300:
+            turn += 1
             if len(messages) > 6 or chance.random() < 0.1:
                 messages = []
             messages = [*messages, ("user", f"turn {turn}")]
@@ -284,9 +294,8 @@ async def test_a_thousand_random_faults_lose_double_and_reorder_nothing() -> Non
                 assert (text, end.kept) == (whole, whole)
                 messages = [*messages, ("assistant", text)]
         await client.close()
-    assert finished > 600
-    assert failed > 30
-    assert stopped > 50
+    assert finished > 2 * failed > 0
+    assert stopped > 15
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 405, 426, 501])
