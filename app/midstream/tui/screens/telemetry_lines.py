@@ -333,10 +333,14 @@ def _second(make: Lines, words: str) -> Text:
 
 
 def step_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
-    """Where the simulated time of one token goes."""
+    """Where the simulated time of a step goes, which is a token's where nothing is drafted."""
     report = simulated.report
     total = sum(report.breakdown_us.values())
-    lines = [make.heading("A token", f"simulated {total:,.0f} us, {report.rate.mark}")]
+    title, tokens = "A token", ""
+    if report.tokens_per_step != 1.0:
+        title, tokens = "A step", f" for {report.tokens_per_step:.2f} tokens"
+    about = f"simulated {total:,.0f} us{tokens}, {report.rate.mark}"
+    lines = [make.heading(title, about)]
     wordy = width >= 76
     room = max(6, min(28, width - (62 if wordy else 28)))
     for cause, meaning in CAUSES:
