@@ -13,7 +13,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -157,6 +156,8 @@ def _place(filename: str) -> str:
 
 
 def _version(name: str) -> str:
+    from importlib import metadata  # the program starts faster without
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

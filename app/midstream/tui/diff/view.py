@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.rows import Row, RowKind
-from midstream.pairing.guarding import shown_line
 from midstream.tui.diff.blocks import Block, Run, SegmentRuns, fold_context
 from midstream.tui.diff.rows import FOLDS, LOOKS, Look, ViewRow
 
@@ -24,7 +23,14 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
 
 _REFUSED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REFUSED}
-_shown_line = lru_cache(maxsize=2_048)(shown_line)
+
+
+@lru_cache(maxsize=2_048)
+def _shown_line(line: str) -> str:
+    # Imported here: the patterns of credentials take a tenth of the time to the first paint.
+    from midstream.pairing.guarding import shown_line
+
+    return shown_line(line)
 
 
 class FileView:
