@@ -14,7 +14,7 @@ import re
 import textwrap
 from collections import Counter
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, cast
 
 from midstream.edits.lcs import equal_blocks
 from midstream.edits.syntax import NOT_PYTHON, parse_python
@@ -205,41 +205,52 @@ def _parsed(before: str, after: str) -> tuple[bool, tuple[str, ...], Counter[str
         new = parse_python(textwrap.dedent(after))
     except NOT_PYTHON:
         return True, (), Counter()
-    bound, _ = _bindings(old)
-    still, loaded = _bindings(new)
-    unbound = tuple(sorted((bound - still) & loaded))
-    return False, unbound, _described(old) - _described(new)
+    had, has = _Contents(old), _Contents(new)
+    unbound = tuple(sorted((had.bound - has.bound) & has.read))
+    return False, unbound, had.described - has.described
 
 
-def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return the names that code binds and those that it reads."""
-    bound: set[str] = set()
-    loaded: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
+class _Contents:
+    """What a piece of code binds, reads and has to describe it, gathered in one pass.
+
+    Attributes:
+        bound: Names that it binds.
+        read: Names that it reads.
+        described: How many type hints, decorators and docstrings it has.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.bound: set[str] = set()
+        self.read: set[str] = set()
+        self.described: Counter[str] = Counter()
+        # `ast.walk` takes twice as long, and this runs at the end of every answer.
+        waiting: list[ast.AST] = [tree]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.Name):
+                (self.read if isinstance(node.ctx, ast.Load) else self.bound).add(node.id)
+                continue
+            self._note(node)
+            for value in vars(node).values():
+                if isinstance(value, list):
+                    found = cast("list[object]", value)
+                    waiting += [item for item in found if isinstance(item, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    waiting.append(value)
+
+    def _note(self, node: ast.AST) -> None:
+        if isinstance(node, ast.arg):
+            self.bound.add(node.arg)
+            self.described["type hint"] += node.annotation is not None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-    return bound, loaded
-
-
-def _described(tree: ast.Module) -> Counter[str]:
-    """Count type hints, decorators and docstrings."""
-    count: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.AnnAssign):
-            count["type hint"] += 1
-        elif isinstance(node, ast.arg):
-            count["type hint"] += node.annotation is not None
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            count["decorator"] += len(node.decorator_list)
-            count["docstring"] += ast.get_docstring(node, clean=False) is not None
+            self.bound.add(node.name)
+            self.described["decorator"] += len(node.decorator_list)
+            self.described["docstring"] += ast.get_docstring(node, clean=False) is not None
             if not isinstance(node, ast.ClassDef):
-                count["type hint"] += node.returns is not None
-    return count
+                self.described["type hint"] += node.returns is not None
+        elif isinstance(node, ast.AnnAssign):
+            self.described["type hint"] += 1
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            self.bound.add(node.name)
+        elif isinstance(node, ast.alias):
+            self.bound.add((node.asname or node.name).partition(".")[0])
