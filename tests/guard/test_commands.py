@@ -89,3 +89,12 @@ def test_a_baseline_leaves_out_what_was_there(
     baseline.write_text("[]")
     with pytest.raises(UsageError, match="no baseline"):
         guard(str(code), "--baseline", str(baseline))
+
+
+def test_lines_that_end_in_a_carriage_return_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "old.py"
+    path.write_bytes(b"import os\rdef f(x):\r    os.system(x)\r")
+    assert guard(str(path)) == 1
+    assert f"{path}:3: halt S605" in capsys.readouterr().out

@@ -109,3 +109,56 @@ def test_no_line_costs_more_than_its_length(line: str) -> None:
     begun = time.process_time()
     list(find_secrets(line))
     assert time.process_time() - begun < 0.3
+
+
+VALUE = "k7Zp2Qw9" + "Lx4Vb8Tn3Rj6Hd5M"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'API_TOKEN ?= "{VALUE}"',
+        f'API_TOKEN ::= "{VALUE}"',
+        f"$apiToken .= '{VALUE}';",
+        f"  apiToken={VALUE.lower()}",
+        f'{{"config.ini": "API_TOKEN={VALUE}\\nON=true"}}',
+        f"export API_TOKEN={VALUE} && make",
+        f"docker run -e DB_PASSWORD={VALUE} image",
+        f"https://example.org/a?access_token={VALUE}&b=1",
+        f"<apiToken>{VALUE}</apiToken>",
+        f"client --api-key {VALUE} list",
+        f"mysql -u root --password={VALUE}",
+        f'#define DB_PASSWORD "{VALUE}"',
+        f"CREATE USER app WITH PASSWORD '{VALUE}';",
+        f"ALTER USER 'app'@'%' IDENTIFIED BY '{VALUE}';",
+        f"curl -s -u 'app:{VALUE}' https://example.org",
+        f'curl -H "Authorization: Bearer {VALUE}{VALUE}" https://example.org',
+        f"smtps://app@example.org:{VALUE}@smtp.example.org:465",
+        f'my_pw: "{VALUE}"',
+        "token = '" + "A" * 22 + VALUE * 3 + "'",
+    ],
+)
+def test_where_credentials_stand(line: str) -> None:
+    assert any(find_secrets(line))
+    assert VALUE not in mask(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RSAPrivateKey = rfc3447.RSAPrivateKey",
+        "MLKEM1024P384PrivateKey = rust_openssl.hpke.MLKEM1024P384PrivateKey",
+        'cmd = ["--mode=creds", "--output=json2A"]',
+        "server: pass :data:`h11.SERVER` here",
+        "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
+        f'public_token = "{VALUE}"',
+        f"csrf-token={VALUE}",
+        "curl -u $USER:$PASSWORD https://example.org",
+        'headers = {"Authorization": f"Bearer {token}"}',
+        "client --api-key $API_KEY list",
+        "password = 'aaaaaaaaaaaaaa1B'",
+        "ALTER USER app IDENTIFIED BY '$1'",
+    ],
+)
+def test_what_only_stands_there(line: str) -> None:
+    assert not list(find_secrets(line))

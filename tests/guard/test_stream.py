@@ -99,6 +99,11 @@ async def test_an_own_excuse_of_the_model_only_softens(scanner: Scanner) -> None
         ("a.go", 'cmd := exec.Command("sh", "-c", line)', "go-shell"),
         ("a.sh", 'eval "$1"', "sh-eval"),
         ("a.sh", "curl -s https://example.org/x.sh | sudo bash", "sh-pipe"),
+        ("a.sh", 'bash -c "ls $1"', "sh-shell"),
+        ("a.sh", 'sudo sh -ec "rm -r ${dir}"', "sh-shell"),
+        ("a.sh", "sh -c $command", "sh-shell"),
+        ("a.sh", "mysql -e \"SELECT a FROM t WHERE n = '$1'\"", "sh-sql"),
+        ("a.sh", 'psql -c "delete from t where n = $(id)"', "sh-sql"),
     ],
 )
 async def test_other_languages(scanner: Scanner, path: str, line: str, rule: str) -> None:
@@ -120,6 +125,11 @@ async def test_other_languages(scanner: Scanner, path: str, line: str, rule: str
         ("a.go", 'exec.Command("ls", name)'),
         ("a.sh", 'eval "$(ssh-agent -s)"'),
         ("a.sh", "# eval $x"),
+        ("a.sh", 'bash -c "ls -l"'),
+        ("a.sh", 'bash -c \'ls "$1"\' bash "$name"'),
+        ("a.sh", './publish.sh -c "$config"'),
+        ("a.sh", 'bash "$script" -c'),
+        ("a.sh", 'mysql -e "SELECT a FROM t" "$database"'),
     ],
 )
 async def test_other_languages_safe(scanner: Scanner, path: str, line: str) -> None:

@@ -68,7 +68,7 @@ def _read(name: str, stdin_name: str) -> tuple[str, list[str]]:
         raise UsageError(
             f"{name} cannot be read: {error.strerror}; name a text file or -."
         ) from error
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return (stdin_name if name == "-" else name), text.split("\n")
 
 

@@ -27,9 +27,11 @@ class _Rule:
 
 
 _VERBS: Final = (
-    r"(?i:select\s[^`\"']*?\sfrom\s|insert\s+into\s|update\s\S+\sset\s|delete\s+from\s"
+    r"(?i:select\s[^`\"]*?\sfrom\s|insert\s+into\s|update\s\S+\sset\s|delete\s+from\s"
     r"|drop\s+table\s)"
 )
+_FILLED: Final = r"\$(?:[{(]|[A-Za-z_0-9@*])"
+"""A variable, an argument or a command's output in a text of a shell."""
 _PARAMETERS: Final = "pass the values as query parameters instead of building the SQL string"
 _SQL: Final = "SQL is built from parts that are not constants"
 
@@ -88,11 +90,22 @@ _SHELL: Final = (
         ),
     ),
     _Rule(
+        "sh-shell",
+        "A shell is given text that is not a constant",
+        'pass the values as arguments: sh -c \'… "$1"\' sh "$value"',
+        re.compile(
+            r"(?<![\w.-])(?:ba|z|da|k)?sh\s+(?:-[a-z]+\s+)*-[a-z]*c\s+(?:\"(?:[^\"\\]|\\.)*?"
+            + _FILLED
+            + r"|\$[{A-Za-z_0-9@*])"
+        ),
+    ),
+    _Rule(
         "sh-sql",
         "SQL is built from parts that are not constants",
         "pass the values as variables of the database client",
         re.compile(
-            r"\b(?:psql|mysql|mariadb|sqlite3)\b[^#\n]*\"\s*" + _VERBS + r"[^\"]*\$[{A-Za-z_]",
+            r"\b(?:psql|mysql|mariadb|sqlite3|mysqlsh|sqlcmd|clickhouse-client|duckdb)\b[^#\n]*?\""
+            r"(?:[^\"\\]|\\.)*?" + _VERBS + r"(?:[^\"\\]|\\.)*?" + _FILLED,
         ),
     ),
     _Rule(

@@ -13,7 +13,7 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         "aws-key",
         "an AWS access key id",
         ("AKIA", "ASIA", "ABIA", "ACCA"),
-        r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",
+        r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
     ),
     (
         "github-token",
@@ -25,14 +25,17 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "gitlab-token",
         "a GitLab token",
-        ("glpat-", "gldt-", "glrt-", "glptt-"),
-        r"gl(?:pat|dt|rt|ptt)-[A-Za-z0-9_\-]{20,64}",
+        tuple(
+            f"gl{kind}-"
+            for kind in "pat dt rt ptt ft ffct imt agent oas soat cbt rtr wt".split()  # noqa: SIM905
+        ),
+        r"gl(?:pat|dt|rt|ptt|ft|ffct|imt|agent|oas|soat|cbt|rtr|wt)-[A-Za-z0-9_\-]{20,70}",
     ),
     (
         "openai-key",
         "an OpenAI key",
         ("sk-",),
-        r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_\-]{20,}T3BlbkFJ[A-Za-z0-9_\-]{20,}|sk-(?:proj|svcacct|admin)-[A-Za-z0-9_\-]{40,}|sk-[A-Za-z0-9]{48}",
+        r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_\-]{20,}T3BlbkFJ[A-Za-z0-9_\-]{20,}|sk-(?:proj|svcacct|admin)-[A-Za-z0-9_\-]{40,}|sk-[A-Za-z0-9]{48}|sk-[a-f0-9]{32}",
     ),
     (
         "anthropic-key",
@@ -42,7 +45,12 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     ),
     ("xai-key", "an xAI key", ("xai-",), r"xai-[A-Za-z0-9]{60,90}"),
     ("groq-key", "a Groq key", ("gsk_",), r"gsk_[A-Za-z0-9]{48,60}"),
-    ("hugging-face-token", "a Hugging Face token", ("hf_",), r"hf_[A-Za-z]{34,40}"),
+    (
+        "hugging-face-token",
+        "a Hugging Face token",
+        ("hf_", "api_org_"),
+        r"(?:hf|api_org)_[A-Za-z0-9]{34,40}",
+    ),
     ("google-api-key", "a Google API key", ("AIza",), r"AIza[A-Za-z0-9_\-]{35}"),
     (
         "google-oauth",
@@ -78,8 +86,8 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "stripe-key",
         "a Stripe key",
-        ("sk_live_", "rk_live_", "sk_test_", "rk_test_", "whsec_"),
-        r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{20,247}|whsec_[A-Za-z0-9+/]{32,})",
+        ("sk_live_", "rk_live_", "sk_test_", "rk_test_", "sk_prod_", "rk_prod_", "whsec_"),
+        r"(?:[sr]k_(?:live|test|prod)_[A-Za-z0-9]{20,247}|whsec_[A-Za-z0-9+/]{32,})",
     ),
     (
         "square-token",
@@ -97,7 +105,7 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         "twilio-key",
         "a Twilio key",
         tuple(f"{kind}{digit}" for kind in ("SK", "AC") for digit in "0123456789abcdef"),
-        r"(?:SK|AC)[0-9a-f]{32}",
+        r"(?:SK|AC)[0-9a-fA-F]{32}",
     ),
     ("sendgrid-key", "a SendGrid key", ("SG.",), r"SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}"),
     ("mailgun-key", "a Mailgun key", ("key-", "pubkey-"), r"(?:pub)?key-[a-f0-9]{32}"),
@@ -126,8 +134,8 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "new-relic-key",
         "a New Relic key",
-        ("NRAK-", "NRJS-"),
-        r"NRAK-[A-Z0-9]{27}|NRJS-[a-f0-9]{19}",
+        ("NRAK-", "NRJS-", "NRII-", "NRBR-"),
+        r"NRAK-[A-Z0-9]{27}|NR(?:JS|BR)-[a-f0-9]{19}|NRII-[A-Za-z0-9_\-]{32}",
     ),
     (
         "grafana-token",
@@ -198,8 +206,8 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "fly-token",
         "a Fly.io token",
-        ("fm1r_", "fm1a_", "fm2_"),
-        r"(?:fm1[ar]|fm2)_[A-Za-z0-9+/]{80,}={0,3}",
+        ("fm1r_", "fm1a_", "fm2_", "fo1_"),
+        r"(?:fm1[ar]|fm2)_[A-Za-z0-9+/]{80,}={0,3}|fo1_[A-Za-z0-9_\-]{43}",
     ),
     (
         "planetscale-token",
@@ -235,6 +243,96 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         "an Azure client secret",
         ("7Q~", "8Q~"),
         r"[A-Za-z0-9_~.\-]{3}[78]Q~[A-Za-z0-9_~.\-]{31,34}",
+    ),
+    ("sonar-token", "a Sonar token", ("squ_", "sqp_", "sqa_"), r"sq[upa]_[a-f0-9]{40}"),
+    ("posthog-key", "a PostHog key", ("phc_", "phx_"), r"ph[cx]_[A-Za-z0-9_\-]{40,60}"),
+    (
+        "brevo-key",
+        "a Brevo key",
+        ("xkeysib-", "xsmtpsib-"),
+        r"x(?:key|smtp)sib-[a-f0-9]{64}-[A-Za-z0-9]{16}",
+    ),
+    (
+        "cloudflare-token",
+        "a Cloudflare token",
+        ("cfat_", "cfk_", "cfut_"),
+        r"cf(?:at|k|ut)_[A-Za-z0-9]{40,60}",
+    ),
+    ("netlify-token", "a Netlify token", ("nfp_",), r"nfp_[A-Za-z0-9]{36}"),
+    ("nuget-key", "a NuGet key", ("oy2",), r"oy2[a-z0-9]{43}"),
+    ("together-key", "a Together key", ("tgp_v1_",), r"tgp_v1_[A-Za-z0-9_\-]{43}"),
+    ("easypost-key", "an EasyPost key", ("EZAK", "EZTK"), r"EZ[AT]K[A-Za-z0-9]{54}"),
+    (
+        "alibaba-key",
+        "an Alibaba access key id",
+        ("LTAI",),
+        r"LTAI[A-Za-z0-9]{12,26}",
+    ),
+    (
+        "scalingo-token",
+        "a Scalingo token",
+        ("tk-us-",),
+        r"tk-us-[A-Za-z0-9_\-]{48}",
+    ),
+    ("yandex-key", "a Yandex key", ("AQVN",), r"AQVN[A-Za-z0-9_\-]{35,38}"),
+    (
+        "bedrock-short-key",
+        "an AWS Bedrock key",
+        ("bedrock-api-key-",),
+        r"bedrock-api-key-[A-Za-z0-9+/=]{20,}",
+    ),
+    ("typeform-token", "a Typeform token", ("tfp_",), r"tfp_[A-Za-z0-9_.=\-]{40,64}"),
+    ("settlemint-token", "a SettleMint token", ("sm_",), r"sm_(?:aat|pat|sat)_[A-Za-z0-9]{16}"),
+    ("shippo-token", "a Shippo token", ("shippo_",), r"shippo_(?:live|test)_[a-f0-9]{40}"),
+    ("clojars-token", "a Clojars token", ("CLOJARS_",), r"CLOJARS_[a-z0-9]{60}"),
+    ("prefect-key", "a Prefect key", ("pnu_",), r"pnu_[A-Za-z0-9]{36}"),
+    ("duffel-token", "a Duffel token", ("duffel_",), r"duffel_(?:test|live)_[A-Za-z0-9_=\-]{43}"),
+    (
+        "dynatrace-token",
+        "a Dynatrace token",
+        ("dt0c01.",),
+        r"dt0[a-z]01\.[A-Z0-9]{24}\.[A-Z0-9]{64}",
+    ),
+    ("openshift-token", "an OpenShift token", ("sha256~",), r"sha256~[A-Za-z0-9_\-]{43}"),
+    (
+        "1password-key",
+        "a 1Password secret key",
+        ("A3-",),
+        r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
+    ),
+    (
+        "bitbucket-token",
+        "a Bitbucket token",
+        ("BBDC-", "ATBB"),
+        r"BBDC-[A-Za-z0-9+/]{40,50}|ATBB[A-Za-z0-9]{32}",
+    ),
+    ("contentful-token", "a Contentful token", ("CFPAT-",), r"CFPAT-[A-Za-z0-9_\-]{43}"),
+    ("frameio-token", "a Frame.io token", ("fio-u-",), r"fio-u-[A-Za-z0-9_=\-]{64}"),
+    ("infracost-key", "an Infracost key", ("ico-",), r"ico-[A-Za-z0-9]{32}"),
+    (
+        "sourcegraph-token",
+        "a Sourcegraph token",
+        ("sgp_",),
+        r"sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}",
+    ),
+    ("langsmith-key", "a LangSmith key", ("lsv2_",), r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+    (
+        "flutterwave-key",
+        "a Flutterwave key",
+        ("FLWSECK",),
+        r"FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,32}-X",
+    ),
+    (
+        "teams-webhook",
+        "a Teams webhook",
+        ("webhook.office.com",),
+        r"https://[a-z0-9]+\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/\-]{80,}",
+    ),
+    (
+        "x-bearer-token",
+        "an X bearer token",
+        ("AAAAAAAAAAAAAAAAAAAAA",),
+        r"A{22}[A-Za-z0-9%]{80,100}",
     ),
 )
 """Rule, what people call it, texts of which one must occur (a cheap first test), pattern."""

@@ -46,24 +46,24 @@ _PRIVATE_KEY: Final = re.compile(
     r"(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|\W?\s*$)|[A-Za-z0-9+/]{16})"
 )
 _URL_PASSWORD: Final = re.compile(
-    r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/@'\"{}<>%$]{0,64}:(?P<value>[^\s:/@'\"{}<>$%]{6,})@[A-Za-z0-9\[]"
+    r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/'\"{}<>%$]{0,64}:(?P<value>[^\s:/@'\"{}<>$%]{6,})@[A-Za-z0-9\[]"
 )
 
 _NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|ass))|(?<![a-z])pass
-    |secret|api_?key|apikey|access_?key|auth_?key|private_?key|encryption_?key|signing_?key|token|credentials?|client_?secret)
-    (?:_?(?:key|value|string|id|hash|salt))?"""
+    |(?<![a-z])pw\b|_pw\b|\bcreds|secret|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|encryption_?key|signing_?key|token|credentials?|client_?secret)
+    (?:_?(?:key|value|string|id|hash|salt))?(?:_?\d{1,3})?"""
 """How variables that hold credentials are called."""
 _KEYWORD: Final = re.compile(
     rf"""(?<![A-Za-z0-9_:])(?P<name>[A-Za-z0-9_.\-\[\]"']{{0,64}}?{_NAMES})
         (?:["'\]]{{0,3}}\s*(?::\s*[A-Za-z_][A-Za-z0-9_\[\]| .]*\s*|\s[A-Za-z][\w.<>\[\]*]*\s*)?
-            (?:={{1,3}}|!={{1,2}}|:=|:|=>)|(?<=\w)["'],)
+            (?:[:?.+|]{{0,3}}={{1,3}}|!={{1,2}}|:|=>)|(?<=\w)["'],)
         \s*(?:[bru]{{0,2}})
         (?P<quote>["'`])(?P<value>[^"'`\n]{{8,200}}?)(?P=quote)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _BARE: Final = re.compile(
     rf"""^\s*(?:-\s+|export\s+|set\s+|ENV\s+)?(?P<name>[A-Za-z][\w.\-]*?{_NAMES}|{_NAMES})
-        \s*[:=]\s?(?P<value>[^\s"'`(){{}}\[\]<>,;$]{{8,200}})\s*$""",
+        \s*(?:[:?.+]{{0,3}}=|:)\s?(?P<value>[^\s"'`(){{}}\[\]<>,;$]{{8,200}})\s*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 """A line of an environment file, of YAML or of properties."""
@@ -81,15 +81,55 @@ _LOGIN: Final = re.compile(
         \s*(?P<quote>["'])(?P<value>[^"'\n]{8,200})(?P=quote)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_FORMS: Final = (_KEYWORD, _CONNECTION, _ELEMENT, _LOGIN)
-_KEYWORD_HINT: Final = re.compile(r"pass|pwd|secret|key|token|credential|auth|login", re.IGNORECASE)
+_TAG: Final = re.compile(
+    rf"<(?P<name>[\w.:\-]{{0,64}}{_NAMES})>(?P<value>[^<>\s]{{8,200}})</",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DEFINED: Final = re.compile(
+    rf"""\b(?:define|global|set|setx)\s+(?P<name>\w{{0,64}}?{_NAMES})\s+(?P<quote>["'])(?P<value>[^"'\n]{{8,200}})(?P=quote)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ACCOUNT: Final = re.compile(
+    r"\b(?:identified\s+by|password)\s+(?P<quote>['\"])(?P<value>[^'\"\n]{8,200})(?P=quote)",
+    re.IGNORECASE,
+)
+"""A statement of SQL that gives an account its password."""
+_CURL: Final = re.compile(
+    r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]+[\"']?[^\s:\"']{0,64}:(?P<value>[^\s\"'$]{8,200})"
+)
+_FORMS: Final = (_KEYWORD, _CONNECTION, _ELEMENT, _LOGIN, _TAG, _DEFINED, _ACCOUNT, _CURL)
+_INSIDE: Final = re.compile(
+    rf"""(?:^|[^\w.\-])(?P<name>(?:[A-Za-z][\w.]{{0,64}}?)?{_NAMES})
+        =(?P<value>[A-Za-z0-9_\-.+/=~%]{{8,200}})(?=\\[nr]|["'`\s;&]|$)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""``NAME=value`` in a command, an address or a string."""
+_OPTION: Final = re.compile(
+    rf"""(?:^|\s)--?(?P<name>(?:[a-z][a-z\-]{{0,40}}?)?{_NAMES})[\s=]+(?P<quote>["']?)(?P<value>[^\s"'$<>(){{}}]{{8,200}})(?P=quote)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_HEADER: Final = re.compile(
+    r"""\bauthorization["'\]]*\s*[:,=]\s*["'`]?(?:bearer|basic|token|apikey)\s+(?P<value>[A-Za-z0-9_\-.+/=~]{16,400})""",
+    re.IGNORECASE,
+)
+_LOOSE_FORMS: Final = (_INSIDE, _OPTION, _HEADER)
+"""Forms without quotes around the value: it must look random, not only real."""
+_NO_CREDENTIAL: Final = re.compile(
+    r"public|csrf|credentials?_?ids?$|(?:secret|token|key)_?(?:name|url|uri|endpoint|type|id)s?$",
+    re.IGNORECASE,
+)
+"""Names that only sound like credentials."""
+_KEYWORD_HINT: Final = re.compile(
+    r"pass|pwd|secret|key|token|cred|auth|login|pw|identified|curl", re.IGNORECASE
+)
 
 _PLACEHOLDER: Final = re.compile(
     r"""example|sample|dummy|fake|mock|placeholder|change[_\-]?(?:me|it)|replace|your[_\-]?|my[_\-]|insert|redacted|todo
       |xxx+|\*{3}|\.\.\.|<[^>]*>|\{[^}]*\}|\$\{|%\(|(?-i:%s)(?!\w)|env\[|getenv|environ|not[_\-]?set|undefined|none|null
-      |abcdef|qwerty|letmein|foobar|deadbeef|0123456|1234567|lorem|hunter2|correct.?horse|swordfish|(.)\1{4,}""",
+      |abcdef|qwerty|letmein|foobar|deadbeef|0123456|1234567|lorem|hunter2|correct.?horse|swordfish""",
     re.VERBOSE | re.IGNORECASE,
 )
+_RUN: Final = re.compile(r"(.)\1{4,}")
 _WORDS: Final = re.compile(
     r"test(?:ing|er)?|default|passw(?:or)?d|secret|token|user|admin|key", re.IGNORECASE
 )
@@ -102,7 +142,8 @@ _NOT_A_VALUE: Final = re.compile(
         |urn:.*|.*(?:a-z|A-Z|0-9).*                # names of standards, character classes
         |[A-Z]?[a-z]+(?:[A-Z][a-z]+)*              # camelCase words
         |(?:https?|file|s3|gs|arn):.*              # addresses are not secrets by themselves
-        |[./~].*                                   # paths
+        |(?=.{1,60}$)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+   # attributes
+        |[./~].*|--.*                              # paths, options
         |.*\s.*\s.*|[a-z]+\s[a-z]+                 # a sentence, two words
         |[$^].*|.*\\[wWdDsSbB].*                    # a pattern
         |\W+|[\d.\-:/]+)$""",
@@ -126,7 +167,7 @@ def entropy(text: str) -> float:
 
 def looks_real(value: str) -> bool:
     """Tell whether a literal next to a credential's name looks like a real credential."""
-    if len(value) < 8 or _NOT_A_VALUE.match(value) or _PLACEHOLDER.search(value):
+    if len(value) < 8 or _NOT_A_VALUE.match(value) or _PLACEHOLDER.search(value) or _runs(value):
         return False
     rest = _WORDS.sub("", value)
     if rest != value and (len(rest) < 8 or _classes(rest) < 3):
@@ -137,11 +178,19 @@ def looks_real(value: str) -> bool:
 
 def _looks_random(value: str) -> bool:
     """Whether a value without quotes can only be a credential, not an expression or a name."""
-    if not looks_real(value) or _classes(value) < 3 or not any(map(str.isdigit, value)):
+    if not looks_real(value) or not any(map(str.isdigit, value)) or "::" in value:
         return False
     kinds = [(c.isdigit(), c.isupper(), c.isalnum()) for c in value]
     changes = sum(one != other for one, other in pairwise(kinds))
-    return changes >= 5 and "." not in value.strip(".") and "::" not in value
+    if _classes(value) < 3 or "." in value.strip("."):
+        return len(value) >= 20 and changes >= len(value) / 4
+    return changes >= 5
+
+
+def _runs(value: str) -> bool:
+    """Whether one character, repeated, makes up much of it."""
+    longest = max((len(run.group()) for run in _RUN.finditer(value)), default=0)
+    return 4 * longest >= len(value)
 
 
 def _classes(value: str) -> int:
@@ -185,9 +234,12 @@ def _named(line: str, taken: list[tuple[int, int]]) -> Iterator[Secret]:
         match for form in _FORMS for match in form.finditer(line) if looks_real(match["value"])
     ]
     bare = _BARE.match(line)
-    if bare is not None and _looks_random(bare["value"]):
-        matches.append(bare)
+    loose = [match for form in _LOOSE_FORMS for match in form.finditer(line)]
+    loose += [bare] if bare is not None else []
+    matches += [match for match in loose if _looks_random(match["value"])]
     for match in matches:
+        if _NO_CREDENTIAL.search((match.groupdict().get("name") or "").strip(" \t\"'`]")):
+            continue
         start, stop = match.span("value")
         if any(first < stop and start < last for first, last in taken):
             continue
@@ -206,8 +258,4 @@ def mask(line: str) -> str:
 
 def _fake_token(token: str) -> bool:
     """Whether a provider-shaped token is an obvious stand-in, such as AWS's example key."""
-    return (
-        "EXAMPLE" in token.upper()
-        or bool(re.search(r"(.)\1{5,}", token))
-        or entropy(token[4:]) < 2.5
-    )
+    return "EXAMPLE" in token.upper() or _runs(token) or entropy(token[4:]) < 2.5
