@@ -147,7 +147,18 @@ def test_speculation_cells(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a100x8", "8xA100", "A100 x8", "8 x a100", "A100-80GB x8", "nvidia a100×8"]
+    "name",
+    [
+        "a100x8",
+        "8xA100",
+        "A100 x8",
+        "8 x a100",
+        "A100-80GB x8",
+        "nvidia a100×8",
+        "8xA100-SXM4-80GB",
+        "a100-80g x 8",
+        "8xA100 (1 node)",
+    ],
 )
 def test_gpu_names(name: str) -> None:
     line = "{},sglang,llama3-8b,decode,,,4096,1,,,,260.4,tok/s,x"
@@ -192,7 +203,7 @@ def test_end_to_end_is_prefill_then_decode() -> None:
 
 
 def test_gemv_rows() -> None:
-    for name in ("gemv-16384", "GEMV-16k", "gemv-16384x16384", "gemv 16384"):
+    for name in ("gemv-16384", "GEMV-16k", "gemv-16384x16384", "gemv 16384", "GEMV 16K x 16K"):
         row = only(f"{HEADER}\nwse2,waferllm-wse2,{name},,750,,,,,,,1.7,us,x")
         assert (row.matrix, row.phase) == ((16384, 16384), "gemv")
     wafer = predict(row)

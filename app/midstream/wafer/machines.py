@@ -29,6 +29,10 @@ _ALIASES = {
     "h200sxm": "h200",
     "b200sxm": "b200",
 }
+_FORM_FACTOR = re.compile(
+    r"[\s_-]*(?:\bsxm\d*|\bpcie|\bnvl|\b\d{2,3}\s?gb?\b|\(\d* ?(?:nodes?|gpus?)\))"
+)
+"""What a GPU's name says beside the chip; the baselines are the SXM ones."""
 _GPU_COUNT = re.compile(r"^(?:(?P<pre>\d+)x)?(?P<name>[a-z]+\d+[a-z0-9]*?)(?:x(?P<post>\d+))?$")
 
 
@@ -147,7 +151,8 @@ def hardware(name: str) -> Wafer | Gpu:
     Raises:
         WaferUsageError: The name is unknown.
     """
-    plain = re.sub(r"[\s_*-]", "", name.strip().lower().replace("×", "x"))
+    bare = _FORM_FACTOR.sub("", name.strip().lower().replace("×", "x"))
+    plain = re.sub(r"[\s_*-]", "", bare)
     plain = plain.removeprefix("cerebras").removeprefix("nvidia")
     key, gpus = _ALIASES.get(plain, plain), 1
     if key not in _table() and (match := _GPU_COUNT.match(plain)):

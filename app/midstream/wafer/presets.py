@@ -48,7 +48,8 @@ def matrix_of(name: str) -> tuple[int, int] | None:
     """Rows and columns of a product such as ``gemv-16384``, ``GEMV 16k`` or ``gemm-4096x1024``;
     None for other names.
     """
-    match = _PRODUCT.match(name.strip().lower().replace(" ", "-"))
+    plain = re.sub(r"\s*([x×*])\s*", r"\1", re.sub(r"[()]", "", name.strip().lower()))
+    match = _PRODUCT.match(plain.replace(" ", "-"))
     if match is None:
         return None
     rows = int(match[2]) * (1024 if match[3] else 1)

@@ -334,9 +334,9 @@ def _machine(text: str) -> tuple[str, int | None]:
         count = found[1] or found[5]
         return f"wse{found[4]}", int(count) if count and int(count) > 0 else None
     try:
-        machine = hardware(plain)
+        machine = hardware(text)
     except WaferUsageError as error:
-        raise RowError("hardware", str(error).replace(f"'{plain}'", f"'{text}'")) from error
+        raise RowError("hardware", str(error)) from error
     return machine.name + (f"x{machine.count_gpus}" if isinstance(machine, Gpu) else ""), None
 
 
