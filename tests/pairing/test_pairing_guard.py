@@ -16,8 +16,8 @@ from pairing_support import SteppedModel, Witness, follow_ups
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
-from midstream.pairing.guarding import LightState
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings

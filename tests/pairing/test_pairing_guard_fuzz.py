@@ -10,7 +10,7 @@ import pytest
 from pairing_support import SteppedModel, Witness
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.guarding import LightState
+from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings

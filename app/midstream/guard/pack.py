@@ -27,7 +27,7 @@ class _Rule:
 
 
 _VERBS: Final = (
-    r"(?i:select\s[^`\"]*?\sfrom\s|insert\s+into\s|update\s\S+\sset\s|delete\s+from\s"
+    r"(?i:select\s[^`\"]{0,200}?\sfrom\s|insert\s+into\s|update\s\S+\sset\s|delete\s+from\s"
     r"|drop\s+table\s)"
 )
 _FILLED: Final = r"\$(?:[{(]|[A-Za-z_0-9@*])"
@@ -105,7 +105,7 @@ _SHELL: Final = (
         "pass the values as variables of the database client",
         re.compile(
             r"\b(?:psql|mysql|mariadb|sqlite3|mysqlsh|sqlcmd|clickhouse-client|duckdb)\b[^#\n]*?\""
-            r"(?:[^\"\\]|\\.)*?" + _VERBS + r"(?:[^\"\\]|\\.)*?" + _FILLED,
+            r"(?:[^\"\\]|\\.){0,200}?" + _VERBS + r"(?:[^\"\\]|\\.){0,400}?" + _FILLED,
         ),
     ),
     _Rule(

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from midstream.config_file import remove_value, set_value, update_table
 from midstream.errors import UnavailableError
-from midstream.pairing.guarding import looks_sensitive
+from midstream.pairing.lights import looks_sensitive
 from midstream.pairing.listing import KeptList, Lists, configured, found_engines
 from midstream.resources import default_model
 from midstream.responses.profiles import BUILT_IN, EFFORTS, Price, Profile

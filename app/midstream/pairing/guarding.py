@@ -4,23 +4,24 @@ Scanning goes on beside the stream, which never waits for it: one scan at a time
 newest text, and each finding names its own line all the same.  A finding that halts quarantines the
 hunk that holds it and has the model write it again, twice at most; then the person decides.
 Findings that warn mark their hunk.  Which lines are dangerous is the guard room's to say, and how a
-generation is cut and gone on with is ``steering``'s.
+generation is cut and gone on with is ``steering``'s; where it goes on, ``places``'; what a screen
+shows of all this, ``lights``'.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
-from midstream.guard.secrets import find_secrets, mask
+from midstream.guard.secrets import mask
 from midstream.pairing.events import HunkDecided
+from midstream.pairing.lights import Light, LightState, looks_sensitive
+from midstream.pairing.places import Place, holder
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
@@ -44,46 +45,9 @@ FAST_LOOK_EVERY_S: Final = 0.02
 """The same where more than :data:`_FEW_LINES` lines have come since the last one."""
 _FEW_LINES: Final = 2
 
-_SENSITIVE: Final = re.compile(
-    r"(?:^|[/_.\-])(?:auth|oauth|login|passwords?|crypto|payments?|billing|secrets?|permissions?|acl)"
-    r"(?:[/_.\-]|$)|^\.github/workflows/|^\.gitlab-ci",
-    re.IGNORECASE,
-)
-
-
-def looks_sensitive(path: str) -> bool:
-    """Whether a file is about authentication, money, secrets and the like, by its name."""
-    return _SENSITIVE.search(path) is not None
-
-
 _HELD: Final = "quarantined"
 _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
-
-
-class LightState(StrEnum):
-    """What the guard does for a file."""
-
-    OFF = "off"
-    IDLE = "idle"
-    """Nothing has streamed into this file, so nothing is scanned."""
-    GUARDED = "guarded"
-    UNGUARDED = "unguarded"
-
-
-@dataclass(frozen=True, slots=True)
-class Light:
-    """The state of the guard for a file, and why it is not guarded."""
-
-    state: LightState
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        """The state as a person reads it."""
-        if self.state is LightState.IDLE:
-            return "scanning nothing"
-        return f"unguarded: {self.why}" if self.why else self.state.value
 
 
 @dataclass(slots=True)
@@ -383,7 +347,7 @@ class Guard:
         segment, path = generation.segment, generation.proposal.path
         number = segment.start + finding.line + 1
         what = f"line {number} of {path}: {finding.message} ({finding.rule})"
-        place = _Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
+        place = Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
         hunk, *_ = [self._hold(segment, each) for each in findings]
         tried = watch.tries.get(watch.offset + place.carried, 0)
         again = (
@@ -426,7 +390,7 @@ class Guard:
         """Quarantine the hunk that holds a finding."""
         from midstream.edits.hunks import HunkState
 
-        hunk = _holder(self._hunks, segment, range(finding.line, finding.stop))
+        hunk = holder(self._hunks, segment, range(finding.line, finding.stop))
         if hunk is None:
             return None
         if hunk.state is HunkState.QUARANTINED or self._quarantine(hunk, finding):
@@ -454,50 +418,6 @@ class Guard:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a rewrite begins.
-
-    Attributes:
-        start: Base line.
-        carried: First line of the segment that is fed again.
-        lines: Lines of the segment that count as written.
-    """
-
-    start: int
-    carried: int
-    lines: int
-
-    @classmethod
-    def of(cls, hunks: HunkStore, segment: Any, line: int) -> _Place:
-        """The place from which a segment is written again, so that ``line`` is the first."""
-        offset, hunk_id = 0, None
-        for row in segment.settled:
-            if row.new is None:
-                continue
-            if row.hunk != hunk_id or row.hunk is None:
-                offset, hunk_id = 0, row.hunk
-            if row.new - segment.start == line and row.text == segment.new_lines[line]:
-                if row.hunk is None:
-                    return cls(row.old, line, line)
-                hunk = hunks.get(row.hunk)
-                if hunk.decided:
-                    end = line - offset + hunk.added
-                    return cls(hunk.stop, end, end)
-                return cls(hunk.start, line - offset, line)
-            offset += 1
-        return cls(segment.start, 0, min(line, len(segment.new_lines)))
-
-
-def _holder(hunks: HunkStore, segment: Any, lines: range) -> Hunk | None:
-    """The hunk that brings one of some lines of a segment."""
-    wanted = set(segment.new_lines[lines.start : lines.stop])
-    added = [r for r in segment.settled if r.hunk is not None and r.new is not None]
-    added = [row for row in added if row.text in wanted]
-    exact = [row for row in added if row.new - segment.start in lines]
-    return hunks.get((exact or added)[0].hunk) if added else None
-
-
 def _masked(hunk: Hunk) -> bool:
     """Whether it was held back for a credential, which a journal keeps only masked."""
     return hunk.note.startswith("secret-")
@@ -506,11 +426,3 @@ def _masked(hunk: Hunk) -> bool:
 def _advice(finding: Finding) -> str:
     idiom = finding.idiom or "write it in another, safe way"
     return f"{idiom[:1].upper()}{idiom[1:]}."
-
-
-def shown_line(line: str) -> str:
-    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length."""
-    for secret in find_secrets(line):
-        shown = min(secret.start + 4, secret.stop)
-        line = line[:shown] + "*" * (secret.stop - shown) + line[secret.stop :]
-    return line
