@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import json
-import shutil
 import ssl
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from wire_support import TOKEN, eventually, peer, running
+from wire_support import TOKEN, eventually, made_certificate, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving import running as running_module
@@ -276,6 +275,22 @@ async def test_waiting_requests_are_bounded() -> None:
         assert (error["status"], error["error"]["type"]) == (429, "rate_limit_error")
 
 
+async def test_steers_are_bounded_in_number_and_length() -> None:
+    limits = Limits(pending_steers=2, steer_characters=100)
+    line = "a long line " * 400
+    async with running(line, rate=400, limits=limits) as port, peer(port) as client:
+        await client.create()
+        target = (await client.until("response.created"))["response"]["id"]
+        await client.until("response.output_text.delta")
+        codes: list[str] = []
+        for text in ("x" * 101, "one", "two", "three"):
+            await client.send(type="response.steer", previous_response_id=target, input=text)
+            wanted = "accepted" if text in ("one", "two") else "failed"
+            event = await client.until(f"response.steer.{wanted}")
+            codes.append(event.get("error", {}).get("code", ""))
+        assert codes == ["invalid_input", "", "", "too_many_pending_steers"]
+
+
 async def test_lanes_are_bounded() -> None:
     async with running(limits=Limits(lanes=2)) as port, peer(port) as client:
         for lane in ("a", "b", "a", "c"):
@@ -502,16 +517,7 @@ async def test_many_connections_at_once_are_refused_or_served_and_none_is_lost()
 
 
 async def test_tls_with_a_certificate_file(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("makes its certificate with openssl")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
-    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
-    made = await asyncio.create_subprocess_exec(
-        *command.split(), *subject, "-keyout", str(key), "-out", str(certificate),
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    assert await made.wait() == 0
+    certificate, key = await made_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=str(certificate))
     app = create_app({"replay": ReplayModel("secret")}, token=TOKEN)
     async with serve(app, certificate=str(certificate), key=str(key)) as server:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
-from wire_support import peer
+from wire_support import made_certificate, peer
 
 from midstream.cli import main
 
@@ -67,6 +68,22 @@ async def test_the_flags_reach_the_server(tmp_path: Path) -> None:
             refusal = await http.post("/responses", json={"input": "x"}, headers=other)
             assert refusal.status_code == 403
             assert "access-control-allow-origin" not in refusal.headers
+
+
+async def test_a_token_file_and_tls_files(tmp_path: Path) -> None:
+    certificate, key = await made_certificate(tmp_path)
+    (tmp_path / "token").write_text("from-a-file\n")
+    flags = ["--tls-cert", str(certificate), "--tls-key", str(key)]
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    async with served(tmp_path, *flags, "--token-file", str(tmp_path / "token")) as port:
+        url = f"https://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=url, verify=trusting) as http:
+            assert (await http.get("/v1/models")).status_code == 401
+            known = {"Authorization": "Bearer from-a-file"}
+            assert (await http.get("/v1/models", headers=known)).status_code == 200
+        with pytest.raises(httpx.TransportError):
+            async with httpx.AsyncClient() as http:
+                await http.get(f"http://127.0.0.1:{port}/healthz")
 
 
 async def test_requests_are_logged_for_who_asks_and_prompts_for_nobody(tmp_path: Path) -> None:

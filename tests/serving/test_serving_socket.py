@@ -280,6 +280,15 @@ async def test_a_steer_waits_for_a_tool_result_and_goes_in_front_of_it() -> None
     ]
 
 
+async def test_every_effort_of_the_api_is_taken_and_others_count_as_none_given() -> None:
+    async with running() as port, peer(port) as client:
+        for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", None):
+            await client.create(reasoning={"effort": effort})
+            response = (await client.terminal())["response"]
+            assert response["status"] == "completed"
+            assert response["reasoning"]["effort"] == (None if effort == "ultra" else effort)
+
+
 async def test_the_output_limit_ends_as_incomplete() -> None:
     async with running("a b c d e f") as port, peer(port) as client:
         await client.create(max_output_tokens=2)

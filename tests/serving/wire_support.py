@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -36,6 +39,21 @@ async def running(
     app = create_app(models, token=token, limits=limits)
     async with serve(app, limits=limits) as server:
         yield server.port
+
+
+async def made_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, made by openssl; skips the test without it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("makes its certificate with openssl")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    made = await asyncio.create_subprocess_exec(
+        *command.split(), *subject, "-keyout", str(key), "-out", str(certificate),
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    assert await made.wait() == 0
+    return certificate, key
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
