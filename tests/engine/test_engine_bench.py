@@ -30,7 +30,10 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     assert list(report.plain_tokens_per_second) == [256, 1024]
     assert report.prefill_tokens_per_second[256] > report.plain_tokens_per_second[256]
     assert 0 < report.python_share < 1
-    assert report.first_token_ms["warm"] < report.first_token_ms["cold"]
+    assert set(report.first_token_ms) == {"cold", "warm", "redirect"}
+    # A chat goes on: of the earlier turn at most the last tokens are read again.
+    assert report.redirect_share["tokens read"] < 0.7
+    assert report.redirect_share["time"] > 0
     assert set(report.stop_forwards) == {"reading", "writing"}
     for kind in report.stop_forwards:
         assert 0 < report.stop_ms[kind] <= report.stop_ms[f"{kind}, slowest"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,83 +19,120 @@ from midstream.engine.model import OnnxModel
 
 
 class Llama:
-    """The part of `llama_cpp.Llama` that the bench uses, with the signatures of its version 0.3."""
+    """The C functions that the bench calls, as llama-cpp-python 0.3 passes them on; the next token
+    is the last one plus one.
+    """
 
-    def __init__(
-        self,
-        model_path: str,
-        *,
-        n_ctx: int = 512,
-        n_threads: int | None = None,
-        n_threads_batch: int | None = None,
-        verbose: bool = True,
-    ) -> None:
-        if not Path(model_path).is_file():
-            raise ValueError(f"Model path does not exist: {model_path}")
-        self.room = n_ctx
-        self.quiet = not verbose
-        self.threads = (n_threads, n_threads_batch)
+    VOCABULARY = 400
+    llama_token = ctypes.c_int32
+    llama_log_callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+
+    def __init__(self) -> None:
         self.tokens: list[int] = []
-        self.resets = 0
+        self.params = SimpleNamespace(n_ctx=512, n_threads=4, n_threads_batch=4)
+        self.chosen = SimpleNamespace(use_extra_bufts=True)
 
-    def reset(self) -> None:
+    def llama_log_set(self, callback: Any, data: Any) -> None:
+        assert callable(callback)
+
+    def llama_model_default_params(self) -> SimpleNamespace:
+        return self.chosen
+
+    def llama_model_load_from_file(self, path: bytes, params: Any) -> str:
+        assert Path(path.decode()).is_file()
+        return "model"
+
+    def llama_context_default_params(self) -> SimpleNamespace:
+        return self.params
+
+    def llama_init_from_model(self, model: str, params: Any) -> str:
+        return "context"
+
+    def llama_model_get_vocab(self, model: str) -> str:
+        return "vocabulary"
+
+    def llama_vocab_n_tokens(self, vocabulary: str) -> int:
+        return self.VOCABULARY
+
+    def llama_get_memory(self, context: str) -> str:
+        return "memory"
+
+    def llama_memory_clear(self, memory: str, data: bool) -> None:
         self.tokens = []
-        self.resets += 1
 
-    def eval(self, tokens: list[int]) -> None:
-        assert len(self.tokens) + len(tokens) <= self.room
-        self.tokens += tokens
+    def llama_n_batch(self, context: str) -> int:
+        return 64
 
-    def sample(self, top_k: int = 40, top_p: float = 0.95, temp: float = 0.8) -> int:
-        assert temp == 0
-        return self.tokens[-1] + 1
+    def llama_batch_get_one(self, tokens: Any, count: int) -> list[int]:
+        return list(tokens)[:count]
+
+    def llama_decode(self, context: str, batch: list[int]) -> int:
+        assert len(batch) <= 64
+        self.tokens += batch
+        return int(len(self.tokens) > self.params.n_ctx)
+
+    def llama_get_logits_ith(self, context: str, row: int) -> Any:
+        assert row == -1
+        logits = (ctypes.c_float * self.VOCABULARY)()
+        logits[(self.tokens[-1] + 1) % self.VOCABULARY] = 1
+        return ctypes.cast(logits, ctypes.POINTER(ctypes.c_float))
 
 
 @pytest.fixture
-def llama(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("llama_cpp")
+def llama(monkeypatch: pytest.MonkeyPatch) -> Llama:
+    module: Any = Llama()
     module.__spec__ = ModuleSpec("llama_cpp", None)
-    module.Llama = Llama
     monkeypatch.setitem(sys.modules, "llama_cpp", module)
+    # Its special kernels end the process, the others do not.
+    monkeypatch.setattr("midstream.bench.peers._survives", lambda gguf, extra: not extra)
+    return module
 
 
-@pytest.mark.usefixtures("llama")
-def test_llama_reads_a_prompt_and_takes_greedy_steps(tmp_path: Path) -> None:
+def test_llama_reads_a_prompt_and_takes_greedy_steps(tmp_path: Path, llama: Llama) -> None:
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")
-    peer: Peer = LlamaCpp(file, 2, 64)
+    peer: Peer = LlamaCpp(file, 2, 100)
     peer.read([5, 6], 3)
-    peer.step()
-    peer.step()
-    loaded: Llama = peer._model  # type: ignore[attr-defined]
-    assert loaded.tokens == [5, 6, 7, 8]
-    assert (loaded.room, loaded.threads, loaded.quiet) == (64, (2, 2), True)
-    peer.read([1], 3)
-    assert loaded.tokens == [1]
+    assert [peer.step(), peer.step()] == [7, 8]
+    assert llama.tokens == [5, 6, 7, 8]
+    assert vars(llama.params) == {"n_ctx": 100, "n_threads": 2, "n_threads_batch": 2}
+    assert llama.chosen.use_extra_bufts is False
+    # As many tokens at once as it takes.
+    peer.read(list(range(90)), 3)
+    assert llama.tokens == list(range(90))
+    with pytest.raises(RuntimeError, match=r"llama\.cpp could not run"):
+        peer.read([1] * 101, 3)
 
 
-@pytest.mark.usefixtures("llama")
-def test_llama_beside_the_engine(tmp_path: Path) -> None:
-    write_folder(tmp_path, prompt="chat", layers=1, context=800)
+def test_llama_beside_the_engine(tmp_path: Path, llama: Llama) -> None:
+    write_folder(tmp_path, layers=1, context=2000)
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     model = OnnxModel(read_folder(tmp_path), threads=1)
-    peers: dict[str, Peer] = {LlamaCpp.name: LlamaCpp(tmp_path / "model.gguf", 1, 800)}
-    result = side_by_side.forced_edits(model, peers, 1)
-    beside = result.peers["llama.cpp"]
+    peers: dict[str, Peer] = {LlamaCpp.name: LlamaCpp(tmp_path / "model.gguf", 1, 2000)}
+    beside = side_by_side.forced_edits(model, peers, 1).peers["llama.cpp"]
     assert set(beside) == {"tokens/s", "characters/s", "whole, ms"}
     assert all(figure.theirs > 0 and figure.times > 0 for figure in beside.values())
-    # This one computes nothing at all.
-    assert beside["tokens/s"].times < 1
     speeds = side_by_side.steps(model, peers)
     assert set(speeds[256].peers["llama.cpp"]) == {"plain", "prefill"}
+    # An edit model answers in a code of its own; the same text in full is what others write.
+    beside = side_by_side.edits(model, peers, 1).peers["llama.cpp"]
+    title = "same text in full, "
+    assert set(beside) > {f"{title}characters/s", f"{title}whole, ms"}
 
 
-@pytest.mark.usefixtures("llama")
-def test_llama_without_a_file_is_left_out(tmp_path: Path) -> None:
-    with pytest.raises(PeerMissing, match="no --gguf FILE"):
-        LlamaCpp(None, 1, 64)
-    with pytest.raises(PeerMissing, match="does not exist"):
+def test_llama_without_a_file_is_left_out(tmp_path: Path, llama: Llama) -> None:
+    with pytest.raises(PeerMissing, match=r"no file .*nowhere\.gguf"):
         LlamaCpp(tmp_path / "nowhere.gguf", 1, 64)
+
+
+def test_a_file_that_ends_every_process_is_left_out(
+    tmp_path: Path, llama: Llama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF")
+    monkeypatch.setattr("midstream.bench.peers._survives", lambda gguf, extra: False)
+    with pytest.raises(PeerMissing, match=r"cannot run model\.gguf"):
+        LlamaCpp(file, 1, 64)
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,8 +19,9 @@ from statistics import median
 from midstream.arguments import Parser
 from midstream.bench import latency, side_by_side
 from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
-from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing
-from midstream.bench.reference_edits import edit_requests
+from midstream.bench.forced import forced_plans, python_share
+from midstream.bench.gguf import NotWritableError, write_gguf
+from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
 from midstream.bench.side_by_side import Beside, EditFigures
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
@@ -34,10 +36,13 @@ class Report:
     `edits` are the figures of edits by kind: "whole lines" are renames as plain text whose tokens
     are given (see `forced`), which is how models without the edit codec answer; "own way" is the
     text that the model writes, drafted, and "own way, undrafted" the same without drafts.
-    `python_share` is that of plain decode steps outside ONNX Runtime; `row_share` what one more
-    drafted token adds to a step; `stop_forwards` the slowest stop in forwards of its kind (a chunk
-    of a prompt, a step); `bandwidth_share` what plain decoding reads per second of what this
-    machine can read, by context length. `peers` holds per peer what was measured in turns with it.
+    `python_share` is what of steps without drafts, writing plain text, is spent outside ONNX
+    Runtime; `row_share` what one more drafted token adds to a step; `redirect_share` what a first
+    token after a redirect takes of the cold one's time, and which part of its prompt is read for
+    it; `stop_forwards` the slowest stop in forwards of its kind (a chunk of a prompt, a step);
+    `bandwidth_share` what plain decoding reads per second of what this machine can read, by context
+    length. `peers` holds per peer what was measured in turns with it: writing as many tokens as we
+    did, or the same text in full.
     """
 
     model: str
@@ -52,6 +57,7 @@ class Report:
     row_share: float = 0.0
     prefill_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
+    redirect_share: dict[str, float] = field(default_factory=dict[str, float])
     stop_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_forwards: dict[str, float] = field(default_factory=dict[str, float])
     loop_lag_ms: dict[str, float] = field(default_factory=dict[str, float])
@@ -68,7 +74,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--model", type=Path, help="model folder (the shipped one)")
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int, help="threads inside one operator")
-    parser.add_argument("--gguf", type=Path, help="an equal-size GGUF file for llama.cpp")
+    parser.add_argument("--gguf", type=Path, help="a GGUF file for llama.cpp (the model itself)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     try:
@@ -124,7 +130,7 @@ def measure(
             for kind, figure in figures.items():
                 report.peers[name][f"{kind} at {context}, tokens/s"] = figure
     found.clear()
-    report.first_token_ms = latency.first_tokens(model, repeat)
+    report.first_token_ms, report.redirect_share = latency.first_tokens(model, repeat)
     report.stop_ms, report.stop_forwards = latency.stops(model)
     report.loop_lag_ms = asyncio.run(latency.loop_lag(model))
     report.memory_mib = {
@@ -139,11 +145,11 @@ def measure(
 
 def _peers(report: Report, path: Path, gguf: Path | None, model: OnnxModel) -> dict[str, Peer]:
     """Load the peers that can be compared with; the report says why others are left out."""
-    threads, context = model.decoder.threads, model.decoder.context_length
+    threads = model.decoder.threads
     found: dict[str, Peer] = {}
     for name, load in (
         (Genai.name, lambda: Genai(path, threads)),
-        (LlamaCpp.name, lambda: LlamaCpp(gguf, threads, context)),
+        (LlamaCpp.name, lambda: _llama(model, gguf)),
     ):
         try:
             found[name] = load()
@@ -153,13 +159,29 @@ def _peers(report: Report, path: Path, gguf: Path | None, model: OnnxModel) -> d
     return found
 
 
+def _llama(model: OnnxModel, gguf: Path | None) -> LlamaCpp:
+    """Load llama.cpp with a file, or with the very model if none is given."""
+    threads, context = model.decoder.threads, model.decoder.context_length
+    if gguf is not None or not llama_installed():
+        return LlamaCpp(gguf or Path(), threads, context)
+    with tempfile.TemporaryDirectory(prefix="midstream-gguf-") as folder:
+        written = Path(folder) / "model.gguf"
+        try:
+            write_gguf(model.folder, written)
+        except NotWritableError as reason:
+            raise PeerMissing(f"{reason}; give an equal-size file with --gguf") from reason
+        return LlamaCpp(written, threads, context)
+
+
 def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: dict[str, Peer]) -> None:
     forced = side_by_side.forced_edits(model, found, repeat)
     drafted = side_by_side.edits(model, found, repeat)
     drafting, model.drafting = model.drafting, None
     undrafted = side_by_side.edits(model, {}, repeat)
-    report.python_share = median(_python_share(model) for _ in range(repeat))
     model.drafting = drafting
+    report.python_share = median(
+        python_share(model, plan, tokens) for plan, tokens, _ in forced_plans(model) * repeat
+    )
     report.row_share = model.decoder.row_cost.share
     same = sum(one == other for one, other in zip(drafted.texts, undrafted.texts, strict=True))
     report.same_text = f"{same} of {len(drafted.texts)}"
@@ -172,18 +194,6 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: dict[st
         for name, figures in result.peers.items():
             for unit, figure in figures.items():
                 report.peers[name][f"edits, {kind}, {unit}"] = figure
-
-
-def _python_share(model: OnnxModel) -> float:
-    """Return which part of decode steps is spent outside ONNX Runtime, median over the edits."""
-    shares: list[float] = []
-    for request in edit_requests():
-        side_by_side.write(model, request)
-        # Its prompt is in the cache now, so that nothing but decoding is run.
-        inside = model.decoder.runtime_s
-        _, usage = side_by_side.write(model, request)
-        shares.append(1 - (model.decoder.runtime_s - inside) / usage.decode_s)
-    return median(shares)
 
 
 def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
@@ -235,6 +245,10 @@ def as_lines(report: Report) -> Iterator[str]:
     ):
         for key, value in values.items():
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
+    yield (
+        f"  after a redirect     {100 * report.redirect_share['time']:8.0f} % of the cold time; "
+        f"{100 * report.redirect_share['tokens read']:.0f} % of its prompt is read"
+    )
     for key, value in report.stop_forwards.items():
         yield f"  {'slowest stop, ' + key:24} {value:8.2f} forwards"
     for key, value in report.bandwidth_gb_s.items():

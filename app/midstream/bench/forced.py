@@ -73,8 +73,32 @@ def forced_plans(model: OnnxModel) -> list[tuple[Plan, list[int], str]]:
 
 def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
     """Write an outcome, with nothing in the cache; return what it cost."""
+    generation = _start(model, plan, tokens)
+    for _ in generation:
+        pass
+    return generation.usage
+
+
+def python_share(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> float:
+    """Write an outcome token by token; return which part of the time is spent outside ONNX Runtime:
+    the loop's, the sampler's, the decoder's.
+    """
+    drafting, model.drafting = model.drafting, None
+    generation = _start(model, plan, tokens)
+    model.drafting = drafting
+    pieces = iter(generation)
+    next(pieces)
+    # The prompt is read by now.
+    inside, spent = model.decoder.runtime_s, generation.usage.decode_s
+    for _ in pieces:
+        pass
+    inside, spent = model.decoder.runtime_s - inside, generation.usage.decode_s - spent
+    return 1 - inside / spent
+
+
+def _start(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> ModelGeneration:
     model.cache.clear()
-    generation = ModelGeneration(
+    return ModelGeneration(
         plan,
         model.decoder,
         model.cache,
@@ -84,6 +108,3 @@ def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
         drafting=model.drafting,
         exact=True,
     )
-    for _ in generation:
-        pass
-    return generation.usage

@@ -22,13 +22,16 @@ STOPS = 12
 """Generations stopped, each at another moment."""
 
 
-def first_tokens(model: OnnxModel, repeat: int) -> dict[str, float]:
-    """Return milliseconds to the first token: nothing cached, all cached, and after a redirect."""
+def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return milliseconds to the first token: nothing cached, all cached, and after a redirect; and
+    which share of the cold time a redirect takes and of its prompt it reads.
+    """
     times: dict[str, list[float]] = {"cold": [], "warm": [], "redirect": []}
+    shares: dict[str, list[float]] = {"time": [], "tokens read": []}
     for request in edit_requests() * repeat:
         model.cache.clear()
         times["cold"].append(_first_token(model, request)[0])
-        seconds, text = _first_token(model, request)
+        seconds, text, _ = _first_token(model, request)
         times["warm"].append(seconds)
         text += "".join(piece.text for piece in model.start(request))
         kept = "".join(text.splitlines(keepends=True)[:2])
@@ -40,18 +43,27 @@ def first_tokens(model: OnnxModel, repeat: int) -> dict[str, float]:
             ),
             max_output_tokens=4,
         )
-        times["redirect"].append(_first_token(model, redirected)[0])
-    return {key: 1000 * median(values) for key, values in times.items()}
+        seconds, _, read = _first_token(model, redirected)
+        times["redirect"].append(seconds)
+        shares["time"].append(seconds / times["cold"][-1])
+        shares["tokens read"].append(read)
+    return (
+        {key: 1000 * median(values) for key, values in times.items()},
+        {key: median(values) for key, values in shares.items()},
+    )
 
 
-def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, str]:
+def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, str, float]:
+    """Return the seconds to a first token, its text, and the share of the prompt that was read."""
     started = time.perf_counter()
-    pieces = iter(model.start(request))
+    generation = model.start(request)
+    pieces = iter(generation)
     piece = next(pieces)
     seconds = time.perf_counter() - started
     close: Callable[[], None] = getattr(pieces, "close")  # noqa: B009
     close()
-    return seconds, piece.text
+    usage = generation.usage
+    return seconds, piece.text, 1 - usage.cached_tokens / usage.input_tokens
 
 
 class _Silent:

