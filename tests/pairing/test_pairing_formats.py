@@ -402,6 +402,23 @@ async def test_effort_is_passed_on(hosted: Hosted, url: str, root: Path) -> None
             assert hosted.creates[-1].get("reasoning") == ({"effort": effort} if effort else None)
 
 
+async def test_a_level_that_the_model_does_not_have_becomes_the_nearest(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    settings = hosted.settings(url, "v4a", effort="max")
+    (profile,) = settings.endpoints
+    settings = replace(settings, endpoints=(replace(profile, efforts=("low", "high")),))
+    session = await opened(root, settings)
+    async with session:
+        for effort, sent in (("max", "high"), ("none", "low"), ("high", "high")):
+            session.effort = effort
+            hosted.say("no")
+            hosted.end()
+            await session.instruct("do it", path="run.py")
+            await session.finished()
+            assert hosted.creates[-1]["reasoning"] == {"effort": sent}
+
+
 async def test_one_instruction_without_a_screen(
     hosted: Hosted, url: str, root: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from tui_support import CODE, Stage, SteppedModel, on_stage
 sys.path.append(str(Path(__file__).resolve().parent.parent / "pairing"))
 from hosted_support import Hosted
 
-from midstream.responses.profiles import Price
+from midstream.responses.profiles import EFFORTS, Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.screens.picker import PickerScreen
@@ -218,18 +218,19 @@ async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> Non
         assert "number 2 won" in read(stage)
 
 
-async def test_only_efforts_of_the_endpoint_are_offered(
-    hosted: Hosted, url: str, root: Path
+@pytest.mark.parametrize("efforts", [("low", "high"), ("none", "minimal", "xhigh", "max"), EFFORTS])
+async def test_the_efforts_of_the_endpoint_are_offered(
+    efforts: tuple[str, ...], hosted: Hosted, url: str, root: Path
 ) -> None:
     settings = hosted.settings(url, "search-replace")
     (profile,) = settings.endpoints
-    settings = replace(settings, endpoints=(replace(profile, efforts=("low", "high")),))
+    settings = replace(settings, endpoints=(replace(profile, efforts=efforts),))
     async with hosted_stage(root, settings) as stage:
         await stage.open("run.py")
         await stage.press("m")
         screen = stage.app.screen
         assert isinstance(screen, PickerScreen)
-        assert [row.value for row in screen.list.rows] == ["auto", "low", "high"]
+        assert [row.value for row in screen.list.rows] == ["auto", *efforts]
 
 
 # several files
