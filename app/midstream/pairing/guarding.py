@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.guard.scanner import Scanner
+    from midstream.guard.second_opinion import SecondOpinion
     from midstream.guard.stream import StreamScan
     from midstream.pairing.board import Board
     from midstream.pairing.generation import Generation
@@ -37,6 +38,8 @@ CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the person decides."""
 MOST_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
+REVIEW_EVERY_S: Final = 0.1
+"""How often it is looked whether an answer is complete."""
 VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
 LOOK_EVERY_S: Final = 0.008
@@ -111,6 +114,8 @@ class Guard:
         self._steering: Steering | None = None
         self._scanner: Scanner | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._second: SecondOpinion | None = None
+        self._reviews: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
         self._working = False
@@ -172,6 +177,12 @@ class Guard:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.wait({self._worker})
+        for review in self._reviews:
+            review.cancel()
+        if self._reviews:
+            await asyncio.wait(self._reviews)
+        if self._second is not None:
+            await self._second.close()
         if self._scanner is not None:
             await self._scanner.close()
 
@@ -292,7 +303,38 @@ class Guard:
         self._watches.append(watch)
         self._working = True  # The scan is made ready while the first token is awaited.
         self._news.set()
+        self._review_later(watch)
         return watch
+
+    def _review_later(self, watch: _Watch) -> None:
+        """Have bandit look at a file when what is written into it is complete."""
+        from midstream.guard.policy import BANDIT
+        from midstream.guard.scanner import is_python
+        from midstream.guard.second_opinion import SecondOpinion, has_bandit
+
+        wanted = self._levels.get(BANDIT) is not Level.OFF
+        if not wanted or not is_python(watch.generation.proposal.path) or not has_bandit():
+            return
+        if self._second is None:
+            self._second = SecondOpinion(self._levels)
+        if not self._second.problem:
+            task = asyncio.create_task(self._review(watch, self._second))
+            self._reviews.add(task)
+            task.add_done_callback(self._reviews.discard)
+
+    async def _review(self, watch: _Watch, second: SecondOpinion) -> None:
+        # Nothing tells the end of an answer and of its scan alike; nobody waits for this.
+        while watch.generation.answer.live or watch.behind:  # noqa: ASYNC110
+            await asyncio.sleep(REVIEW_EVERY_S)
+        path, written = watch.generation.proposal.path, watch.generation.segment.new_lines
+        before = [*watch.above, *watch.region, *watch.below]
+        after = [*watch.above, *written, *watch.below]
+        found = await second.new_findings(before, after, self._found.get(path, ()))
+        if second.problem:
+            self._board.warn(f"{second.problem}; the guard's own rules and ruff go on.")
+        if found:
+            self._found.setdefault(path, []).extend(found)
+            self._board.touch()
 
     async def _work(self) -> None:
         clock = asyncio.get_running_loop().time

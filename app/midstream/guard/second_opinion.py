@@ -1,0 +1,123 @@
+"""bandit as a second opinion on what a model has written, where a person has installed it.
+
+It is asked once for a text, when its stream has ended, and only marks: what must stop a model is
+seen by then.  bandit runs in a child process (`bandit_child`) that is started when it is first
+needed; it is no dependency of this program, and without it nothing is missing from the guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from midstream.guard.findings import Finding, Level
+from midstream.guard.mending import mend
+from midstream.guard.policy import BANDIT, NEVER
+from midstream.guard.scanner import ignored
+from midstream.guard.secrets import mask
+
+_TIMEOUT_S: Final = 20.0
+"""For one text; the first has to wait until the child has imported bandit."""
+_BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, TypeError)
+_OWN: Final = frozenset({"B105", "B106", "B107", "B608"})
+"""What the guard's own rules take the place of."""
+
+
+def has_bandit() -> bool:
+    """Whether bandit is installed beside this program."""
+    return importlib.util.find_spec("bandit") is not None
+
+
+class SecondOpinion:
+    """Asks bandit, in one child process.
+
+    Args:
+        levels: Levels that the person has set, by rule; ``bandit`` stands for all of its rules.
+
+    Attributes:
+        problem: Why it is not asked any more, ``""`` while it is.
+    """
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self._levels = levels
+        self._process: asyncio.subprocess.Process | None = None
+        self._lock = asyncio.Lock()
+        self.problem = ""
+
+    async def new_findings(
+        self, before: Sequence[str], after: Sequence[str], known: Sequence[Finding]
+    ) -> list[Finding]:
+        """Return what bandit finds in a text and did not find in what it was before.
+
+        Args:
+            before: The file's lines before the model wrote.
+            after: Its lines now.
+            known: Findings of the guard; the same rule on the same line is not told again.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(_TIMEOUT_S):
+                    old, new = await self._ask(before), await self._ask(after)
+            except _BROKEN as error:
+                await self.close()
+                self.problem = f"bandit does not answer ({str(error) or type(error).__name__})"
+                return []
+        counted = Counter(finding.key for finding in old)
+        told = {finding.key for finding in known}
+        fresh: list[Finding] = []
+        for finding in new:
+            counted[finding.key] -= 1
+            same = (f"S{finding.rule[1:]}", finding.evidence)
+            if counted[finding.key] < 0 and same not in told:
+                fresh.append(finding)
+        return fresh
+
+    async def close(self) -> None:
+        """End the child."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # It leads a session of its own.
+            await process.wait()
+
+    async def _ask(self, lines: Sequence[str]) -> list[Finding]:
+        mended = await asyncio.to_thread(mend, lines)
+        if mended is None:
+            return []
+        if self._process is None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "midstream.guard.bandit_child"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                limit=2**24,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(mended.text).encode() + b"\n")
+        await process.stdin.drain()
+        answer = await process.stdout.readline()
+        if not answer:
+            raise EOFError("its process ended")
+        found: list[Finding] = []
+        for rule, message, number in json.loads(answer):
+            line = number - 1 - len(mended.opening)
+            level = self._levels.get(rule, self._levels.get(BANDIT, Level.WARN))
+            if rule in _OWN or f"S{rule[1:]}" in NEVER or not 0 <= line < len(lines):
+                continue
+            evidence = mask(lines[line].strip())
+            finding = Finding(rule, message.rstrip("."), line, line + 1, level, "", evidence)
+            if level is not Level.OFF and not ignored(lines, finding):
+                found.append(finding)
+        return found
