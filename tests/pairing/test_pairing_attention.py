@@ -8,6 +8,7 @@ from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.attention import Attention, Numbers, Reading, needed_s, risk_of
+from midstream.pairing.lights import looks_sensitive
 
 
 def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
@@ -136,3 +137,29 @@ def test_numbers_and_trailer_say_how_much_was_accepted_unread() -> None:
 def test_risks(old: str, new: str, why: str) -> None:
     _, hunks = made((old, new))
     assert risk_of(hunks[0]) == why
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "app/auth.py",
+        "authentication/views.py",
+        "src/AuthService.ts",
+        "lib/oauth2_client.go",
+        "crypto/keys.py",
+        "payment.py",
+        "shop/checkout/views.py",
+        ".github/workflows/release.yml",
+        ".gitlab-ci.yml",
+        "Jenkinsfile",
+        "deploy/secrets.yaml",
+        "web/.env.production",
+    ],
+)
+def test_files_that_ask_for_a_deeper_model(path: str) -> None:
+    assert looks_sensitive(path)
+
+
+@pytest.mark.parametrize("path", ["author.py", "blog/authors.py", "pay.md", "environment.py"])
+def test_files_that_do_not(path: str) -> None:
+    assert not looks_sensitive(path)

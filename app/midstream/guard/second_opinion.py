@@ -112,7 +112,7 @@ class SecondOpinion:
             raise EOFError("its process ended")
         found: list[Finding] = []
         for rule, message, number in json.loads(answer):
-            line = number - 1 - len(mended.opening)
+            line = int(number) - 1 - len(mended.opening)
             level = self._levels.get(rule, self._levels.get(BANDIT, Level.WARN))
             if rule in _OWN or f"S{rule[1:]}" in NEVER or not 0 <= line < len(lines):
                 continue

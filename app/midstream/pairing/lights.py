@@ -13,8 +13,11 @@ from typing import Final
 from midstream.guard.secrets import find_secrets
 
 _SENSITIVE: Final = re.compile(
-    r"(?:^|[/_.\-])(?:auth|oauth|login|passwords?|crypto|payments?|billing|secrets?|permissions?|acl)"
-    r"(?:[/_.\-]|$)|^\.github/workflows/|^\.gitlab-ci",
+    r"(?:^|[/_.\-])(?:auth(?:n|z|s|entication|orization|enticator)?|oauth2?|log_?in|sign_?in|sso|saml|jwt"
+    r"|passwords?|crypto(?:graphy)?|encrypt(?:ion)?|payments?|billing|checkout|invoices?|stripe|paypal"
+    r"|secrets?|credentials?|permissions?|acl|rbac|iam)(?:[/_.\-]|(?-i:[A-Z])|$)"
+    r"|^\.github/workflows/|^\.gitlab-ci|^\.circleci/|^\.travis\.|^Jenkinsfile|^(?:azure|bitbucket)-pipelines"
+    r"|(?:^|/)\.env(?:\.|$)",
     re.IGNORECASE,
 )
 
