@@ -20,6 +20,8 @@ class GuardActions(ReworkActions):
     """Releasing quarantined hunks, noting what is on screen, and accepting the rest with care."""
 
     _looker: Timer | None = None
+    _looking = False
+    """Whether there may be hunks on screen that wait."""
     _looked_at = 0.0
     _offered: frozenset[int] = frozenset()
 
@@ -29,9 +31,19 @@ class GuardActions(ReworkActions):
         if session is None:
             return
         self.pane.note_of = session.reason
+        if self._looker is not None:
+            self._looker.stop()  # of the session before
         if session.attention.on:
             self._looked_at = time.monotonic()
             self._looker = self.set_interval(LOOK_EVERY_S, self.look)
+            self._looking = True
+
+    def keep_looking(self) -> None:
+        """Something has happened: there may be hunks to look at again."""
+        if self._looker is not None and not self._looking:
+            self._looking = True
+            self._looked_at = time.monotonic()
+            self._looker.resume()
 
     def look(self) -> None:
         """Hunks that are on screen in full were so since the last time."""
@@ -39,6 +51,11 @@ class GuardActions(ReworkActions):
         self._looked_at = now
         session, view, pane = self.session, self.view, self.pane
         if session is None or view is None or not self._in_focus or not pane.is_on_screen:
+            return
+        if not self.running and not session.hunks.undecided():
+            self._looking = False
+            if self._looker is not None:
+                self._looker.pause()
             return
         top, height = pane.top, pane.bottom - pane.top
         shown = [

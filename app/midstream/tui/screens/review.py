@@ -220,6 +220,7 @@ class ReviewScreen(Following):
     def on_review_screen_news(self) -> None:
         """React to what the session told since the last time."""
         news, self._news = self._news, []
+        self.keep_looking()
         if self.running and all(isinstance(event, HunkSettled) for event in news):
             # The next frame shows it; in a fast stream there is one of these every few lines.
             self.settled = True
