@@ -11,6 +11,8 @@ What goes beyond the published protocol, none of it unasked except for strings i
   hold.
 - ``metadata`` of a response has the model's facts as ``midstream.<fact>``, and at its end what it
   cost: ``midstream.prefill_ms``, ``decode_ms``, ``forwards``, ``drafted_tokens`` and
-  ``accepted_tokens``; while it waits for the engine, ``midstream.queue_ahead``.
+  ``accepted_tokens``; of a calibrated model ``midstream.confidence`` (the probability that the
+  complete answer is right) and ``gave_up`` (1 where the model took the request to be beyond it);
+  while it waits for the engine, ``midstream.queue_ahead``.
 - ``/v1/models`` has the facts as ``metadata``.
 """

@@ -325,18 +325,15 @@ class Turn:
         }
         self._record.measured = {
             f"midstream.{name}": f"{value:.3f}" if isinstance(value, float) else str(value)
-            for name, value in self._measured().items()
+            for name, value in (*self._measured().items(), *self._judged().items())
         }
 
     def _measured(self) -> dict[str, int | float]:
         """What the server knows beyond the API's usage; the same names everywhere."""
         usage = self._job.usage
         paced: dict[str, int | float] = {}
-        judged: dict[str, int | float] = {}
         if usage.due_s is not None and usage.passed_s is not None:
             paced = {"due_ms": usage.due_s * 1000, "passed_ms": usage.passed_s * 1000}
-        if usage.confidence is not None:
-            judged = {"confidence": usage.confidence, "gave_up": int(usage.gave_up)}
         return {
             "queue_ms": self._job.queued_s * 1000,
             "prefill_ms": usage.prefill_s * 1000,
@@ -345,8 +342,14 @@ class Turn:
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
             **paced,
-            **judged,
         }
+
+    def _judged(self) -> dict[str, int | float]:
+        """How sure a calibrated model was of the answer."""
+        usage = self._job.usage
+        if usage.confidence is None:
+            return {}
+        return {"confidence": usage.confidence, "gave_up": int(usage.gave_up)}
 
     def telemetry(self) -> dict[str, Any]:
         """What the turn costs so far; `midstream.serving.telemetry` says what is in it."""
