@@ -9,7 +9,7 @@ import pytest
 
 from midstream.engine.codec import EditCodec, EditRequest
 from midstream.engine.codec_choice import AnswerChoice
-from midstream.engine.line_check import balance, may_stand, stands_alone
+from midstream.engine.line_check import balance, fitted, may_stand, stands_alone
 
 MODEL = Path(__file__).parents[2] / "models" / "brook-4m"
 REGION = "def total(items, rate):\n    amount = sum(items) * rate\n    return round(amount, 2)\n"
@@ -133,4 +133,33 @@ def test_a_change_that_leaves_no_line_of_python_keeps_the_line(codec: EditCodec)
     bracket = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
     tokens = [*(names[n] for n in ("<L1>", "<L2>", "<swap>", "<i1>", "<i2>")), bracket]
     tokens += [names["<L3>"], names["<L4>"]]
+    assert "".join(encoded.decoder.feed(token) for token in tokens) == REGION
+
+
+@pytest.mark.parametrize(
+    ("line", "above", "below", "fits"),
+    [
+        ("        @cache", [], "    def f(self):", "    @cache"),
+        ("    if x:", ["    a = 1"], None, "    if x:"),
+        ("        if x:", ["    a = 1"], None, "    if x:"),
+        ("    continue", ["    if x:"], None, "        continue"),
+        ("  return", ["    a = 1"], None, "  return"),
+        ("        b,", ["    f(a,"], None, "        b,"),
+        ("        text", ['    """Say', "    this:"], None, "        text"),
+        ("        x = 1", ["    # then:"], None, "        x = 1"),
+        ("\tx = 1", ["    a = 1"], None, "\tx = 1"),
+    ],
+)
+def test_a_new_line_goes_where_its_indentation_can_be_meant(
+    line: str, above: list[str], below: str | None, fits: str
+) -> None:
+    assert fitted(line, above, below) == fits
+
+
+def test_a_new_line_that_is_no_line_of_python_is_not_written(codec: EditCodec) -> None:
+    encoded = codec.encode(EditRequest("add `check(items)` at the top", REGION))
+    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    bracket = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
+    tokens = [names["<L1>"], names["<new>"], names["<in1>"], names["<q1>"], bracket]
+    tokens += [names[f"<L{k}>"] for k in (2, 3, 4)]
     assert "".join(encoded.decoder.feed(token) for token in tokens) == REGION

@@ -36,13 +36,14 @@ from midstream.engine.codec_lines import (
     align,
     common_margin,
     deeper,
+    next_line,
     shallower,
     split_lines,
 )
 from midstream.engine.codec_spans import cut_span, places, replaced
 from midstream.engine.codec_stream import StreamDecoder
 from midstream.engine.corrections import corrected_request
-from midstream.engine.line_check import inside, may_stand
+from midstream.engine.line_check import fitted, inside, may_stand
 from midstream.engine.slots import (
     Piece,
     SlotTable,
@@ -203,7 +204,7 @@ class EditCodec:
             prompt_ids=prompt,
             draft_ids=anchors,
             stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
-            decoder=StreamDecoder(self, layout, table, used),
+            decoder=StreamDecoder(self, layout, table, used, tuple(split_lines(request.kept))),
             choice=AnswerChoice(self, layout, table, used),
         )
 
@@ -231,7 +232,8 @@ class EditCodec:
         if not target.startswith(request.kept):
             raise ValueError("kept is not a prefix of target")
         rest = split_lines(target[len(request.kept) :])
-        rest_ids, _ = self._target(layout, table, rest, used, prefix=False)
+        kept = split_lines(request.kept)
+        rest_ids, _ = self._target(layout, table, rest, used, kept, prefix=False)
         stop = self.anchor_0 + layout.first_anchor + len(layout.lines)
         return prompt, [*rest_ids, stop]
 
@@ -266,7 +268,7 @@ class EditCodec:
             ids += self.content(layout, table, line)
         ids.append(self.anchor_0 + layout.first_anchor + len(lines))
         ids.append(self._id["<tgt>"])
-        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, prefix=True)
+        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, [], prefix=True)
         ids += kept_ids
         if appended:
             words = later_pieces(request.instruction, region, table)
@@ -307,7 +309,7 @@ class EditCodec:
         """Return the tokens of one line."""
         body = layout.strip(line)
         if body is None or (line and not body):
-            return [self._id["<raw>"], *self._text(line)]
+            return self._raw(line)
         text = body.lstrip(" ")
         lead = len(body) - len(text)
         ids: list[int] = []
@@ -318,10 +320,21 @@ class EditCodec:
             ids += [self._id[slot]] if slot else self._text(piece)
         return ids
 
+    def _raw(self, line: str) -> list[int]:
+        """Return the tokens of a line as it is, unchecked by whoever reads them."""
+        return [self._id["<raw>"], *self._text(line)]
+
     def _target(
-        self, layout: Layout, table: SlotTable, lines: list[str], used: int, *, prefix: bool = True
+        self,
+        layout: Layout,
+        table: SlotTable,
+        lines: list[str],
+        used: int,
+        kept: list[str],
+        *,
+        prefix: bool,
     ) -> tuple[list[int], int]:
-        """Encode target lines against the source lines from `used` on.
+        """Encode target lines, which follow `kept`, against the source lines from `used` on.
 
         With `prefix` the lines are the start of an answer, so that source lines after the last
         match stay unused. Returns the tokens and how many source lines are used up.
@@ -329,9 +342,14 @@ class EditCodec:
         source = layout.lines[used:]
         ids: list[int] = []
         consumed = 0
-        for src, line in align(source, lines, open_end=prefix):
+        for number, (src, line) in enumerate(align(source, lines, open_end=prefix)):
             if src is None:
-                ids += [self.new_id, *self.content(layout, table, line)]
+                at = used + consumed
+                sound = may_stand(line, None, inside=inside(layout.lines[:at]))
+                above, below = [*kept, *lines[:number]], next_line(layout.lines[at:])
+                sound = sound and fitted(line, above, below) == line
+                content = self.content(layout, table, line) if sound else self._raw(line)
+                ids += [self.new_id, *content]
                 continue
             consumed = src + 1
             ids.append(self.anchor_0 + layout.first_anchor + used + src)
@@ -350,8 +368,9 @@ class EditCodec:
         """Return the tokens after an anchor for a line that becomes another line."""
         old = layout.lines[at]
         source, target = self.content(layout, table, old), self.content(layout, table, new)
-        spans = self._id["<raw>"] not in (*source, *target)  # a swap keeps the indentation
-        if target and spans and may_stand(new, old, inside=inside(layout.lines[:at])):
+        if not may_stand(new, old, inside=inside(layout.lines[:at])):
+            return self._raw(new)
+        if target and self._id["<raw>"] not in (*source, *target):  # a swap keeps the indentation
             swap = self._swap(source, target)
             if swap and len(swap) <= MAX_SWAP:
                 return [self._id["<swap>"], *swap]

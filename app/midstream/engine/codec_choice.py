@@ -54,6 +54,7 @@ class AnswerChoice:
     _tokens: list[int] = field(default_factory=list[int], init=False)
     _old: str | None = field(default=None, init=False)
     _refused: int = field(default=0, init=False)
+    _raw: bool = field(default=False, init=False)
 
     def pick(self, logits: Array) -> int:
         """Return the next token for float32 logits `[vocab]`."""
@@ -105,6 +106,8 @@ class AnswerChoice:
     def _whole(self) -> bool:
         """Whether the line that is open may end as it is."""
         tokens = self._tokens
+        if self._open == "line" and self._raw:
+            return True
         if self._open == "swap":
             tokens = self.codec.replaced(self._line, tokens[0], tokens[1:]) if tokens else []
         elif self._open == "cut":
@@ -132,8 +135,8 @@ class AnswerChoice:
                 if not self._count:
                     self._first = token if token in self._line else self._line[0]
                 self._count += 1
-            else:
-                self._open = "line"
+            elif self._open != "line":
+                self._open, self._raw = "line", kind == "raw"
             self._tokens.append(token)
 
     def _begin(self, anchor: int | None) -> None:

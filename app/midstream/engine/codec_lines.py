@@ -36,6 +36,11 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+def next_line(lines: Iterable[str]) -> str | None:
+    """Return the first line with content."""
+    return next((line for line in lines if line.strip()), None)
+
+
 def common_margin(lines: Iterable[str]) -> str:
     """Return the leading blanks that all lines with content share."""
     margin: str | None = None

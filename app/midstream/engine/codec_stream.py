@@ -6,9 +6,9 @@ import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from midstream.engine.codec_lines import Layout, deeper, shallower
+from midstream.engine.codec_lines import Layout, deeper, next_line, shallower, split_lines
 from midstream.engine.codec_spans import without_span
-from midstream.engine.line_check import inside, may_stand
+from midstream.engine.line_check import fitted, inside, may_stand
 from midstream.engine.slots import SlotTable
 
 if TYPE_CHECKING:
@@ -19,26 +19,39 @@ if TYPE_CHECKING:
 class StreamDecoder:
     """Turns generated tokens into text as soon as the text is certain.
 
-    `feed` returns what became certain with a token; the concatenation of all of it and of `finish`
-    is the rewrite after the kept lines. A token that makes no sense where it stands (an anchor out
-    of order) adds nothing.
+    `feed` returns what became certain with a token, lines as they end; the concatenation of all of
+    it and of `finish` is the rewrite after the kept lines. A token that makes no sense where it
+    stands (an anchor out of order) adds nothing, and a line that is no line of Python is not
+    written.
     """
 
     codec: EditCodec
     layout: Layout
     table: SlotTable
     used: int
+    kept: tuple[str, ...] = ()
+    """The lines that are already written."""
     gave_up: bool = field(default=False, init=False)
     """Whether the model has said that it cannot do what was asked."""
     _open: str = field(default="none", init=False)  # none, anchor, line, new, swap, cut
     _swap: list[int] = field(default_factory=list[int], init=False)
     _utf8: Any = field(default=None, init=False)
+    _pending: str = field(default="", init=False)
+    _anchored: bool = field(default=False, init=False)
+    _raw: bool = field(default=False, init=False)
+    _lines: list[str] = field(default_factory=list[str], init=False)
     _ended: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._lines = list(self.kept)
 
     def feed(self, token_id: int) -> str:
         """Take one generated token; return the text that it makes certain ("" if none)."""
-        if self._ended:
-            return ""
+        text = "" if self._ended else self._fed(token_id)
+        self._lines += split_lines(text)
+        return text
+
+    def _fed(self, token_id: int) -> str:
         codec = self.codec
         name = codec.special_name(token_id)
         if self._open in ("swap", "cut") and (name is None or name[1:-1].lstrip("inqv").isdigit()):
@@ -81,11 +94,14 @@ class StreamDecoder:
             self._open = "none"
             return "\n"
         if name == "<raw>":
-            return self._start(margin=False)
-        if name[:3] == "<in" and name[3:-1].isdigit():
-            return self._start() + self._flush() + "    " * int(name[3:-1])
-        text = self.table.text_of(name)
-        return "" if text is None else self._start() + self._flush() + text
+            self._start(raw=True)
+        elif name[:3] == "<in" and name[3:-1].isdigit():
+            self._start()
+            self._pending += self._flush() + "    " * int(name[3:-1])
+        elif (text := self.table.text_of(name)) is not None:
+            self._start()
+            self._pending += self._flush() + text
+        return ""
 
     def finish(self) -> str:
         """End the answer. Adds nothing: a stop token (fed like any other) has closed the last line,
@@ -94,13 +110,14 @@ class StreamDecoder:
         self._ended = True
         return ""
 
-    def _start(self, *, margin: bool = True) -> str:
-        """Make sure that a line is open for content; return what opening it writes."""
+    def _start(self, *, raw: bool = False) -> None:
+        """Make sure that a line is open for content."""
         if self._open == "line":
-            return ""
+            return
+        self._anchored, self._raw = self._open == "anchor", raw
         self._open = "line"
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        return self.layout.margin if margin else ""
+        self._pending = "" if raw else self.layout.margin
 
     def _begin(self) -> str:
         self._open = "new"
@@ -110,8 +127,9 @@ class StreamDecoder:
         return str(self._utf8.decode(b"", True)) if self._utf8 is not None else ""
 
     def _text(self, token_id: int) -> str:
-        text = self._start()
-        return text + str(self._utf8.decode(self.codec.bytes_of(token_id)))
+        self._start()
+        self._pending += str(self._utf8.decode(self.codec.bytes_of(token_id)))
+        return ""
 
     def _close(self) -> str:
         state, self._open = self._open, "none"
@@ -120,8 +138,21 @@ class StreamDecoder:
         if state in ("swap", "cut"):
             return self._swapped(cut=state == "cut") + "\n"
         if state == "line":
-            return self._flush() + "\n"
+            return self._written()
         return "\n" if state == "new" else ""
+
+    def _written(self) -> str:
+        """Return the open line of content; where it is no line of Python, as it was, or nothing."""
+        text = self._pending + self._flush()
+        old = self.layout.lines[self.used - 1] if self._anchored else None
+        before = self.layout.lines[: self.used - self._anchored]
+        if self._raw:
+            return text + "\n"
+        if not may_stand(text, old, inside=inside(before)):
+            return "" if old is None else old + "\n"
+        if old is None:
+            text = fitted(text, self._lines, next_line(self.layout.lines[self.used :]))
+        return text + "\n"
 
     def _swapped(self, *, cut: bool) -> str:
         """Return the open line with the content of its `<swap>` or `<cut>`; as it was where that

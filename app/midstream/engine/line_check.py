@@ -1,4 +1,4 @@
-"""Whether a line of Python that a model wrote can stand where another one stood.
+"""Whether a line of Python that a model wrote can stand where another one stood, and how far in.
 
 Looks at one line at a time, so it cannot prove that a text is right; it says no only where a line
 has become worse: brackets or quotes that no longer match, or a statement that is none any more.
@@ -80,3 +80,31 @@ def may_stand(line: str, old: str | None, *, inside: bool) -> bool:
     if inside or there != (0, False) or (old is not None and not stands_alone(old)):
         return True
     return stands_alone(line)
+
+
+def fitted(line: str, above: Sequence[str], below: str | None) -> str:
+    """Return a new line, further in or out where its indentation cannot be meant.
+
+    Args:
+        line: a new line that may stand.
+        above: the lines of the result before it.
+        below: the next line with content of the source.
+    """
+    last = next((text for text in reversed(above) if text.strip()), None)
+    blocks = sum(text.count('"""') + text.count("'''") for text in above)
+    neighbour = below if last is None else last
+    unclear = "\t" in line or blocks % 2 or inside(above) or not line.strip()
+    if neighbour is None or unclear or "\t" in neighbour or neighbour.lstrip().startswith("#"):
+        return line
+    at, there = _indent(line), _indent(neighbour)
+    if last is None:
+        wanted = there
+    elif last.rstrip().endswith(":"):
+        wanted = at if at > there else there + 4
+    else:
+        wanted = min(at, there)
+    return " " * wanted + line.lstrip(" ")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
