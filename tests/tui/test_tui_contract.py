@@ -54,6 +54,19 @@ async def test_what_the_eager_screen_uses_is_there(stage: Stage) -> None:
     assert isinstance(stage.screen._dirty_widgets, set)
 
 
+async def test_a_text_that_changes_twice_around_a_layout_gets_its_height(stage: Stage) -> None:
+    from textual.widgets import Static
+
+    text = Static("one")
+    await stage.screen.mount(text)
+    await stage.pilot.pause()
+    text.update("two")
+    stage.screen._refresh_layout()  # As painting at once does, before the text is idle.
+    text.update("three\nlines\nnow")
+    await stage.pilot.pause(0.2)
+    assert text.size.height == 3
+
+
 async def test_a_change_is_painted_without_waiting_for_the_grid(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     screen = stage.screen

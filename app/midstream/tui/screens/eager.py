@@ -15,7 +15,7 @@ import os
 from time import perf_counter, thread_time
 from typing import Any, Final
 
-from textual import events
+from textual import events, messages
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
 from textual.screen import Screen
@@ -69,6 +69,11 @@ class EagerScreen(Screen[Any]):
                 self._chains.clear()
             known = self._chains[focused] = (made_from, super()._binding_chain)
         return known[1]
+
+    async def _on_layout(self, message: messages.Layout) -> None:
+        # Textual measures a widget again only if it has counted a change since, and it does not
+        # count a second change before the widget is idle; a layout of ours may lie between the two.
+        message.widget._layout_updates += 1
 
     async def _on_idle(self, event: events.Idle) -> None:
         if not EAGER:
