@@ -123,7 +123,7 @@ class _Model:
             packed, bits = self._matrix(f"{at}.qkv")
             bias = self._held[f"{at}.qkv.bias"]
             for part, end, size in zip("qkv", accumulate(heads), heads, strict=True):
-                rows = np.arange(end - size, end)
+                rows: Array = np.arange(end - size, end)
                 if part != "v":
                     # Pairs that turn together stand side by side.
                     rows = rows.reshape(-1, 2, self._width // 2).swapaxes(1, 2).reshape(-1)

@@ -90,7 +90,7 @@ class LlamaCpp:
         if not gguf.is_file():
             raise PeerMissing(f"there is no file {gguf}")
         self._runtime: Any = import_module("llama_cpp")
-        self._quiet = self._runtime.llama_log_callback(lambda *_: None)
+        self._quiet = self._runtime.llama_log_callback(_say_nothing)
         self._runtime.llama_log_set(self._quiet, None)
         for extra in (True, False):
             # Some of its kernels end the process where a processor promises more than it lets do.
@@ -128,6 +128,10 @@ class LlamaCpp:
         batch = self._runtime.llama_batch_get_one(tokens, len(ids))
         if self._runtime.llama_decode(self._context, batch):
             raise RuntimeError("llama.cpp could not run a batch")
+
+
+def _say_nothing(level: int, text: bytes, data: object) -> None:
+    """Take a line of llama.cpp's log."""
 
 
 def llama_installed() -> bool:

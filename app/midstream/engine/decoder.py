@@ -321,18 +321,17 @@ class Decoder:
             with contextlib.suppress(Exception):
                 logits, present = self._probe_run(buffer=4, mask=2)
                 self.shared = present == 4
-        if self.shared:
+        if self.shared and logits is not None:
             with contextlib.suppress(Exception):
                 masked, present = self._probe_run(buffer=4, mask=4)
                 self._whole_mask = present == 4 and np.array_equal(masked, logits)
-        else:
+        if not self.shared or logits is None:
             try:
                 logits, _ = self._probe_run(buffer=0, mask=2)
             except Exception as error:
                 raise ModelFolderError(
                     f"{folder.graph} loads but does not run: {reason(error)}"
                 ) from error
-        assert logits is not None
         self.all_rows, self.vocab = logits.shape[1] == 2, int(logits.shape[2])
 
     def _probe_run(self, buffer: int, mask: int) -> tuple[Array, int]:
