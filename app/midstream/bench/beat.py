@@ -54,22 +54,20 @@ class Pulse:
         beside.replace(self._file)
 
 
-class _Policy(asyncio.DefaultEventLoopPolicy):
-    file = Path()
-
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        loop = super().new_event_loop()
-        loop.call_soon(Pulse(loop, self.file).start)
-        return loop
-
-
 def main() -> int:
     """Run the program."""
     from midstream.cli import main as midstream
+    from midstream.tui import app
 
     _, file, *arguments = sys.argv
-    _Policy.file = Path(file)
-    asyncio.set_event_loop_policy(_Policy())
+
+    class Beating(app.MidstreamApp):
+        CSS_PATH = Path(app.__file__).parent / "screens" / "review.tcss"
+
+        def on_load(self) -> None:
+            Pulse(asyncio.get_running_loop(), Path(file)).start()
+
+    app.MidstreamApp = Beating
     sys.argv = ["midstream", *arguments]
     return midstream()
 
