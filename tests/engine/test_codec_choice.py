@@ -61,6 +61,16 @@ def test_a_slot_that_stands_for_nothing_is_passed_over(codec: EditCodec) -> None
     assert name_of(codec, choice.pick(row)) == "<i2>"
 
 
+def test_in_an_empty_line_there_is_nothing_to_replace(codec: EditCodec) -> None:
+    choice = codec.encode(EditRequest("rename a to b", "a = 1\n\nb = 2\n")).choice
+    ids = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    for name in ("<L1>", "<L2>"):
+        choice.feed(ids[name])
+    assert name_of(codec, choice.pick(logits_of(codec, swap=5.0, cut=4.0, blank=1.0))) == "<blank>"
+    for name in ("<swap>", "<i1>", "<i2>", "<L3>", "<cut>", "<L4>"):
+        choice.feed(ids[name])  # what cannot be passed over must not end the answer either
+
+
 def test_an_anchor_out_of_order_is_passed_over(codec: EditCodec) -> None:
     choice = begun(codec, "L1", "L2", "swap", "i1", "i2")
     row = logits_of(codec, L2=5.0, L1=4.5, L3=4.0)

@@ -101,6 +101,8 @@ class AnswerChoice:
             in_order = kind == "new" or self.used <= number <= len(self.layout.lines)
             open_ = state in ("swap", "cut", "line") and self._refused < MOST_REFUSED
             return in_order and not (open_ and not self._whole())
+        if kind in ("swap", "cut") and not self._old:
+            return False
         return state in _WHERE.get(kind, ())
 
     def _whole(self) -> bool:
@@ -127,9 +129,10 @@ class AnswerChoice:
         elif kind in ("ind", "ded", "blank", "end"):
             self._open = "moved"
         elif kind in ("swap", "cut"):
-            self._open, self._count = kind, 0
             line = self.layout.lines[self.used - 1]
             self._line = self.codec.content(self.layout, self.table, line)
+            # In an empty line there is nothing to replace: what follows is the line.
+            self._open, self._count = kind if self._line else "line", 0
         else:
             if self._open in ("swap", "cut"):
                 if not self._count:
