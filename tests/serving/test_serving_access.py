@@ -446,7 +446,11 @@ async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPa
         async with httpx.AsyncClient(base_url=url, headers=AUTH) as http:
 
             async def free() -> bool:
-                return "midstream_generations 0" in (await http.get("/metrics")).text
+                async with http.stream("GET", "/v1/telemetry") as telemetry:
+                    async for line in telemetry.aiter_lines():
+                        if line.startswith("data: "):
+                            return json.loads(line[6:])["running"] == []
+                return False
 
             assert (await reader.readexactly(12)).endswith(b"200")
             await eventually(free, 10)
