@@ -46,6 +46,7 @@ from midstream.tui.widgets.wafer_layout import (
     used_window,
 )
 from midstream.tui.widgets.wafer_map import WaferMap
+from midstream.tui.widgets.wafer_pane import WaferPane
 from midstream.wafer.paces import imitation
 
 SIMULATED = ("figures", "step", "machines")
@@ -301,6 +302,66 @@ async def test_activity_repaints_only_its_lines_and_leaves_no_trace(
             assert partly == [(strip.text, list(strip)) for strip in whole]
         map_.show(still)
         assert [list(strip) for strip in map_._strips] == [list(strip) for strip in resting]
+
+
+async def test_the_wafer_stays_beside_the_code_while_one_works(project: Path) -> None:
+    async with replayed(project, rate=12) as stage:
+        await opened(stage)
+        await stage.press("m")
+        await stage.simulated("llama3.1-8b")
+        assert "b beside the code" in stage.hints
+        await stage.press("b")
+        review = stage.app.review
+        await stage.until(lambda: stage.app.screen is review, "back at the code")
+        pane = review.query_one(WaferPane)
+        facts, map_ = pane.query_one(FactLines), pane.query_one(WaferMap)
+        await stage.until(lambda: "llama3.1-8b" in facts.plain and map_.facts, "simulated")
+        for words in ("simulated", "assumed", "J/token", "busy", "software", "8 x H100 SXM"):
+            assert words in facts.plain, words
+        assert max(line.cell_len for line in facts.lines) <= pane.content_size.width
+        assert review.pane.size.width > 60
+        await stage.instruct()
+        seen: set[int] = set()
+
+        def moved() -> bool:
+            if map_.facts is not None and map_.facts.working is not None:
+                seen.add(map_.facts.working)
+            return len(seen) >= 2
+
+        await stage.until(moved, "activity")
+        await stage.until(lambda: "slower than" in facts.plain, "both clocks")
+        assert "tok/s  measured" in facts.plain
+        await stage.press("ctrl+c")
+        await stage.until(lambda: map_.facts and map_.facts.working is None, "rest")
+        await opened(stage)
+        assert "b not beside the code" in stage.hints
+        await stage.press("b")
+        await stage.until(lambda: not review.query(WaferPane), "gone")
+
+
+async def test_coming_and_going_while_it_streams_is_no_defect(project: Path) -> None:
+    async with replayed(project, rate=12) as stage:
+        await stage.instruct()
+        for _ in range(6):
+            await stage.press("W")
+            await stage.until(lambda: isinstance(stage.app.screen, TelemetryScreen), "full view")
+            screen = stage.app.screen
+            assert isinstance(screen, TelemetryScreen)
+            await stage.press("b")
+            screen.show_all()
+            screen._tick()
+            await stage.until(lambda: stage.app.screen is stage.app.review, "code")
+            screen.show_all()
+        assert stage.app.return_code in (None, 0)
+
+
+async def test_there_is_no_room_beside_the_code_of_a_small_terminal(project: Path) -> None:
+    async with replayed(project, (100, 30)) as stage:
+        await opened(stage)
+        assert not any(hint.startswith("b ") for hint in stage.hints)
+        await stage.press("b")
+        assert isinstance(stage.app.screen, TelemetryScreen)
+        assert not stage.app.review.query(WaferPane)
 
 
 async def test_the_covered_code_view_paints_nothing(project: Path) -> None:

@@ -46,6 +46,7 @@ from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.sweep import Sweep
 from midstream.tui.widgets.wafer_layout import MAP_VIEWS, MapFacts, MapView, used_window
 from midstream.tui.widgets.wafer_map import WaferMap
+from midstream.tui.widgets.wafer_pane import BESIDE_FROM, WaferPane
 
 if TYPE_CHECKING:
     from midstream.pairing.events import SessionEvent
@@ -67,6 +68,8 @@ CONTEXTS: Final = (None, 4_096, 32_768, 131_072)
 """Contexts to simulate; ``None`` is the session's own."""
 PAGES: Final = {"small": ("wall", "wafer", "token"), "medium": ("wafer", "token"), "wide": ("",)}
 """What is shown one at a time, by the room there is."""
+PARTS: Final = 7
+"""Widgets that show something: five blocks of lines, the map, the keys."""
 _PAGE_WORDS: Final = {"wall": "wall clock", "wafer": "wafer", "token": "token and GPUs"}
 
 
@@ -86,6 +89,7 @@ KEYS: Final = (
     ViewKey("c", "context", "context"),
     ViewKey("v", "view", "map"),
     ViewKey("z", "enlarge", "enlarge"),
+    ViewKey("b", "beside", "beside the code"),
     ViewKey("shift+tab", "page(-1)", "page before"),
     ViewKey("ctrl+c", "stop", "stop"),
     ViewKey("ctrl+l", "repaint", "repaint"),
@@ -209,8 +213,14 @@ class TelemetryScreen(EagerScreen):
     def _streams(self) -> bool:
         return self.session is not None and self.session.state in RUNNING
 
+    @property
+    def _shown(self) -> bool:
+        """Whether all its widgets are there: they come after the screen, and go before it."""
+        parts = (*self.query(FactLines), *self.query(WaferMap), *self.query(KeyBar))
+        return self.is_mounted and len(parts) == PARTS
+
     def _tick(self) -> None:
-        if self.output_backlog > 2:
+        if self.output_backlog > 2 or not self._shown:
             return
         self._frames += 1
         if self._frames % FACTS_EVERY == 0:
@@ -268,7 +278,7 @@ class TelemetryScreen(EagerScreen):
 
     def show_all(self) -> None:
         """Read and show everything."""
-        if not self.is_mounted:
+        if not self._shown:
             return
         now = Measured.of(self.session)
         self._ask()
@@ -352,6 +362,10 @@ class TelemetryScreen(EagerScreen):
             hidden.add("stop")
         if self.room == "wide":
             hidden.add("page(1)")
+        if self._beside is not None:
+            words["beside"] = "not beside the code"
+        elif self.size.width < BESIDE_FROM:
+            hidden.add("beside")
         if self.simulated is None or not self._can_enlarge(self.simulated):
             hidden.add("enlarge")
         hints = [
@@ -392,6 +406,21 @@ class TelemetryScreen(EagerScreen):
         """Show the whole wafer, or the used part of it enlarged."""
         self.enlarge = not self.enlarge
         self.show_all()
+
+    @property
+    def _beside(self) -> WaferPane | None:
+        return next(iter(self.program.review.query(WaferPane)), None)
+
+    def action_beside(self) -> None:
+        """Keep the simulated wafer beside the code, or take it away from there."""
+        pane, body = self._beside, self.program.review.query_one("#body")
+        if pane is not None:
+            pane.remove()
+        elif self.size.width >= BESIDE_FROM:
+            body.mount(WaferPane(self._palette, self._make.glyphs, self.model))
+        else:
+            return
+        self.dismiss(None)
 
     def action_page(self, step: int) -> None:
         """Next page, where not everything fits at once."""

@@ -319,6 +319,36 @@ def figure_lines(make: Lines, simulated: Simulated, context: str) -> list[Text]:
     return lines
 
 
+def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]:
+    """Both clocks in a few lines, for the narrow view beside the code."""
+    report = simulated.report
+    plan, rate = report.plan, report.rate
+    here = now.rate if now.running else now.mean
+    lines = [
+        make.heading("Wafer clock", "simulated"),
+        make.text(
+            (visible(plan.shape.name), "foreground!"),
+            (f"  {plan.wafers} x {plan.hw.name}", "muted"),
+        ),
+        make.text(
+            (f"{_compact(rate.mid)} tok/s", "foreground!"),
+            (f"  {_compact(rate.low)} to {_compact(rate.high)}, {rate.mark}", "muted"),
+        ),
+        make.text(
+            (f"{_compact(report.joules_per_token)} J/token", "foreground"),
+            (f"  nameplate, {report.occupancy:.1%} busy", "muted"),
+        ),
+    ]
+    if now.pacing:
+        lines.append(make.text((now.pacing, "warning")))
+    elif here is not None:
+        sentence = pace_sentence("wafer", rate.mid, here).partition(" (")[0]
+        lines.append(
+            make.text((f"{here:,.0f} tok/s", "foreground!"), (f"  measured, {sentence}", "muted"))
+        )
+    return lines
+
+
 def _band_lines(make: Lines, name: str, band: Band) -> list[Text]:
     value = f"{_compact(band.mid)} {band.unit}"
     return [

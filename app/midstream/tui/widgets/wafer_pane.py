@@ -1,0 +1,170 @@
+"""The simulated wafer beside the code: its map, a step, and what is measured here, while one works.
+
+A narrow form of the full view (``screens/telemetry.py``), which puts it there and takes it away.
+It asks for nothing while nothing streams and nothing is behind what covers it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from midstream.errors import UserError
+from midstream.pairing.simulating import Simulated, rounded_context, simulate_model
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.screens.telemetry_lines import (
+    Lines,
+    Measured,
+    beside_lines,
+    fold,
+    machine_lines,
+    step_lines,
+)
+from midstream.tui.themes import Palette
+from midstream.tui.widgets.fact_lines import FactLines
+from midstream.tui.widgets.sweep import Sweep
+from midstream.tui.widgets.wafer_layout import MapFacts
+from midstream.tui.widgets.wafer_map import WaferMap
+
+if TYPE_CHECKING:
+    from midstream.tui.app import MidstreamApp
+
+FRAME_S: Final = 0.25
+"""Seconds between two pictures while tokens pass."""
+FACTS_EVERY: Final = 4
+ASK_EVERY: Final = 20
+"""Pictures between two simulations while the context grows."""
+BESIDE_FROM: Final = 110
+"""Columns from which there is room beside the code."""
+MAP_ROWS: Final = 9
+"""Lines that the map keeps; the comparison with GPUs gives way first."""
+
+
+class WaferPane(Vertical):
+    """Map and figures of one model.
+
+    Args:
+        palette: The theme.
+        glyphs: The characters.
+        model: The model that is simulated: a preset or a model folder.
+    """
+
+    DEFAULT_CSS = """
+    WaferPane { width: 42; height: 1fr; border-left: solid $ms-border; padding: 0 1;
+        background: $ms-background; }
+    WaferPane #beside-map { height: 1fr; }
+    WaferPane #beside-facts { height: auto; margin: 1 0 0 0; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, model: str) -> None:
+        super().__init__(id="beside")
+        self._palette = palette
+        self._make = Lines(palette, glyphs)
+        self.model = model
+        self.simulated: Simulated | None = None
+        self.trouble = ""
+        self._sweep = Sweep()
+        self._frames = 0
+        self._streamed = False
+        self._asked = 0
+
+    @property
+    def program(self) -> MidstreamApp:
+        """The app, with its own type."""
+        return cast("MidstreamApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+    def compose(self) -> ComposeResult:
+        """The map, and lines below it."""
+        map_, facts = WaferMap(self._palette, self._make.glyphs), FactLines()
+        map_.id, facts.id = "beside-map", "beside-facts"
+        yield map_
+        yield facts
+
+    def on_mount(self) -> None:
+        """Begin to watch."""
+        self.set_interval(FRAME_S, self._tick)
+        self.watch(self.program, "theme", self._follow_theme, init=False)
+        self._ask(Measured.of(self.program.session))
+
+    def on_resize(self) -> None:
+        """Other lines fit."""
+        self.call_after_refresh(self.show)
+
+    def _follow_theme(self) -> None:
+        self._palette = self.program.palette
+        self._make = Lines(self._palette, self._make.glyphs)
+        self.query_one(WaferMap).set_palette(self._palette)
+        self.show()
+
+    def _tick(self) -> None:
+        if not self._shown or self.screen is not self.program.screen:
+            return
+        self.display = self.program.size.width >= BESIDE_FROM
+        now = Measured.of(self.program.session)
+        if not now.running and not self._streamed:
+            return
+        self._frames += 1
+        if self._frames % ASK_EVERY == 0 or not now.running:
+            self._ask(now)
+        if self._frames % FACTS_EVERY == 0 or now.running != self._streamed:
+            self._show_facts(now)
+        self._streamed = now.running
+        self._show_map(now)
+
+    @property
+    def _shown(self) -> bool:
+        """Whether its widgets are there; they go before it does."""
+        return self.is_mounted and len(self.query("#beside-map, #beside-facts")) == 2
+
+    def _ask(self, now: Measured) -> None:
+        context = rounded_context(now.context)
+        if context != self._asked:
+            self._asked = context
+            self.run_worker(self._simulate(context), exclusive=True)
+
+    async def _simulate(self, context: int) -> None:
+        try:
+            found = await asyncio.to_thread(simulate_model, self.model, context)
+        except UserError as error:
+            self.simulated, self.trouble = None, str(error)
+        else:
+            self.simulated, self.trouble = found, ""
+        self.show()
+
+    def show(self) -> None:
+        """Read and show everything."""
+        if self._shown:
+            now = Measured.of(self.program.session)
+            self._show_facts(now)
+            self._show_map(now)
+
+    def _show_facts(self, now: Measured) -> None:
+        facts, make, simulated = self.query_one(FactLines), self._make, self.simulated
+        width = self.content_size.width
+        if width <= 0:
+            return
+        if simulated is None:
+            words, role = self.trouble or "simulating", "error" if self.trouble else "muted"
+            facts.show(fold([make.text((words, role))], width))
+            return
+        lines = [*beside_lines(make, now, simulated), Text(), *step_lines(make, simulated, width)]
+        machines = [Text(), *machine_lines(make, simulated, width)]
+        if len(lines) + len(machines) + MAP_ROWS < self.content_size.height:
+            lines += machines
+        facts.show(fold(lines, width))
+
+    def _show_map(self, now: Measured) -> None:
+        simulated, session = self.simulated, self.program.session
+        if simulated is None:
+            return
+        report = simulated.report
+        facts = MapFacts(report.plan, "layers", report.options.context)
+        if now.running and session is not None:
+            working, passed = self._sweep.advance(simulated, session.meter)
+            facts = replace(facts, working=working, passed=passed)
+        self.query_one(WaferMap).show(facts)
