@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.bench.terminal import TerminalProgram
-from midstream.plain.words import help_lines, numbers_of, place_of, understand
+from midstream.plain.words import help_lines, lines_of, numbers_of, place_of, understand
 
 CODE = (
     "def count(items):\n    total = 0\n    for item in items:\n"
@@ -37,6 +37,10 @@ def word(line: str) -> tuple[str, str]:
         ("accept the offer in count", ("do", "accept the offer in count")),
         ("reject 2 too clever", ("reject", "2 too clever")),
         ("reject empty names", ("do", "reject empty names")),
+        ("accept 3:2-4", ("accept", "3:2-4")),
+        ("reject 3:2 too clever", ("reject", "3:2 too clever")),
+        ("edit 3", ("edit", "3")),
+        ("edit the docstring", ("do", "edit the docstring")),
         ("show 3", ("show", "3")),
         ("show a.py:3-4", ("show", "a.py:3-4")),
         ("show missing.py", ("show", "missing.py")),
@@ -66,6 +70,9 @@ def test_every_line_means_something(line: str) -> None:
 
 
 def test_numbers_and_places() -> None:
+    assert lines_of("3:2-5") == (3, 2, 5)
+    assert lines_of("3:2") == (3, 2, 2)
+    assert lines_of("3") is None
     assert numbers_of("4, 1-3 2") == [4, 1, 2, 3]
     assert place_of("a.py:10-20") == ("a.py", (9, 20))
     assert place_of("a.py:7") == ("a.py", (6, 7))
@@ -132,6 +139,55 @@ def test_the_answer_is_awaited_and_one_undo_takes_all_back(folder: Path) -> None
     assert "2 hunks left to decide; --resume takes them up again." in run.stdout
 
 
+def test_lines_of_a_hunk_are_decided_by_their_numbers(folder: Path) -> None:
+    run = piped(folder, "rename total in count", "show 2", "accept 2:1-9", "accept 2:3", "hunks")
+    out = run.stdout
+    assert run.returncode == 1  # for the lines that are not there
+    assert "1 -         total += item\n2 -     return total\n" in out
+    assert "3 +         found += item\n4 +     return found\n" in out
+    assert "Hunk 2 has lines 1 to 4; show 2 reads them with their numbers." in out
+    assert "Accepted line 3 of hunk 2; 3 hunks to decide." in out
+    text = (folder / "project" / "things.py").read_text()
+    assert text == CODE.replace("    return total\n", "    return total\n        found += item\n")
+
+
+def test_new_lines_are_typed_and_a_dot_ends_them(folder: Path) -> None:
+    run = piped(folder, "rename total in count", "edit 1", "    # hunks", "", "..", ".", "accept 1")
+    assert run.returncode == 0, run.stdout
+    assert "Type the new lines of hunk 1; a single dot ends them" in run.stdout
+    assert "+     # hunks\n+ \n+ .\n" in run.stdout
+    text = (folder / "project" / "things.py").read_text()
+    assert text == CODE.replace("    total = 0\n", "    # hunks\n\n.\n")
+
+
+def test_at_a_terminal_a_hunk_is_edited_in_the_editor(folder: Path) -> None:
+    editor = folder / "editor"
+    code = (
+        "import sys, pathlib\n"
+        "answer = input('EDITOR ASKS ')\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "file.write_text(file.read_text().replace('found = 0', f'found = {answer}'))\n"
+    )
+    editor.write_text(f"#!{sys.executable}\n{code}")
+    editor.chmod(0o755)
+    variables = {**environment(folder), "VISUAL": str(editor)}
+    with TerminalProgram(
+        command(folder), size=(80, 24), environment=variables, folder=folder
+    ) as program:
+        program.wait_for("Ready: ", 30)
+        program.write("rename of total in count\n")
+        program.wait_for("to decide.", 30)
+        program.write("edit 1\n")
+        program.wait_for("EDITOR ASKS", 15)
+        program.write("7\n")
+        program.wait_for("+     found = 7", 15)
+        program.write("accept 1\n")
+        program.wait_for("Accepted 1", 15)
+        program.write("quit\n")
+        assert program.exit_code(15) == 0
+    assert "found = 7" in (folder / "project" / "things.py").read_text()
+
+
 def test_what_cannot_be_done_is_said_and_counts(folder: Path) -> None:
     run = piped(folder, "accept 7", "open nowhere.py", "show things.py:8-9", "undo")
     assert run.returncode == 1
@@ -181,3 +237,25 @@ def test_no_screen_is_imported() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_a_defect_is_one_sentence(folder: Path) -> None:
+    code = (
+        "import sys\nfrom midstream.plain.doing import Doing\n"
+        "async def broken(self, rest): raise ZeroDivisionError(rest)\n"
+        "Doing._hunks = broken\nfrom midstream.cli import main\n"
+        "sys.exit(main(['project', '--plain', '--replay', 'script.json']))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        input="hunks\n",
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("midstream: Midstream stopped because of a defect: ZeroDivision")
+    assert run.stderr.count("\n") == 1

@@ -9,7 +9,8 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.turns import SessionState
 from midstream.plain import lines
-from midstream.plain.words import Said, help_lines, numbers_of, place_of
+from midstream.plain.editing import edited_text, editor_command
+from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -24,9 +25,15 @@ class Doing:
     Args:
         session: The session.
         say: Prints one line.
+        terminal: Whether a person types the lines, so that an editor can take the terminal.
     """
 
-    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, session: PairingSession, say: Callable[[str], None], *, terminal: bool = False
+    ) -> None:
+        self._terminal = terminal
+        self._typed: tuple[int, list[str]] | None = None
+        """The hunk whose new lines are being typed, and those lines."""
         self._session = session
         self._say = say
         self._ids: list[int] = []
@@ -46,6 +53,26 @@ class Doing:
             return (self._session.root / self._session.workspace.relative(name)).is_file()
         except (UserError, ValueError):
             return False
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the next line is text of a hunk, whatever it says."""
+        return self._typed is not None
+
+    async def take_text(self, line: str) -> None:
+        """Take a line of a hunk's new text; a single dot ends it.
+
+        Raises:
+            UserError: The text cannot be given to the hunk.
+        """
+        if self._typed is None:
+            return
+        number, text = self._typed
+        if line != ".":
+            text.append("." if line == ".." else line)
+            return
+        self._typed = None
+        await self._change(number, text)
 
     async def do(self, said: Said) -> None:
         """Do what a line asks for.
@@ -111,6 +138,8 @@ class Doing:
     # words
 
     async def _accept(self, rest: str) -> None:
+        if await self._decide_lines(rest, "", accept=True):
+            return
         meant = self._meant(rest)
         for path in dict.fromkeys(hunk.path for hunk in meant):
             ids = [hunk.id for hunk in meant if hunk.path == path]
@@ -123,11 +152,66 @@ class Doing:
 
     async def _reject(self, rest: str) -> None:
         number, _, why = rest.partition(" ")
+        if await self._decide_lines(number, why.strip(), accept=False):
+            return
         done: list[str] = []
         for hunk in self._meant(number):
             if await self._session.reject(hunk.id, why.strip()):
                 done.append(str(self.number(hunk.id)))
         self._decided("Rejected", done)
+
+    async def _decide_lines(self, rest: str, why: str, *, accept: bool) -> bool:
+        """Decide some lines of a hunk, if that is what is asked; says whether it is."""
+        asked = lines_of(rest)
+        if asked is None:
+            return False
+        number, first, last = asked
+        hunk = self._open_hunk(number)
+        size = hunk.deleted + hunk.added
+        if not 1 <= first <= last <= size:
+            raise UsageError(
+                f"Hunk {number} has lines 1 to {size}; show {number} reads them with their numbers."
+            )
+        path = hunk.path
+        if await self._session.decide_lines(hunk.id, first - 1, last, accept, why):
+            which = f"line {first}" if first == last else f"lines {first} to {last}"
+            verb = "Accepted" if accept else "Rejected"
+            waiting = lines.counted(len(self._session.hunks.undecided()), "hunk")
+            self._say(f"{verb} {which} of hunk {number}; {waiting} to decide.")
+            for line in self.left_over(path):
+                self._say(line)
+        return True
+
+    def _open_hunk(self, number: int) -> Hunk:
+        hunk = self._hunk(number)
+        if hunk.state is not HunkState.SETTLED:
+            raise UsageError(f"{lines.headline(number, hunk)}; only what waits can be changed.")
+        return hunk
+
+    async def _edit(self, rest: str) -> None:
+        number = int(rest)
+        hunk = self._open_hunk(number)
+        command = editor_command() if self._terminal else None
+        if command is None:
+            self._typed = (number, [])
+            self._say(
+                f"Type the new lines of hunk {number}; a single dot ends them, two dots stand for "
+                "one."
+            )
+            return
+        text = await edited_text(command, hunk.new, hunk.path)
+        if text is None:
+            self._say(f"The editor failed; hunk {number} stays as it is.")
+        else:
+            await self._change(number, text)
+
+    async def _change(self, number: int, text: list[str]) -> None:
+        hunk = self._open_hunk(number)
+        if tuple(text) == hunk.new:
+            self._say(f"Hunk {number} stays as it is.")
+        elif await self._session.edit(hunk.id, text):
+            for line in lines.hunk_lines(number, self._hunk(number)):
+                self._say(line)
 
     def _decided(self, verb: str, done: list[str]) -> None:
         waiting = lines.counted(len(self._session.hunks.undecided()), "hunk")
@@ -165,7 +249,7 @@ class Doing:
     async def _show(self, rest: str) -> None:
         if rest.isdigit() or not rest:
             for hunk in self._meant(rest) if rest else self._session.hunks.undecided():
-                for line in lines.hunk_lines(self.number(hunk.id), hunk):
+                for line in lines.numbered_hunk_lines(self.number(hunk.id), hunk):
                     self._say(line)
             return
         name, span = place_of(rest)

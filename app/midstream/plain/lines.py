@@ -32,6 +32,13 @@ def hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:
     yield from (f"+ {line}" for line in hunk.new)
 
 
+def numbered_hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:
+    """A hunk with its lines numbered from 1, the old ones first, to name some of them."""
+    first, *changed = hunk_lines(number, hunk)
+    yield first
+    yield from (f"{count} {line}" for count, line in enumerate(changed, 1))
+
+
 def headline(number: int, hunk: Hunk) -> str:
     """A hunk in one line: its number, place, size, and how it stands."""
     size = f"{hunk.deleted} out, {hunk.added} in"

@@ -97,7 +97,9 @@ class PlainLoop:
         self._stopped_at = -QUIT_WITHIN_S
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._doing = Doing(session, self._say)
+        self._doing = Doing(session, self._say, terminal=terminal)
+        self._may_read = threading.Event()
+        """Set while lines are read; an editor has the terminal for itself."""
 
     async def open(self, name: str) -> None:
         """Begin with a file."""
@@ -116,6 +118,7 @@ class PlainLoop:
                 if isinstance(item, str):
                     self._prompted = False
                     await self._line(item)
+                    self._may_read.set()
                 elif isinstance(item, Ended):
                     self._ended = True
                     self._left |= self._terminal
@@ -132,12 +135,18 @@ class PlainLoop:
         return watching or self._session.state in _RUNNING
 
     async def _line(self, line: str) -> None:
-        if not line.strip():
+        if self._doing.takes_text and not self._later:
+            await self._take_text(line)
+            return
+        if not line.strip() and not self._later:
             if not self._busy:
                 self._prompt()
             return
+        if not self._terminal and self._later:
+            self._later.append(line)
+            return
         said = understand(line, self._doing.is_file)
-        if (not self._terminal and self._later) or (self._waits(said) and self._busy):
+        if self._waits(said) and self._busy:
             self._later.append(line)
         else:
             await self._do(said)
@@ -148,6 +157,12 @@ class PlainLoop:
     async def _go_on(self) -> None:
         """Do the lines whose time has come; leave when there will be no more."""
         while self._later and not self._left:
+            if self._doing.takes_text:
+                await self._take_text(self._later.popleft())
+                continue
+            if not self._later[0].strip():
+                self._later.popleft()
+                continue
             said = understand(self._later[0], self._doing.is_file)
             if self._waits(said) and self._busy:
                 return
@@ -155,6 +170,15 @@ class PlainLoop:
             await self._do(said)
         if self._ended and not self._later and not self._busy and self._inbox.empty():
             self._left = True
+
+    async def _take_text(self, line: str) -> None:
+        try:
+            await self._doing.take_text(line)
+        except UserError as error:
+            self.failed = True
+            self._say(str(error))
+        if self._terminal and not self._doing.takes_text:
+            self._prompt()
 
     async def _do(self, said: Said) -> None:
         # What came before the line is told before what the line does.
@@ -172,7 +196,7 @@ class PlainLoop:
         self._tell_news()
         if self._session.state in _RUNNING or self._session.queued:
             self._watch()
-        elif self._terminal and not self._left:
+        elif self._terminal and not self._left and not self._doing.takes_text:
             self._prompt()
 
     def _watch(self) -> None:
@@ -245,13 +269,15 @@ class PlainLoop:
     # lines and signals
 
     def _read_in_background(self) -> None:
-        loop, inbox = asyncio.get_running_loop(), self._inbox
+        loop, inbox, may_read = asyncio.get_running_loop(), self._inbox, self._may_read
 
         def read() -> None:
             # A closed loop means that the session has ended; nobody waits for the line.
             with contextlib.suppress(RuntimeError, ValueError, OSError):
                 for line in self._source:
+                    may_read.clear()
                     loop.call_soon_threadsafe(inbox.put_nowait, line.rstrip("\r\n"))
+                    may_read.wait()
                 loop.call_soon_threadsafe(inbox.put_nowait, Ended())
 
         threading.Thread(target=read, name="lines", daemon=True).start()
@@ -285,7 +311,15 @@ def run_plain(
         raise UsageError(f"{path} is not a file or a folder; name one that exists.")
     root, file = (path.parent, path.name) if path.is_file() else (path, None)
     put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
-    return asyncio.run(_run(root, file, settings, resume, replay))
+    try:
+        return asyncio.run(_run(root, file, settings, resume, replay))
+    except (UserError, OSError):
+        raise
+    except Exception as error:
+        from midstream.defects import DefectError, keep_report, sentence
+
+        kept = "your decisions are kept" if settings.journal else "accepted hunks are on disk"
+        raise DefectError(sentence(error, keep_report(error), kept=kept)) from None
 
 
 def put(text: str) -> None:

@@ -34,12 +34,19 @@ class Word:
     now: bool = False
 
 
-_NUMBERS: Final = r"(?:all|\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*)?"
+_LINES: Final = r"\d+:\d+(?:-\d+)?"
+_NUMBERS: Final = rf"(?:all|{_LINES}|\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*)?"
 _PLACE: Final = r"\S+"
 
 WORDS: Final = (
     Word("accept", "accept 3, accept 1-4, accept all", "write these hunks to the file", _NUMBERS),
-    Word("reject", "reject 3 WHY", "leave a hunk out; the model hears why", r"(?:all|\d+( .*)?)?"),
+    Word(
+        "reject",
+        "reject 3 WHY",
+        "leave a hunk out; the model hears why",
+        rf"(?:all|(?:{_LINES}|\d+)( .*)?)?",
+    ),
+    Word("edit", "edit 3", "change its new lines, in your $EDITOR or line by line", r"\d+"),
     Word("hunks", "hunks", "list the hunks that wait for a decision"),
     Word("show", "show 3, show FILE, show FILE:10-20", "read a hunk or lines again", _PLACE + "|"),
     Word("diff", "diff", "what waits, as a patch"),
@@ -95,6 +102,12 @@ def place_of(text: str) -> tuple[str, tuple[int, int] | None]:
     return match[1], (first - 1, max(first, int(match[3] or first)))
 
 
+def lines_of(text: str) -> tuple[int, int, int] | None:
+    """Hunk, first line and last line of ``3:2-5`` or ``3:2``, as they are counted by ``show 3``."""
+    match = re.fullmatch(r"(\d+):(\d+)(?:-(\d+))?", text)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or match[2]))
+
+
 def numbers_of(text: str) -> list[int]:
     """The numbers of ``3``, ``1 2``, ``1, 4-6``, in order."""
     found: list[int] = []
@@ -106,4 +119,7 @@ def numbers_of(text: str) -> list[int]:
 def help_lines() -> list[str]:
     """One line for every word."""
     width = max(len(word.form) for word in WORDS)
-    return [f"{word.form:<{width}}  {word.help}" for word in WORDS]
+    return [
+        *(f"{word.form:<{width}}  {word.help}" for word in WORDS),
+        f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines of a hunk; show 3 numbers them",
+    ]
