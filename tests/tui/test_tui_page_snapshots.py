@@ -130,7 +130,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(tmp_path / ".config" / "config.toml"))
-    monkeypatch.setattr(models, "model_choices", lambda settings: CHOICES)
+    monkeypatch.setattr(models, "model_choices", lambda *_: CHOICES)
     monkeypatch.setattr(models, "chosen_id", lambda settings: CHOICES[0].id)
     monkeypatch.setattr(Committing, "look", look)
     # The pictures are of the page, not of how many settings there are by now.
