@@ -434,6 +434,26 @@ async def test_posts_and_waiting_generations_are_bounded() -> None:
             assert (await http.post("/v1/responses", json=body)).status_code == 200
 
 
+async def test_generations_are_bounded_over_all_connections_together() -> None:
+    limits = Limits(waiting_total=2)
+    async with (
+        running("word " * 200, rate=400, limits=limits) as port,
+        peer(port) as one,
+        peer(port) as two,
+        peer(port) as three,
+    ):
+        for client in (one, two):
+            await client.create()
+            await client.until("response.created")
+        await three.create()
+        error = await three.until("error")
+        assert (error["status"], error["error"]["code"]) == (503, "server_overloaded")
+        for client in (one, two):
+            assert (await client.terminal())["type"] == "response.completed"
+        await three.create(max_output_tokens=1)
+        assert (await three.terminal())["type"] == "response.incomplete"
+
+
 async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_module, "_REQUEST_SECONDS", 0.1)
     limits = Limits(unread_seconds=0.2)
