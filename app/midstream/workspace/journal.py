@@ -37,6 +37,8 @@ KEPT_SESSIONS: Final = 20
 TRUNCATED: Final = "journal.truncated"
 """Kind of the entry that the reader puts where old parts were deleted."""
 
+_encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class JournalInUseError(WorkspaceError):
     """Another running Midstream writes this journal."""
@@ -142,7 +144,7 @@ class Journal:
             data: anything JSON can hold.
         """
         record = {"k": kind, "t": round(time.time(), 4), "d": data}
-        line = json.dumps(record, separators=(",", ":")).encode()
+        line = _encoded(record).encode()
         with self._lock:
             if self._closed:
                 return

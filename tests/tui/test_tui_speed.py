@@ -1,0 +1,130 @@
+"""What keeps a fast stream cheap: rows, frames and collections that are left out if they can be."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+from tui_support import Stage
+
+from midstream.edits.documents import SourceText
+from midstream.edits.formats.events import Event, HunkClosed, NewText, Prose
+from midstream.edits.hunks import HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.pairing.answer import _joined
+from midstream.resources import themes_dir
+from midstream.tui import garbage
+from midstream.tui.diff.painter import RowPainter
+from midstream.tui.diff.rows import Look
+from midstream.tui.diff.strips import RowStrips
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView
+from midstream.tui.glyphs import UNICODE
+from midstream.tui.screens.pace import LONGEST_S, SHARE, FramePace
+from midstream.tui.themes import load_themes
+from midstream.tui.widgets.rail import FileEntry
+
+
+@pytest.mark.parametrize(("two_numbers", "kept"), [(True, True), (False, False)])
+def test_unread_rows_are_kept_while_lines_are_written_above(two_numbers: bool, kept: bool) -> None:
+    base = SourceText.from_text("".join(f"line_{n} = {n}\n" for n in range(20)))
+    hunks = HunkStore()
+    proposal = FileProposal("f.py", base, hunks)
+    view = FileView(proposal, hunks)
+    strips = RowStrips()
+    syntax = FileSyntax(view)
+    strips.show(view, syntax)
+    palette = load_themes(themes_dir(), Path("none"))[0]["midnight"]
+    strips.painter = RowPainter(palette, UNICODE, 100, 3, two_numbers=two_numbers, focused=True)
+
+    def unread() -> dict[str, object]:
+        view.refresh()
+        syntax.sync()
+        syntax.begin_frame()
+        shown = {}
+        for y in range(view.size):
+            row = view.row(y)
+            painted = strips.of(y, cursor=False, selected=False)
+            if row is not None and row.look is Look.UNREAD:
+                shown[row.text] = painted
+        return shown
+
+    proposal.begin(0, 20)
+    proposal.feed("line_0 = 0\n")
+    before = unread()
+    proposal.feed("new_1 = 1\nnew_2 = 2\nline_1 = 1\nline_2 = 2\n")
+    after = unread()
+    assert after.keys() < before.keys()
+    assert all((after[text] is before[text]) is kept for text in after)
+
+
+def test_cheap_frames_come_on_every_beat_and_dear_ones_keep_their_share() -> None:
+    beat = 1 / 60
+    pace = FramePace()
+    pace.took(0.0005)
+    assert [pace.due(100 + n * beat, beat) for n in range(3)] == [True] * 3
+    for _ in range(60):
+        pace.took(0.005)
+    assert pace.gap == pytest.approx(0.005 / SHARE, rel=0.01)
+    frames = sum(pace.due(200 + n * beat, beat) for n in range(600))
+    assert frames * 0.005 / (600 * beat) == pytest.approx(SHARE, rel=0.2)
+    for _ in range(60):
+        pace.took(1.0)
+    assert pace.gap == LONGEST_S
+
+
+def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
+    events: list[Event] = [
+        NewText(1, "a\n"),
+        NewText(1, "b\n"),
+        HunkClosed(1),
+        NewText(2, "c\n"),
+        NewText(3, "d"),
+        Prose("so"),
+        NewText(3, "e"),
+    ]
+    assert list(_joined(events)) == [
+        NewText(1, "a\nb\n"),
+        HunkClosed(1),
+        NewText(2, "c\n"),
+        NewText(3, "d"),
+        Prose("so"),
+        NewText(3, "e"),
+    ]
+
+
+def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made() -> None:
+    full = 0
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        nonlocal full
+        full += phase == "start" and info["generation"] == 2
+
+    garbage.begin()
+    gc.callbacks.append(note)
+    try:
+        kept = [[n] for n in range(200_000)]
+        assert full == 0
+        garbage.tidy()
+        assert full == 0, "not enough has been made"
+        kept += [[n] for n in range(1_200_000)]
+        assert full == 0
+        garbage.tidy()
+        assert full == 1
+    finally:
+        gc.callbacks.remove(note)
+        garbage.end()
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    rail = stage.screen.rail
+    files = stage.screen.files
+    rail.show_files([FileEntry("pkg/things.py", added=1, current=True)], files)
+    before = [rail._strip(y) for y in range(len(rail.rows))]
+    rail.show_files([FileEntry("pkg/things.py", added=2, current=True)], files)
+    after = [rail._strip(y) for y in range(len(rail.rows))]
+    assert [y for y, strip in enumerate(after) if strip is not before[y]] == [1]
+    assert rail.rows[1].right[0] == (" +2", "success")
