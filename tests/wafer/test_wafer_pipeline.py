@@ -167,9 +167,9 @@ def test_a_query_is_fast() -> None:
 
 
 def _timed(context: int) -> float:
-    began = time.perf_counter()
+    began = time.process_time()  # what it costs, whatever else runs
     wafer.simulate("llama3.1-70b", context=context)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_a_gpu_is_calibrated_only_where_its_rows_are() -> None:

@@ -244,6 +244,9 @@ def test_a_range_or_a_bound_is_covered_by_any_of_it(tmp_path: Path) -> None:
     table.write_text(f"{HEADER}\n" + "".join(line.format(cell) for cell in cells))
     low = validation.validate(table).checked[0].prediction.band.low
     assert 1200 < low < 2000, "the cells above are chosen around the band's lower end"
+    errors = [item.error for item in validation.validate(table).checked]
+    assert errors[0] == errors[-1] == 0.0, "a bound that is kept"
+    assert errors[3] > 0.4, "one that is not"
     assert [item.covered for item in validation.validate(table).checked] == [
         True, True, False, False, True,
     ]  # fmt: skip

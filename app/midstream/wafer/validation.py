@@ -8,6 +8,7 @@ to count.  Each shipped row names its source.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -39,8 +40,12 @@ class Checked:
 
     @property
     def error(self) -> float:
-        """Relative error of the band's centre."""
-        return self.prediction.point / self.row.published - 1.0
+        """Relative error of the band's centre; none where a published bound is kept."""
+        point, (low, high) = self.prediction.point, self.row.published_range
+        bound = low == 0.0 or math.isinf(high)
+        if bound and low <= point <= high:
+            return 0.0
+        return point / self.row.published - 1.0
 
     @property
     def covered(self) -> bool:
