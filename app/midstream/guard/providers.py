@@ -68,7 +68,7 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         "slack-webhook",
         "a Slack webhook",
         ("hooks.slack.com",),
-        r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,56}",
+        r"https?://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,68}",
     ),
     (
         "discord-token",
@@ -158,6 +158,7 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     ),
     ("postman-key", "a Postman key", ("PMAK-",), r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
     ("vault-token", "a Vault token", ("hvs.", "hvb."), r"hv[sb]\.[A-Za-z0-9_\-]{24,300}"),
+    ("vault-old-token", "a Vault token", ("s.",), r"(?<!\.)s\.(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24}"),
     (
         "terraform-token",
         "a Terraform token",
@@ -241,8 +242,8 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "azure-client-secret",
         "an Azure client secret",
-        ("7Q~", "8Q~"),
-        r"[A-Za-z0-9_~.\-]{3}[78]Q~[A-Za-z0-9_~.\-]{31,34}",
+        ("Q~",),
+        r"[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}",
     ),
     ("sonar-token", "a Sonar token", ("squ_", "sqp_", "sqa_"), r"sq[upa]_[a-f0-9]{40}"),
     ("posthog-key", "a PostHog key", ("phc_", "phx_"), r"ph[cx]_[A-Za-z0-9_\-]{40,60}"),

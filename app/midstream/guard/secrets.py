@@ -50,7 +50,7 @@ _URL_PASSWORD: Final = re.compile(
 )
 
 _NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|ass))|(?<![a-z])pass
-    |(?<![a-z])pw\b|_pw\b|\bcreds|secret|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|encryption_?key|signing_?key|token|credentials?|client_?secret)
+    |(?<![a-z])pw\b|_pw\b|\bcreds|secret|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|encryption_?key|signing_?key|token|credentials?|client_?secret|_auth\b|access_?id\b)
     (?:_?(?:key|value|string|id|hash|salt))?(?:_?\d{1,3})?"""
 """How variables that hold credentials are called."""
 _KEYWORD: Final = re.compile(
@@ -112,7 +112,11 @@ _HEADER: Final = re.compile(
     r"""\bauthorization["'\]]*\s*[:,=]\s*["'`]?(?:bearer|basic|token|apikey)\s+(?P<value>[A-Za-z0-9_\-.+/=~]{16,400})""",
     re.IGNORECASE,
 )
-_LOOSE_FORMS: Final = (_INSIDE, _OPTION, _HEADER)
+_KEY_HEADER: Final = re.compile(
+    r"""\bx-[a-z\-]{0,30}?(?:api-?key|token)["']?\s*[:=,]\s*["'`]?(?P<value>[A-Za-z0-9_\-.+/=~]{16,400})""",
+    re.IGNORECASE,
+)
+_LOOSE_FORMS: Final = (_INSIDE, _OPTION, _HEADER, _KEY_HEADER)
 """Forms without quotes around the value: it must look random, not only real."""
 _NO_CREDENTIAL: Final = re.compile(
     r"public|csrf|credentials?_?ids?$|(?:secret|token|key)_?(?:name|url|uri|endpoint|type|id)s?$",
@@ -183,6 +187,8 @@ def _looks_random(value: str) -> bool:
     kinds = [(c.isdigit(), c.isupper(), c.isalnum()) for c in value]
     changes = sum(one != other for one, other in pairwise(kinds))
     if _classes(value) < 3 or "." in value.strip("."):
+        if value.isalnum():
+            return len(value) >= 16 and changes >= len(value) / 6 + 1
         return len(value) >= 20 and changes >= len(value) / 4
     return changes >= 5
 
