@@ -457,7 +457,9 @@ async def test_generations_are_bounded_over_all_connections_together() -> None:
 async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_module, "_REQUEST_SECONDS", 0.1)
     limits = Limits(unread_seconds=0.2)
-    async with running("word " * 1_000_000, limits=limits) as port, peer(port) as client:
+    # More than the kernel keeps for a peer.
+    text = ("w" * 999 + " ") * 40_000
+    async with running(text, limits=limits) as port, peer(port) as client:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64)
         body = b'{"input":"x","stream":true}'
         head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
