@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,11 @@ from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
 from midstream.pairing.committing import Changes, Committing, FileChange
 from midstream.pairing.sessions import SessionInfo, SessionSummary
+from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens import models, sessions, settings
+from midstream.tui.screens import models, sessions, settings, telemetry_lines
 from midstream.workspace.staging import IndexState
 
 WIDE, SMALL = (160, 48), (80, 24)
@@ -92,6 +94,16 @@ SUMMARIES = {
     "2.jsonl": SessionSummary(trouble="The last session cannot be taken up: it is damaged."),
 }
 
+MEASURED = telemetry_lines.Measured(
+    model="brook-4m",
+    state=SessionState.READY,
+    mean=1234.0,
+    history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),
+    ttft_s=0.021,
+    request_s=0.006,
+    tokens=212,
+    session_tokens=640,
+)
 CHANGES = Changes(
     (
         FileChange(
@@ -190,6 +202,20 @@ async def choosing_model(pilot: Pilot[None]) -> None:
     await on_page(pilot, "M", lambda screen: getattr(screen, "read", False))
     await pilot.press("j")
     await pilot.pause(0.1)
+
+
+async def telling_rates(pilot: Pilot[None]) -> None:
+    await on_page(pilot, "W", lambda screen: getattr(screen, "simulated", None))
+
+
+@pytest.mark.parametrize(("theme", "size"), [("midnight", WIDE), ("paper", SMALL)])
+def test_telemetry(
+    snap_compare, project: Path, monkeypatch: pytest.MonkeyPatch, theme: str, size: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(telemetry_lines.Measured, "of", lambda session: MEASURED)
+    app = app_on(project, theme)
+    app.settings = replace(app.settings, endpoint_url=None)  # so that the shipped model is shown
+    assert snap_compare(app, terminal_size=size, run_before=telling_rates)
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL], ids=["wide", "small"])
