@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from midstream.arguments import Parser
 from midstream.bench import screen_runs
 from midstream.bench.figures import Figure
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Measure and print; 1 when a goal is missed."""
-    parser = argparse.ArgumentParser(prog="midstream bench tui", description="Measure the screen.")
+    parser = Parser(prog="midstream bench tui", description="Measure the screen.")
     add_arguments(parser)
     options = parser.parse_args(argv)
     before = _processors()
