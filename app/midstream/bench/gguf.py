@@ -79,7 +79,7 @@ class _Model:
         self._layers = sum(node.op_type == "GroupQueryAttention" for node in graph.node)
         attention = self._said["layers.0.attention"]
         self._heads, self._kept = int(attention["num_heads"]), int(attention["kv_num_heads"])
-        self._width = 2 * self._held["cos_cache"].shape[1]
+        self._width = 2 * int(self._held["cos_cache"].shape[1])
         self._hidden = len(self._matrix("layers.0.gate_up")[0]) // 2
 
     def facts(self) -> dict[str, str | int | float]:
@@ -123,7 +123,7 @@ class _Model:
             packed, bits = self._matrix(f"{at}.qkv")
             bias = self._held[f"{at}.qkv.bias"]
             for part, end, size in zip("qkv", accumulate(heads), heads, strict=True):
-                rows: Array = np.arange(end - size, end)
+                rows = np.arange(end - size, end)
                 if part != "v":
                     # Pairs that turn together stand side by side.
                     rows = rows.reshape(-1, 2, self._width // 2).swapaxes(1, 2).reshape(-1)
