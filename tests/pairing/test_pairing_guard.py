@@ -19,6 +19,7 @@ from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.pairing.turns import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 
@@ -400,7 +401,7 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
     assert (root / "m.py").read_text() == BEFORE.replace("limit=10", "limit=20")
 
 
-async def test_bandit_marks_what_the_rules_left(
+async def test_bandit_marks_what_the_rules_left_as_soon_as_a_hunk_settles(
     root: Path,
     endpoint: Endpoint,
     model: SteppedModel,
@@ -427,13 +428,15 @@ async def test_bandit_marks_what_the_rules_left(
     settings = Settings(journal=False)
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
-        give(model, *HEAD, "    limit = 5\n", *TAIL)
+        give(model, *HEAD, "    limit = 5\n", *TAIL, end=False)
         await session.instruct("limit it", path="m.py", cursor=4)
-        await session.finished()
         for _ in range(500):
             if any(session.guard.reason(hunk) for hunk in session.hunks):
                 break
             await asyncio.sleep(0.02)
+        assert session.state is SessionState.STREAMING
+        model.end()
+        await session.finished()
         [marked] = [h for h in session.hunks if session.guard.findings(h)]
         assert session.guard.reason(marked) == "Odd (B702)"
         assert marked.state is HunkState.SETTLED

@@ -1,8 +1,8 @@
 """bandit as a second opinion on what a model has written, where a person has installed it.
 
-It is asked once for a text, when its stream has ended, and only marks: what must stop a model is
-seen by then.  bandit runs in a child process (`bandit_child`) that is started when it is first
-needed; it is no dependency of this program, and without it nothing is missing from the guard.
+It is asked when a hunk has settled, and only marks: what must stop a model is seen by then.
+bandit runs in a child process (`bandit_child`) that is started when it is first needed; it is no
+dependency of this program, and without it nothing is missing from the guard.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class SecondOpinion:
         self._levels = levels
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
+        self._old: tuple[list[str], list[Finding]] = [], []
         self.problem = ""
 
     async def new_findings(
@@ -59,24 +60,27 @@ class SecondOpinion:
 
         Args:
             before: The file's lines before the model wrote.
-            after: Its lines now.
-            known: Findings of the guard; the same rule on the same line is not told again.
+            after: Its lines now, as far as they are written.
+            known: Findings of the guard and of earlier asking; the same rule on the same line is
+                not told again.
         """
         async with self._lock:
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
-                    old, new = await self._ask(before), await self._ask(after)
+                    if list(before) != self._old[0]:
+                        self._old = list(before), await self._ask(before)
+                    new = await self._ask(after)
             except _BROKEN as error:
                 await self.close()
                 self.problem = f"bandit does not answer ({str(error) or type(error).__name__})"
                 return []
-        counted = Counter(finding.key for finding in old)
+        counted = Counter(finding.key for finding in self._old[1])
         told = {finding.key for finding in known}
         fresh: list[Finding] = []
         for finding in new:
             counted[finding.key] -= 1
-            same = (f"S{finding.rule[1:]}", finding.evidence)
-            if counted[finding.key] < 0 and same not in told:
+            same = {finding.key, (f"S{finding.rule[1:]}", finding.evidence)}
+            if counted[finding.key] < 0 and not same & told:
                 fresh.append(finding)
         return fresh
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from midstream.pairing.desk import Desk
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
-    from midstream.pairing.verdicts import Verdict
     from midstream.pairing.unsure import Sureness
+    from midstream.pairing.verdicts import Verdict
     from midstream.responses.conversation import Entry
     from midstream.responses.events import Delta
     from midstream.responses.stream import Stream

@@ -48,6 +48,7 @@ FAST_LOOK_EVERY_S: Final = 0.02
 """The same where more than :data:`_FEW_LINES` lines have come since the last one."""
 _FEW_LINES: Final = 2
 
+_STREAMING: Final = "streaming"
 _HELD: Final = "quarantined"
 _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
@@ -307,7 +308,7 @@ class Guard:
         return watch
 
     def _review_later(self, watch: _Watch) -> None:
-        """Have bandit look at a file when what is written into it is complete."""
+        """Have bandit look at a file whenever a hunk of it has settled."""
         from midstream.guard.policy import BANDIT
         from midstream.guard.scanner import is_python
         from midstream.guard.second_opinion import SecondOpinion, has_bandit
@@ -323,18 +324,24 @@ class Guard:
             task.add_done_callback(self._reviews.discard)
 
     async def _review(self, watch: _Watch, second: SecondOpinion) -> None:
-        # Nothing tells the end of an answer and of its scan alike; nobody waits for this.
-        while watch.generation.answer.live or watch.behind:  # noqa: ASYNC110
-            await asyncio.sleep(REVIEW_EVERY_S)
-        path, written = watch.generation.proposal.path, watch.generation.segment.new_lines
+        path, segment = watch.generation.proposal.path, watch.generation.segment
         before = [*watch.above, *watch.region, *watch.below]
-        after = [*watch.above, *written, *watch.below]
-        found = await second.new_findings(before, after, self._found.get(path, ()))
+        seen, writing = 0, True
+        while writing and not second.problem:
+            # Nothing tells the end of an answer and of its scan alike; nobody waits for this.
+            writing = watch.generation.answer.live or watch.behind
+            settled = sum(h.state != _STREAMING for h in self._hunks.for_path(path))
+            if writing and settled == seen:
+                await asyncio.sleep(REVIEW_EVERY_S)
+                continue
+            seen = settled
+            after = [*watch.above, *segment.new_lines, *([] if writing else watch.below)]
+            found = await second.new_findings(before, after, self._found.get(path, ()))
+            if found:
+                self._found.setdefault(path, []).extend(found)
+                self._board.touch()
         if second.problem:
             self._board.warn(f"{second.problem}; the guard's own rules and ruff go on.")
-        if found:
-            self._found.setdefault(path, []).extend(found)
-            self._board.touch()
 
     async def _work(self) -> None:
         clock = asyncio.get_running_loop().time
