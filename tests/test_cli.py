@@ -492,3 +492,39 @@ def test_python_m_runs_the_same_program() -> None:
         [sys.executable, "-m", "midstream", "--version"], capture_output=True, text=True, timeout=60
     )
     assert done.stdout.startswith("midstream ")
+
+
+def test_nothing_is_kept_for_anybody_elses_telemetry(folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    command = ["edit", "sums.py", "-m", "rename `result` to `amount` in total"]
+    bare = {k: v for k, v in os.environ.items() if k not in ("HOME", "ORT_DISABLE_TELEMETRY")}
+    done = subprocess.run(
+        [str(PROGRAM), *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+        env={key: v for key, v in bare.items() if not key.startswith("XDG_")} | {"HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "amount" in done.stdout
+    assert not [str(path) for path in home.rglob("*") if "onnx" in path.name]
+
+
+@pytest.mark.parametrize("module", ["watchfiles", "textual", "argparse", "json"])
+def test_a_module_of_the_project_never_runs_in_place_of_a_library(
+    folder: Path, module: str
+) -> None:
+    (folder / f"{module}.py").write_text("open('ran', 'w').close()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "midstream", "edit", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "ran").exists()

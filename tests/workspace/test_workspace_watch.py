@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -352,6 +353,15 @@ async def test_without_events_open_files_are_polled_and_the_reason_is_shown(
         log.batches.clear()
         (workspace.root / "f").unlink()
         await log.until("f")
+
+
+async def test_a_library_that_cannot_be_loaded_is_told_too(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
+    async with watching(workspace) as log:
+        await eventually(lambda: log.watcher.mode.startswith("polling: "))
+        assert "watchfiles" in log.watcher.mode
 
 
 async def test_forced_polling(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

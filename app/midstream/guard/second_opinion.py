@@ -99,6 +99,7 @@ class SecondOpinion:
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # Never a module of the project's folder.
                 *("-m", "midstream.guard.bandit_child"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

@@ -127,9 +127,9 @@ class _Source(threading.Thread):
     def run(self) -> None:
         # The public generators of watchfiles say neither when their watches stand nor why they do
         # not.
-        from watchfiles._rust_notify import RustNotify
-
         try:
+            from watchfiles._rust_notify import RustNotify
+
             notify = RustNotify(self._paths, False, False, 0, self._recursive, True)
         except FileNotFoundError:
             # A folder went between listing and watching; its deletion is an event of the root.
