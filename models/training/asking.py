@@ -37,6 +37,11 @@ class Outcome:
     seconds: float = 0.0
     refused: str = ""
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether the model said that it cannot do this: the answer is its one token for that."""
+        return self.tokens == 1
+
 
 class Asker:
     """Asks one loaded model folder."""

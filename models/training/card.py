@@ -40,21 +40,34 @@ Exact match means every character of the region; "same program" compares syntax 
 {human_row}
 {before}
 
-- An edit takes {known[milliseconds_median]} ms (median, request read and answer written, two busy
-  cores) at {known[tokens_a_forward]} tokens a forward pass.
+- An edit takes {known[milliseconds_median]} ms (median, request read and answer written, one core
+  of a shared machine) at {known[tokens_a_forward]} tokens a forward pass; renaming a variable in a function of
+  28 to 32 lines {thirty[milliseconds_median]} ms at {thirty[tokens_a_second]} tokens a second, the
+  reading included ({thirty[exact_match]} % exact, n = {thirty[n]}).
 - Going on after a stop (the first half of a right answer is kept, n = {continued[n]}):
   {continued[exact_match]} % exact.
 - Asked about a name that is not there (n = {nothing[n]}): the region stays unchanged in
-  {nothing[unchanged]} % of cases.
-- Redirects, asked while an answer is being written (exact, n = {steered_n} each): {steered}. The
-  prompt is read again for them, which takes some milliseconds. Appended to what is in the cache,
-  {appended_read} % of it would be read; the model learnt that form as well, but does worse with it:
-  {appended}.
+  {nothing[unchanged]} % of cases, and in {nothing[said]} % the model says so.
+- Redirects, asked while an answer is being written (exact, n = {steered_n} each), with the prompt
+  read again, in place of what was asked before: {reread}. Appended to what is in the cache, of which
+  {appended_read} % is read: {appended}. {chosen_form} is how this folder is set up (`appended` in
+  `midstream.toml`). Corrections by the guard are read again in both.
 - Requests that are beyond it are left alone in {declined[known][recall]} % of cases where training
   saw such a request and {declined[new][recall]} % where it did not (n = {declined[new][n]}); of the
   edits that it should do it leaves alone {declined[known][others_left_alone]} % (known) and
   {declined[new][others_left_alone]} % (new). If one request in ten were beyond it,
   {declined[known][precision]} % and {declined[new][precision]} % of what it leaves alone would be.
+  Mostly it says that it gives up: of {declined[known][said_recall]} % and
+  {declined[new][said_recall]} % of the requests that are beyond it, and of
+  {declined[known][others_said]} % and {declined[new][others_said]} % of the others; so
+  {declined[known][said_precision]} % and {declined[new][said_precision]} % of what it says that of
+  would be.
+
+Kinds of edits together ("next edit": a name was changed in one place or some, the rest follows):
+
+| kinds | known, exact | same program | new, exact | same program | n |
+|---|---|---|---|---|---|
+{groups}
 
 {unsure}
 | edit | known, exact | known, same program | new, exact | known, parses | n |
@@ -65,8 +78,9 @@ Exact match means every character of the region; "same program" compares syntax 
 ## Learning curve
 
 Teacher-forced exact match, mean over the tasks (a few examples each) and over both sets, while
-the last {run_tokens:.0f} M tokens were trained; the rate falls to zero in the last {decay:.0f} % of the time. Kinds of edits
-were added to training and to the sets on the way, so the first points are of fewer kinds.
+the last {run_tokens:.0f} M tokens were trained, in two phases: at the end of each the rate falls to zero.
+Kinds of edits were added to training and to the sets on the way, so the first points are of fewer
+kinds, and in the second phase the examples became harder.
 
 | tokens | loss | known | new | redirects |
 |---|---|---|---|---|
@@ -82,9 +96,9 @@ right at least nine times out of ten were measured again on the other half. Thes
 
 ## How far to trust these numbers
 
-- The held-out packages were never trained on, but they were looked at: the codec, the task mix, how
-  corrections by the guard are put and the length of training were chosen while watching scores and
-  failures on the "known" and redirected examples. Those figures are therefore somewhat optimistic.
+- The held-out packages were never trained on, but they were looked at: the codec, the
+  choice among tokens, the task mix, how corrections by the guard are put and the length of training
+  were chosen while watching scores and failures on the "known" and redirected examples. Those figures are therefore somewhat optimistic.
 - Whoever wrote the training grammar had seen the templates of "new" before.
 - The templates of "new" are never made by the training grammar for the same kind of edit (a filter
   drops what says the same). Their single words may occur in training, in other constructions or for
@@ -171,6 +185,14 @@ def _unsure(report: dict[str, Any] | None) -> str:
     return _UNSURE.format(rows=rows, threshold=report["threshold"], auc=report["auc"])
 
 
+def _groups(report: dict[str, Any]) -> str:
+    return "\n".join(
+        f"| {group} | {row['known']} % | {row['known_same_tree']} % | {row['new']} % | "
+        f"{row['new_same_tree']} % | {row['n']} |"
+        for group, row in report.items()
+    )
+
+
 def _steered(report: dict[str, Any]) -> str:
     words = {
         "rather": "another edit instead",
@@ -242,11 +264,14 @@ def main() -> None:
         ),
         curve=_curve(curve),
         run_tokens=(curve[-1]["tokens"] - facts["tokens_before"]) / 1e6,
-        decay=100 * settings["decay"],
         **measured(report, settings["skip_tasks"]),
     )
     (folder / "MODEL_CARD.md").write_text(text, "utf-8")
-    table = midstream_toml(folder.name, model.config, parameters, facts["tokens"], report)
+    there = tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
+    appended = int(there["codec"]["appended"])
+    table = midstream_toml(
+        folder.name, model.config, parameters, facts["tokens"], report, appended=appended
+    )
     (folder / "midstream.toml").write_text(table, "utf-8")
     (folder / "DATA_SOURCES.json").write_text(json.dumps(used, indent=1) + "\n")
 
@@ -286,7 +311,8 @@ def measured(report: dict[str, Any], skipped: list[str]) -> dict[str, Any]:
             + f"; on those same kinds this one reaches {old['now_known']} % and "
             f"{old['now_new']} %."
         )
-    steered, other = report["steered"], report["steered_otherwise"]
+    forms = report["steered"], report["steered_otherwise"]
+    reread, appended = forms[::-1] if report["appended"] else forms
     return {
         "most": max(row["n"] for row in known["tasks"].values()),
         "known": known,
@@ -294,10 +320,15 @@ def measured(report: dict[str, Any], skipped: list[str]) -> dict[str, Any]:
         "continued": report["continued"],
         "nothing": report["nothing_to_do"],
         "declined": report["declining"],
-        "steered": _steered(steered),
-        "steered_n": max(row["n"] for row in steered.values()),
-        "appended": _steered({kind: other[kind] for kind in ("rather", "also")}),
-        "appended_read": round((other["rather"]["prompt_read"] + other["also"]["prompt_read"]) / 2),
+        "reread": _steered(reread),
+        "steered_n": max(row["n"] for row in reread.values()),
+        "appended": _steered({kind: appended[kind] for kind in ("rather", "also")}),
+        "appended_read": round(
+            (appended["rather"]["prompt_read"] + appended["also"]["prompt_read"]) / 2
+        ),
+        "chosen_form": "The appended form" if report["appended"] else "Reading again",
+        "groups": _groups(report["groups"]),
+        "thirty": report["thirty_lines"],
         "rows": "\n".join(rows),
         "unsure": _unsure(report.get("confidence")),
         "people": people,

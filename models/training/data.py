@@ -20,8 +20,10 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
+from models.training import reasons
 from models.training.code import ATOM, BUILTINS, Code
-from models.training.tasks import SHARES, Example, attempt, corrected, examples, redirected
+from models.training.tasks import SHARES, Example, attempt
+from models.training.variants import corrected, examples, redirected
 from tokenizers import Tokenizer
 
 from midstream.engine.codec import EditCodec, EditRequest
@@ -90,7 +92,10 @@ def weights_of(rates: dict[str, float], skip: frozenset[str]) -> list[float]:
     return [1e-9 if task in skip else min(SHARES[task] / rates[task], 400.0) for task in TASK_NAMES]
 
 
-def _setup(tokenizer: str, names: list[str], weights: list[float], seed: int) -> None:
+def _setup(
+    tokenizer: str, names: list[str], weights: list[float], seed: int, prose: list[str]
+) -> None:
+    reasons.use_prose(prose)
     codec = EditCodec(Tokenizer.from_file(tokenizer))
     _worker[:] = [_Worker(codec, names, weights, seed)]
 
@@ -249,6 +254,7 @@ def main() -> None:
             "".join(json.dumps(asdict(e)) + "\n" for e in chosen)
         )
     names = name_pool(rows)
+    prose = reasons.prose_of([row["text"] for row in rows])
     measured = data / "applicability.json"
     if not measured.exists():
         measured.write_text(json.dumps(applicability(rows, names), indent=1))
@@ -259,7 +265,7 @@ def main() -> None:
         begin = number * size % len(rows)
         used = (rows + rows)[begin : begin + size]
         jobs = [(k, used[k : k + 400]) for k in range(0, len(used), 400)]
-        setup = (str(data / "tokenizer.json"), names, weights_of(rates, skip), number)
+        setup = (str(data / "tokenizer.json"), names, weights_of(rates, skip), number, prose)
         with Pool(arguments.jobs, _setup, setup) as pool:
             parts = list(pool.imap_unordered(_encode_rows, jobs))
         count = write_shard(data / f"shard-{number}.npz", parts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import random
 import re
 import shutil
 import statistics
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from models.training.asking import Asker, Outcome
+from models.training.code import Code
+from models.training.data import name_pool
+from models.training.tasks import attempt
 
 from midstream.engine.codec import EditRequest
 
@@ -51,6 +55,44 @@ def percent(part: float, whole: float, digits: int = 1) -> float:
     return round(100 * part / whole, digits) if whole else 0.0
 
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "tier 1": (
+        *("rename_local", "rename_parameter", "rename_function", "rename_attribute"),
+        *("replace_name", "replace_exception", "replace_literal", "change_comparison"),
+        *("add_parameter", "add_parameter_plain", "remove_parameter", "change_default"),
+        *("make_required", "make_optional", "add_decorator", "remove_decorator"),
+        *("remove_decorators", "guard_return", "guard_plain", "guard_raise", "guard_continue"),
+        *("extract_constant", "extract_variable", "fstring", "negate_condition", "remove_else"),
+        *("optional_union", "print_log", "make_async", "make_sync", "add_argument"),
+        *("change_argument", "remove_argument", "add_element", "set_variable", "change_return"),
+        *("delete_statement", "delete_assignment", "delete_call", "delete_line", "remove_prints"),
+        *("remove_asserts", "remove_comments", "remove_hints", "add_first", "add_last"),
+        *("add_before_return", "add_after", "add_before", "wrap_with"),
+    ),
+    "rename": ("rename_local", "rename_parameter", "rename_function", "rename_attribute"),
+    "parameter": ("add_parameter", "add_parameter_plain", "remove_parameter", "change_default"),
+    "decorator": ("add_decorator", "remove_decorator", "remove_decorators"),
+    "f-string": ("fstring",),
+    "guard clause": ("guard_return", "guard_plain", "guard_raise"),
+    "tier 2": (
+        *("add_hint", "add_return_hint", "add_hints", "wrap_try", "return_to_raise"),
+        *("add_docstring", "replace_docstring", "remove_docstring", "add_comment"),
+        *("change_message", "change_text"),
+    ),
+    "seeded bug, its symptom said": (
+        *("fix_return", "fix_await", "fix_self", "fix_none", "fix_mutable_default"),
+        *("fix_bare_except", "swap_arguments", "flip_bool_operator", "fix_boundary"),
+        *("fix_condition", "fix_sign", "fix_index"),
+    ),
+    "security rewrite": (
+        *("secure_sql", "secure_shell", "secure_call", "secure_verify", "secure_secret"),
+    ),
+    "next edit": ("finish_rename",),
+}
+"""Kinds of edits that are measured together. "next edit" is the rest of a change of which a part is
+made: a name was changed in one place or some, and its other uses follow."""
+
+
 @dataclass(slots=True)
 class Tally:
     """Sums over examples."""
@@ -60,6 +102,7 @@ class Tally:
     same_tree: int = 0
     parses: int = 0
     unchanged: int = 0
+    gave_up: int = 0
     lines: int = 0
     kept: int = 0
     costs: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
@@ -74,6 +117,7 @@ class Tally:
         self.same_tree += right or (found is not None and found == tree(target))
         self.parses += found is not None
         self.unchanged += outcome.text == example["region"]
+        self.gave_up += outcome.gave_up
         same = set(example["region"].split("\n")) & set(target.split("\n"))
         self.lines += len(same)
         self.kept += len(same & set(outcome.text.split("\n")))
@@ -138,39 +182,91 @@ def measure(
 
 
 def declining(known: dict[str, Tally], new: dict[str, Tally]) -> dict[str, Any]:
-    """Return how well the model tells what is beyond it, leaving the region as it was.
+    """Return how well the model tells what is beyond it.
 
-    `recall` is the share of such requests that it leaves alone, `precision` the share of such
-    requests among all that it leaves alone, weighted as if one request in ten were beyond it.
+    It may leave the region as it was, or say so (`said_`: the answer is its token for that, which
+    the product shows). `recall` is the share of such requests among which it does, `precision` the
+    share of such requests among all with which it does, weighted as if one request in ten were
+    beyond it.
     """
     report: dict[str, Any] = {}
     for name, tasks in (("known", known), ("new", new)):
         beyond = tasks.get("beyond", Tally())
         others = [tally for task, tally in tasks.items() if task != "beyond"]
-        wrongly = sum(t.unchanged for t in others) / max(1, sum(t.n for t in others))
-        recall = beyond.unchanged / max(1, beyond.n)
-        report[name] = {
-            "n": beyond.n,
-            "recall": percent(recall, 1),
-            "others_left_alone": percent(wrongly, 1),
-            "precision": percent(0.1 * recall, 0.1 * recall + 0.9 * wrongly),
-        }
+        row: dict[str, Any] = {"n": beyond.n}
+        for prefix, field_name in (("", "unchanged"), ("said_", "gave_up")):
+            count = sum(getattr(tally, field_name) for tally in others)
+            wrongly = count / max(1, sum(tally.n for tally in others))
+            recall = getattr(beyond, field_name) / max(1, beyond.n)
+            row[f"{prefix}recall"] = percent(recall, 1)
+            row["others_said" if prefix else "others_left_alone"] = percent(wrongly, 1)
+            row[f"{prefix}precision"] = percent(0.1 * recall, 0.1 * recall + 0.9 * wrongly)
+        report[name] = row
     return report
 
 
+def groups(known: dict[str, Tally], new: dict[str, Tally]) -> dict[str, Any]:
+    """Return the share of right answers of the `GROUPS`, of both sets."""
+    report: dict[str, Any] = {}
+    for group, kinds in GROUPS.items():
+        row: dict[str, Any] = {}
+        for name, tasks in (("known", known), ("new", new)):
+            found = [tasks[kind] for kind in kinds if kind in tasks]
+            row["n"] = sum(tally.n for tally in found)
+            row[name] = percent(sum(tally.exact for tally in found), row["n"])
+            row[f"{name}_same_tree"] = percent(sum(tally.same_tree for tally in found), row["n"])
+        report[group] = row
+    return report
+
+
+def thirty_lines(asker: Asker, path: Path, most: int = 60) -> dict[str, Any]:
+    """Rename variables of held-out functions of 28 to 32 lines; return what an edit costs."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rng = random.Random(5)
+    rng.shuffle(rows)
+    names = name_pool(rows, 2_500)
+    tally = Tally()
+    for row in rows:
+        if tally.n >= most:
+            break
+        if not 28 <= row["text"].count("\n") <= 32:
+            continue
+        try:
+            code = Code(textwrap.dedent(row["text"]), rng, names)
+        except (SyntaxError, ValueError):
+            continue
+        edit = attempt("rename_local", code) if code.fn is not None else None
+        if edit is None:
+            continue
+        asked = f"rename `{edit.values['old']}` to `{edit.values['new']}`"
+        outcome = asker.ask(EditRequest(asked, code.text))
+        tally.add({"region": code.text, "target": edit.target}, outcome)
+    return {
+        key: value
+        for key, value in tally.row().items()
+        if key in ("n", "exact_match", "milliseconds_median", "tokens_a_second")
+    }
+
+
 def nothing_to_do(asker: Asker, examples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask for changes of a name that is not there; return how often nothing changed."""
+    """Ask for changes of a name that is not there; return how often nothing changed, and how often
+    the model said so.
+    """
     asked = (
         "rename `no_such_name` to `another_name`",
         "change the default of no_such_name to 3",
         "no_such_name should be called another_name",
         "remove the parameter no_such_name",
     )
-    same = sum(
-        asker.ask(EditRequest(asked[k % len(asked)], example["region"])).text == example["region"]
+    outcomes = [
+        (asker.ask(EditRequest(asked[k % len(asked)], example["region"])), example["region"])
         for k, example in enumerate(examples)
-    )
-    return {"n": len(examples), "unchanged": percent(same, len(examples))}
+    ]
+    return {
+        "n": len(outcomes),
+        "unchanged": percent(sum(o.text == region for o, region in outcomes), len(outcomes)),
+        "said": percent(sum(o.gave_up for o, _ in outcomes), len(outcomes)),
+    }
 
 
 def steered(asker: Asker, examples: list[dict[str, Any]]) -> dict[str, Any]:
@@ -256,6 +352,8 @@ def table(report: dict[str, Any]) -> str:
         "steered",
         "steered_otherwise",
         "declining",
+        "groups",
+        "thirty_lines",
         "before",
     ):
         if name in report:
@@ -287,7 +385,8 @@ def main() -> None:
     asker = Asker(arguments.model, arguments.threads)
     data: Path = arguments.data
     most: int = arguments.per_task
-    report: dict[str, Any] = {"sets": {}}
+    facts = tomllib.loads((arguments.model / "midstream.toml").read_text("utf-8"))
+    report: dict[str, Any] = {"sets": {}, "appended": int(facts["codec"]["appended"])}
     answers: list[dict[str, Any]] = []
     tallies: list[dict[str, Tally]] = []
     known = load(data / "eval_known.jsonl", most, skip)
@@ -300,6 +399,7 @@ def main() -> None:
         tallies.append(tasks)
         answers += [row | {"set": name} for row in found]
     report["declining"] = declining(*tallies)
+    report["groups"] = groups(*tallies)
     some = [example for example in known if example["target"] is not None]
     some = some[:: max(1, len(some) // (5 * most))]
     halves = [example | {"kept": kept_part(example["target"])} for example in some]
@@ -309,6 +409,7 @@ def main() -> None:
         if key in ("n", "exact_match", "parses")
     }
     report["nothing_to_do"] = nothing_to_do(asker, some[:100])
+    report["thirty_lines"] = thirty_lines(asker, data / "heldout.jsonl")
     redirects = load(data / "eval_steered.jsonl", 2 * most)
     report["steered"] = steered(asker, redirects)
     asker.close()

@@ -113,13 +113,18 @@ def toml_text(value: object) -> str:
 
 
 def midstream_toml(
-    name: str, config: ModelConfig, parameters: int, tokens: int, measured: dict[str, Any] | None
+    name: str,
+    config: ModelConfig,
+    parameters: int,
+    tokens: int,
+    measured: dict[str, Any] | None,
+    *,
+    appended: int,
 ) -> str:
     """Return the contents of `midstream.toml`; `measured` is the report of `evaluate`, None before
-    there is one.
+    there is one, `appended` as in `CodecLimits`.
     """
-    # A redirect is read first: appended ones were right too seldom (MODEL_CARD.md).
-    limits = CodecLimits(appended=0)
+    limits = CodecLimits(appended=appended)
     tasks: list[dict[str, Any]] = []
     suggestions: list[str] = []
     calibration: list[str] = []
@@ -145,8 +150,7 @@ def midstream_toml(
         "",
         "[drafting]",
         "enabled = true",
-        "first = 4",
-        "most = 16",
+        "most = 32",
         "",
         "[codec]",
         *(f"{key} = {getattr(limits, key)}" for key in CodecLimits.__slots__),
@@ -172,6 +176,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("models/training/data"))
     parser.add_argument("--out", type=Path, default=Path("models/brook-4m"))
     parser.add_argument("--bits", type=int, default=8, choices=(4, 8, 32))
+    parser.add_argument(
+        "--appended",
+        type=int,
+        default=0,
+        choices=(0, 1),
+        help="whether redirects are appended to what is in the cache, or read first",
+    )
     arguments = parser.parse_args()
     model, facts = load_run(arguments.run)
     c = model.config
@@ -189,7 +200,9 @@ def main() -> None:
     parameters = sum(p.numel() for p in model.parameters())
     measured_path = out / "evaluation.json"
     measured = json.loads(measured_path.read_text()) if measured_path.exists() else None
-    text = midstream_toml(out.name, c, parameters, facts["tokens"], measured)
+    text = midstream_toml(
+        out.name, c, parameters, facts["tokens"], measured, appended=arguments.appended
+    )
     (out / "midstream.toml").write_text(text, "utf-8")
     size = (out / "model.onnx").stat().st_size / 1e6
     print(

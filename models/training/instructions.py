@@ -14,9 +14,11 @@ import itertools
 import random
 import re
 
-from models.training import phrases_body, phrases_names
+from models.training import phrases_body, phrases_names, reasons
 from models.training.phrases_names import LEXICON
+from models.training.phrases_sentences import SENTENCES
 from models.training.templates import TEMPLATES
+from models.training.templates_bugs import BUGS, BUGS_NEW
 from models.training.templates_calls import CALLS, CALLS_NEW
 from models.training.templates_flow import DESCRIBED, FLOW, FLOW_NEW
 from models.training.templates_repairs import (
@@ -33,11 +35,20 @@ from models.training.templates_second import MORE, NEW
 from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
 
 GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
-FIXED = {task: TEMPLATES[task] + MORE.get(task, []) for task in TEMPLATES} | EXTRA | CALLS | FLOW
-HELD_OUT = NEW | EXTRA_NEW | CALLS_NEW | FLOW_NEW
+FIXED = (
+    {task: TEMPLATES[task] + MORE.get(task, []) for task in TEMPLATES} | EXTRA | CALLS | FLOW | BUGS
+)
+HELD_OUT = NEW | EXTRA_NEW | CALLS_NEW | FLOW_NEW | BUGS_NEW
 
 FREE_SHARE = 0.6
 """Share of training instructions that the grammar makes, where a task has one."""
+SENTENCE_SHARE = 0.25
+"""Share of training instructions that are whole sentences."""
+REASON_SHARE = 0.16
+"""Share of the other training instructions that get a reason."""
+
+NOUNS, ATOMS = " nouns", " atoms"
+"""Keys of values that are no operands: words that reasons may use."""
 
 PREFIXES = [
     "please ",
@@ -299,13 +310,15 @@ def _mistyped(text: str, rng: random.Random) -> str:
     return text[: word.start()] + "".join(letters) + text[word.end() :]
 
 
-def _styled(text: str, template: str, rng: random.Random) -> str:
+def _styled(text: str, template: str, rng: random.Random, *, full: bool) -> str:
     """Add an opening, an ending or a reason to an expanded template."""
     if "{raw}" in template:
         return text
     chance = rng.random()
     if chance < 0.14:
-        neutral = text.startswith(("{", "the ", "it ", "this ", "if ", "when ", "no ", "we ", "i "))
+        neutral = full or text.startswith(
+            ("{", "the ", "it ", "this ", "if ", "when ", "no ", "we ", "i ")
+        )
         text = rng.choice(NEUTRAL if neutral else PREFIXES) + text
     elif chance < 0.19:
         text += rng.choice(REASONS)
@@ -317,24 +330,46 @@ def _styled(text: str, template: str, rng: random.Random) -> str:
     return text
 
 
-def write(template: str, values: dict[str, str], rng: random.Random, *, styled: bool = True) -> str:
+def write(
+    template: str,
+    values: dict[str, str],
+    rng: random.Random,
+    *,
+    styled: bool = True,
+    reason: float = 0.0,
+) -> str:
     """Fill a template and put it in a random style.
 
-    `values` maps names to text that is ready to be inserted (see `quoted`).
+    `values` maps names to text that is ready to be inserted (see `quoted`); `reason` is the share
+    that gets a reason.
     """
-    return _filled(expand(template, rng), template, values, rng, styled=styled)
+    return _filled(expand(template, rng), template, values, rng, styled=styled, reason=reason)
 
 
 def _filled(
-    text: str, template: str, values: dict[str, str], rng: random.Random, *, styled: bool = True
+    text: str,
+    template: str,
+    values: dict[str, str],
+    rng: random.Random,
+    *,
+    styled: bool = True,
+    reason: float = 0.0,
+    full: bool = False,
 ) -> str:
+    nouns, atoms = values.get(NOUNS, "").split(), values.get(ATOMS, "").split()
     if rng.random() < 0.15:
         text = _hasty(text, rng)
     if styled:
-        text = _styled(text, template, rng)
+        text = _styled(text, template, rng, full=full)
+    operand_first = text.startswith("{")
+    if rng.random() < reason and "{raw}" not in template and "{why}" not in template:
+        text = reasons.around(text, rng, nouns, atoms)
+    while "{why}" in text:
+        text = text.replace("{why}", reasons.why(rng, nouns, atoms), 1)
+    while "{what}" in text:
+        text = text.replace("{what}", reasons.what(rng, nouns), 1)
     if rng.random() < 0.06:
         text = _mistyped(text, rng)
-    operand_first = text.startswith("{")
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
     if rng.random() < 0.35 and text[:1].isalpha() and not operand_first:
@@ -345,26 +380,35 @@ def _filled(
 def ask(
     task: str, values: dict[str, str], rng: random.Random, *, held_out: bool, styled: bool = True
 ) -> str:
-    """Write an instruction for a task, from the families of one side of the split."""
+    """Write an instruction for a task, from the families of one side of the split.
+
+    `values[NOUNS]` and `values[ATOMS]`, if given, are words for reasons, divided by blanks.
+    """
     fixed = families(task, held_out=held_out)
     grammar = [] if held_out else GRAMMAR.get(task, [])
+    sentences = [] if held_out or NOUNS not in values else SENTENCES.get(task, [])
+    reason = REASON_SHARE if styled and not held_out and NOUNS in values else 0.0
     for _ in range(200):
-        free = grammar and rng.random() < FREE_SHARE
-        template = rng.choice(grammar if free else fixed)
-        if free and task in DESCRIBED and rng.random() < 0.08:
+        full = sentences and rng.random() < SENTENCE_SHARE
+        free = full or (grammar and rng.random() < FREE_SHARE)
+        template = rng.choice(sentences if full else grammar if free else fixed)
+        if free and task in DESCRIBED and rng.random() < 0.12:
             template = rng.choice(DESCRIBED[task])
         text = expand(template, rng)
-        missing = set(re.findall(r"\{(\w+)\}", text)) - values.keys()
+        missing = set(re.findall(r"\{(\w+)\}", text)) - values.keys() - {"why", "what"}
         if missing or (free and is_held_out(task, text)):
             continue
-        return _filled(text, template, values, rng, styled=styled)
+        share = 0.5 * reason if full else reason
+        return _filled(text, template, values, rng, styled=styled, reason=share, full=bool(full))
     raise ValueError(f"no template of {task} fits")
 
 
 def vocabulary() -> list[str]:
     """Return every plain word of the training templates."""
     words: set[str] = set()
-    phrases = [t for table in (FIXED, GRAMMAR) for group in table.values() for t in group]
+    phrases = [
+        t for table in (FIXED, GRAMMAR, SENTENCES) for group in table.values() for t in group
+    ]
     phrases += [w for group in TYPE_WORDS.values() for w in group]
     phrases += [w for group in CONDITION_WORDS.values() for w in group]
     phrases += [*LEXICON.values(), *BEYOND, *ALSO, *RATHER, *BOTH, CORRECTION]

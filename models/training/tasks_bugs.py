@@ -8,6 +8,7 @@ import ast
 import re
 
 from models.training.code import Code, Edit
+from models.training.tasks_text import negated
 
 
 def fix_return(code: Code) -> Edit | None:
@@ -175,3 +176,88 @@ def finish_rename(code: Code) -> Edit | None:
     done = code.rng.randint(1, len(spans) - 1) if code.rng.random() < 0.5 else 1
     source = code.swap_words(spans[:done], new)
     return Edit("finish_rename", {"old": old, "new": new}, code.swap_words(spans, new), source)
+
+
+_STRICTER = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
+
+
+def fix_boundary(code: Code) -> Edit | None:
+    """The only ordering comparison is off by one."""
+    nodes = [n for n in code.all(ast.Compare) if any(type(op) in _STRICTER for op in n.ops)]
+    if len(nodes) != 1 or len(nodes[0].ops) != 1 or id(nodes[0]) in code.inside_format:
+        return None
+    node = nodes[0]
+    begin, end = code.end(node.left), code.start(node.comparators[0])
+    between = code.text[begin:end]
+    if not re.fullmatch(r" ?[<>]=? ?", between):
+        return None
+    values: dict[str, str] = {}
+    if isinstance(node.left, ast.Name):
+        values["name"] = node.left.id
+    wrong = between.replace(between.strip(), _STRICTER[type(node.ops[0])])
+    source = code.splice([(begin, end, wrong)])
+    return Edit("fix_boundary", values, code.text, source)
+
+
+def fix_condition(code: Code) -> Edit | None:
+    """The only `if` asks for the opposite of what it should."""
+    nodes = code.all(ast.If)
+    if len(nodes) != 1 or nodes[0].test.lineno != nodes[0].test.end_lineno:
+        return None
+    node = nodes[0]
+    other = negated(code, node.test)
+    if other is None or code.text[code.end(node.test)] != ":":
+        return None
+    values: dict[str, str] = {}
+    first = node.body[0]
+    if isinstance(first, ast.Raise) and first.exc is not None:
+        raised = first.exc.func if isinstance(first.exc, ast.Call) else first.exc
+        values["error"] = code.of(raised)
+    elif isinstance(first, ast.Return) and first.value is not None and len(code.of(first)) < 30:
+        values["value!"] = code.of(first.value)
+    source = code.splice([(code.start(node.test), code.end(node.test), other)])
+    back = Code(source, code.rng, code.names)
+    tests = [n.test for n in back.all(ast.If)]
+    if len(tests) != 1 or negated(back, tests[0]) != code.of(node.test):
+        return None
+    return Edit("fix_condition", values, code.text, source)
+
+
+def fix_sign(code: Code) -> Edit | None:
+    """The only sum is a difference, or the other way round."""
+    kinds = {ast.Add: "-", ast.Sub: "+"}
+    nodes = [n for n in [*code.all(ast.BinOp), *code.all(ast.AugAssign)] if type(n.op) in kinds]
+    if len(nodes) != 1 or id(nodes[0]) in code.inside_format:
+        return None
+    node = nodes[0]
+    if isinstance(node, ast.BinOp):
+        begin, end = code.end(node.left), code.start(node.right)
+        texts = (node.left, node.right)
+    else:
+        begin, end = code.end(node.target), code.start(node.value)
+        texts = (node.value,)
+    between = code.text[begin:end]
+    literal = any(isinstance(t, ast.Constant) and not isinstance(t.value, int) for t in texts)
+    if literal or not re.fullmatch(r" ?[+-]=? ?", between):
+        return None
+    right = "+" if isinstance(node.op, ast.Add) else "-"
+    source = code.splice([(begin, end, between.replace(right, kinds[type(node.op)]))])
+    words = ("adds", "subtracts") if right == "-" else ("subtracts", "adds")
+    values = {"does": words[0], "should_do": words[1][:-1], "right!": right}
+    values["wrong!"] = kinds[type(node.op)]
+    return Edit("fix_sign", values, code.text, source)
+
+
+def fix_index(code: Code) -> Edit | None:
+    """The first element is taken in place of the last, or the other way round."""
+    found: list[tuple[int, int, str]] = []
+    for node in code.all(ast.Subscript):
+        text = code.of(node.slice)
+        if text in ("0", "-1") and id(node) not in code.inside_format:
+            found.append((code.start(node.slice), code.end(node.slice), text))
+    if len(found) != 1:
+        return None
+    begin, end, text = found[0]
+    source = code.splice([(begin, end, "-1" if text == "0" else "0")])
+    order = ("last", "first") if text == "0" else ("first", "last")
+    return Edit("fix_index", {"takes": order[0], "should_take": order[1]}, code.text, source)

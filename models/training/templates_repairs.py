@@ -329,6 +329,26 @@ BEYOND: list[str] = [
     "(ensure|make sure|guarantee) (that|) (it|this|{name}) (always works|never fails|terminates|is correct|works with "
     "{name})",
     "(should|must|can) (it|this|{name}) (be|work|run) (correct|in parallel|on windows|without internet|with python 3)",
+    "(move|split|pull) (the|this) (loop|logic|parsing|validation|inner part|body of the loop|error handling) (out into|into) (a helper|its own function|a separate method)",
+    "(there|here) (must|may|might|seems to) be a (bug|mistake|problem|race|leak) (somewhere|in here|in this code)[,|;|.] [find it|can you see it|]",
+    "(it|this|{name}) (takes|needs|uses) (too long|too much memory|minutes|ages) (for|with|on) (large|big|long) (inputs|files|lists|{what})",
+    "(the tests|our tests|users) (say|complain|report) that (it|this|{name}) (is wrong|fails|does not work|is too slow|crashes)[,|;|.] [please look into it|fix it|]",
+    "(cache|memoize|remember|store) (the result|the results|{what}) (so that|because) {why}",
+    "(add|write|give me) (an example|examples|usage examples|a usage example) (to the docstring|for {name}|of how to use it)",
+    "(make|let) (it|this|{name}) (also|) (work|cope|deal) with (generators|iterators|bytes|strings|paths|dates|dataframes|{what})",
+    "(use|we should use) (a dict|a set|a queue|a heap|an enum|a dataclass|a named tuple|a lock|a thread pool|a generator) (instead of|rather than|for) {what}",
+    "(return|give me|yield) the {what} (one by one|lazily|in pages|sorted|grouped by key|as json|as a dataframe)",
+    "(retry|try again) (three times|a few times|twice|with backoff) (when|if) (it|the request|the call|{what}) fails",
+    "(can|could) you (check|tell me|see) (if|whether|why) (this|it|{name}) (is right|is thread safe|handles {what}|can be simplified)[?|]",
+    "(is|isn't) there a (better|simpler|shorter|faster|cleaner) way (to do this|to write this|for that)[?|]",
+    "(this|it|{name}) is (too long|too complicated|a mess|hard to test|doing too much)[,|;|.] (split it|simplify it|clean it up|restructure it|)",
+    "(how|where) (is|do i use|do we call|does it handle) {what}[?|]",
+    "(log|record|measure|count) how (long|often) (it|this|{name}) (takes|runs|is called)",
+    "(rename|change|fix|update) (everything|all names|all the names|the names) (to follow pep 8|to snake case|to something better|properly)",
+    "(use|follow|apply) (pep 8|the style guide|our conventions|best practices)",
+    "(check|validate) (all|the) (inputs|arguments|parameters) (properly|carefully|and report errors|)",
+    "do (something|what you think is right|it properly|it better|your best|the needful|whatever)",
+    "(the|this) (docs|docstring|documentation) (should explain|must explain|should list|should describe) (the parameters|the arguments|what is returned|the errors)",
 ]
 
 BEYOND_NEW: list[str] = [
@@ -375,6 +395,13 @@ ALSO: list[str] = [
     "oh and {ask}",
     "plus {ask}",
     "besides, {ask}",
+    "and please {ask}",
+    "while you are at it, {ask}",
+    "one more thing: {ask}",
+    "yes, and {ask}",
+    "good, also {ask}",
+    "keep that, but also {ask}",
+    "oh, and {ask} too",
 ]
 """How an instruction during an answer asks for more."""
 
@@ -391,6 +418,18 @@ RATHER: list[str] = [
     "forget that, {ask}",
     "not that, {ask}",
     "instead {ask}",
+    "stop there and {ask}",
+    "hold on, {ask}",
+    "that's enough, {ask}",
+    "leave it at that and {ask}",
+    "not like that, {ask}",
+    "no no, {ask} instead",
+    "hmm, better {ask}",
+    "i meant: {ask}",
+    "sorry, {ask}",
+    "never mind, {ask}",
+    "stop at this line, {ask}",
+    "not there, {ask}",
 ]
 """How an instruction during an answer asks for something else."""
 

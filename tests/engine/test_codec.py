@@ -140,7 +140,7 @@ def test_a_changed_line_names_only_what_changes(codec: EditCodec) -> None:
     renamed = EditRequest("rename `limit_value` to `upper_bound`", region)
     target = region.replace("limit_value", "upper_bound")
     _, ids = codec.encode_target(renamed, target)
-    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2> <swap> <i1> <i2> <L3>"
+    assert names(codec, ids) == "<L1> <swap> <i1> <i7> <L2> <swap> <i1> <i7> <L3>"
     assert decode(codec, renamed, ids) == target
     added = EditRequest("add a parameter `upper_bound` with default `None`", region)
     target = region.replace("limit_value):", "limit_value, upper_bound=None):")
@@ -154,7 +154,7 @@ def test_a_swap_leaves_the_keyword_of_a_call_alone(codec: EditCodec) -> None:
     request = EditRequest("rename `limit_value` to `upper_bound`", region)
     target = "call(limit_value=upper_bound)\n"
     _, ids = codec.encode_target(request, target)
-    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2>"
+    assert names(codec, ids) == "<L1> <swap> <i1> <i7> <L2>"
     assert decode(codec, request, ids) == target
     both = "call(upper_bound=upper_bound)\n"
     _, ids = codec.encode_target(request, both)
@@ -162,7 +162,7 @@ def test_a_swap_leaves_the_keyword_of_a_call_alone(codec: EditCodec) -> None:
     assert decode(codec, request, ids) == both
     only = EditRequest("rename `limit_value` to `upper_bound`", "def f(limit_value=3):\n")
     _, ids = codec.encode_target(only, "def f(upper_bound=3):\n")
-    assert names(codec, ids) == "<L1> <swap> <i1> <i2> <L2>"
+    assert names(codec, ids) == "<L1> <swap> <i1> <i7> <L2>"
 
 
 @settings(max_examples=300, deadline=None)
@@ -318,3 +318,30 @@ def test_alignment_keeps_the_order_and_every_target_line(
     used = [number for number, _ in pairs if number is not None]
     assert used == sorted(set(used))
     assert all(0 <= number < len(source) for number in used)
+
+
+def test_names_that_the_region_does_not_have_are_numbered_from_the_end(codec: EditCodec) -> None:
+    region = "def f(limit_value):\n    return limit_value\n"
+    there = EditRequest("rename limit_value to upper_bound because http_server needs it", region)
+    words = names(codec, codec.encode(there).prompt_ids).split("<src>")[0]
+    assert "rename <i1>" in words
+    assert "to <i7>" in words
+    assert "<i6>" in words
+    assert "<i2>" not in words
+
+
+def test_prose_takes_no_slots_and_leaves_some_for_the_names_that_count(codec: EditCodec) -> None:
+    region = "def f(limit_value):\n    return limit_value\n"
+    asked = (
+        "The zebra and the giraffe, the walrus, the ocelot and the badger in the menagerie "
+        "are confused by it, so rename limit_value to upper_bound."
+    )
+    encoded = codec.encode(EditRequest(asked, region))
+    _, ids = codec.encode_target(
+        EditRequest(asked, region), region.replace("limit_value", "upper_bound")
+    )
+    assert names(codec, ids).startswith("<L1> <swap> <i1> <i")
+    assert decode(codec, EditRequest(asked, region), ids) == region.replace(
+        "limit_value", "upper_bound"
+    )
+    assert "confused" in names(codec, encoded.prompt_ids).replace(" ", "")

@@ -13,7 +13,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.training import corpus, instructions, phrases_names, tasks  # noqa: E402
+from models.training import (  # noqa: E402
+    corpus,
+    instructions,
+    phrases_names,
+    phrases_sentences,
+    reasons,
+    tasks,
+    variants,
+)
 from models.training.code import Code  # noqa: E402
 from models.training.duplicates import NearDuplicates, is_benchmark  # noqa: E402
 
@@ -78,6 +86,11 @@ if timeout > 10:
         return False
     finish(start)
     return start
+""",
+    """def newest(entries):
+    first = entries[0]
+    log(first)
+    return first
 """,
 ]
 NAMES = ["limit_value", "count", "path", "file_name", "total_size", "http_client", "node", "user"]
@@ -151,7 +164,7 @@ def test_examples_survive_the_codec_and_kept_lines_begin_the_target() -> None:
         example
         for _ in range(6)
         for text in SNIPPETS
-        for example in tasks.examples(
+        for example in variants.examples(
             text, "p", NAMES, rng, list(tasks.SHARES), held_out=False, plain=False
         )
     ]
@@ -205,6 +218,64 @@ def test_every_word_of_the_grammar_is_in_its_lexicon() -> None:
             assert set(re.findall(r"<([a-z]+)>", phrase)) <= phrases_names.LEXICON.keys(), phrase
             assert phrase.count("(") == phrase.count(")")
             assert phrase.count("[") == phrase.count("]")
+
+
+def test_sentences_fit_the_lexicon_and_say_what_the_edit_is_about() -> None:
+    import re
+
+    for task, phrases in phrases_sentences.SENTENCES.items():
+        assert task in tasks.TASKS
+        for phrase in phrases:
+            assert set(re.findall(r"<([a-z]+)>", phrase)) <= phrases_names.LEXICON.keys(), phrase
+            assert phrase.count("(") == phrase.count(")"), phrase
+            assert phrase.count("[") == phrase.count("]"), phrase
+            operands = {name for each in instructions.FIXED[task] for name in names_in(each)}
+            operands |= {n for each in instructions.GRAMMAR.get(task, []) for n in names_in(each)}
+            assert names_in(phrase) <= operands | {"why", "what"}, phrase
+
+
+def names_in(template: str) -> set[str]:
+    import re
+
+    return set(re.findall(r"\{(\w+)\}", template))
+
+
+def test_a_reason_stands_beside_what_is_asked() -> None:
+    rng = random.Random(2)
+    reasons.use_prose(["the server closes it"])
+    texts = [reasons.around("remove {name}", rng, ["socket"], ["send"]) for _ in range(400)]
+    reasons.use_prose([])
+    assert all("emove {name}" in text for text in texts)
+    assert len(set(texts)) > 300
+    assert any("the server closes it" in text.lower() for text in texts)
+    assert not any(mark in text for text in texts for mark in ("{why}", "{noun}", "{atom}", "|"))
+
+
+def test_what_is_asked_a_second_time_leaves_nothing_to_do() -> None:
+    rng = random.Random(11)
+    given_up = [
+        example
+        for _ in range(25)
+        for text in SNIPPETS
+        for example in variants.examples(
+            text, "p", NAMES, rng, ["rename_local", "add_hint"], held_out=False, plain=False
+        )
+        if example.target is None
+    ]
+    assert any(example.region not in SNIPPETS for example in given_up)
+    assert any(example.region in SNIPPETS for example in given_up)
+
+
+def test_a_seeded_bug_is_one_token_away_from_its_repair() -> None:
+    for task in ("fix_boundary", "fix_sign", "fix_index"):
+        for source, edit in edits(task):
+            changed = [
+                pair
+                for pair in zip(source.split("\n"), edit.target.split("\n"), strict=True)
+                if pair[0] != pair[1]
+            ]
+            assert len(changed) == 1
+            assert edit.source is not None
 
 
 def test_unsafe_lines_become_safe_ones() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 _OPENING = re.compile(
-    r"^(?:oh and|and also|also|and|in addition|additionally|plus|besides)\b,?\s*", re.IGNORECASE
+    r"^(?:(?:yes|good|oh|ok|okay),?\s+)?"
+    r"(?:keep that,?\s+but also|while you(?: are|'re) at it|one more thing|and also|and please|"
+    r"also|and|in addition|additionally|plus|besides)\b[,:]?\s*",
+    re.IGNORECASE,
 )
 _ENDING = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
 

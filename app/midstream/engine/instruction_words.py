@@ -108,5 +108,152 @@ _WORDS = """
     yet yield yields you your yours zero zones
 """
 
-COMMON = frozenset(_WORDS.split())
-"""Lower-case words that are taken for words, not for names, unless their place says otherwise."""
+_PROSE = """
+    abbreviation acceptable accepted accepts accessed accessible accessing accident accidentally
+    accommodate accordingly accurate achieve acquired acts added adding adds advanced advice
+    affect affected affects ages agree agrees aka allocated allowed allowing altered analytic
+    annoying anonymous anyway anywhere apis apparently appears appended appending applicable
+    applied applies applying appreciate approach appropriate appropriately approximately
+    approximation aren argue arithmetic arrive ashamed asked asking asks assigning associate
+    associated assume assumed assumes assuming assumption asynchronously attached attacker
+    attempted attempting attention auditor auditors authorise authorised authorization
+    authorized automatically autoscaling auxiliary available avoiding avoids awaits aware
+    awkward awkwardly backed backend backoff backslash badly basic basically baz became
+    beginners begins behalf behave behaves behavior belong belonging belongs bet bite bites
+    bivariate blows booleans boss bothers boundary bounded bounding bpo brackets breakage
+    breaking breaks brittle broad broadcasting builds builtin bunch bundled burned business
+    bypass calculated calculates calculating calculation calculations capitalise capitalised
+    captured capturing care carefully carries catches cause causes center central centre chained
+    chance changing characters checked checker choices chokes chosen circular clarity clashes
+    classification cleaning cleanly cleanup cleared clearing clears clipped clipping closes
+    clustering clutter cluttered coding coefficient coefficients colleague colleagues collected
+    collects color colour combination combining coming comma commands commas committed commonly
+    comparable compares comparing compatibility compilation complained completes compliant
+    complicated composed computation computes computing conda conditions conform confuse
+    confused confusion conjunction connecting connective consecutive consequence considered
+    considering considers consisting consists constructed constructing constructor constructs
+    consumers consuming contained containing continuous contrast controlled convenience
+    convenient conventions convergence conversion converted converting converts convinced
+    coordinate cope copies copying corner correctly correlation correspond corresponding
+    corresponds costs couldn counted counting coverage covered covers crashed crashing creates
+    creating creation cryptic curious custom customer customers customise customised customized
+    dataframes dates dealing deals decides decoding decomposition dedent dedicated deeply
+    defensive defines defining definitely deleting deletion deliberately delimited denotes dense
+    dependence dependent depending deployed deployment deploys derivative derived descendant
+    described describes describing descriptive deserialization deserialized designed detailed
+    detect detected detection detects determinant determine determined determines determining
+    developer developers dictionaries didn dies differ differently differs dimensional disables
+    discarded discover discussion displayed displaying displays distinguish divided division
+    docs documented doubt downstream dozen drawing drawn driven dropping drops duplicate
+    duplicated dynamically earlier earth easily edited editing effect effective effectively
+    efficiently effort eight elements elementwise eleven elsewhere embarrassing embedded emits
+    emitted emitting empirical enables encapsulating enclosing encodes encountered encrypted
+    encryption ended endif endogenous ends enforce enjoy ensures ensuring entered entering
+    entirely enumeration environments equally equivalent escapes escaping essentially establish
+    established estimated estimates estimation evaluated evaluates evaluating evaluations
+    evening eventually exact exceed exceeded exceeds exchanged exclude excluding executed
+    executes execution exhausted existence exists exiting exogenous expecting expensive
+    experience explains explanation explicitness explode explodes exported exposes expressed
+    extends external extracted extracting facing failed failing failover fair fall falling falls
+    fancy fashioned favor feels fetched fetching fewer fifteen fifth fifty filling fills
+    filtering finding finds fire fired fires fitting five flagged flake flaky flattened flight
+    flushed followed following fooled forces foreign forever forgets forgetting formed former
+    four fourth fractional fragile frankly freed freedom frequency frequently fresh frustrating
+    fully functionality garbage general generalized generated generates generating generators
+    genuinely getting git giving gluing grab gracefully grained grateful ground grouped growing
+    guaranteed guarantees guide guideline guidelines habit hack hadn handed handlers handles
+    happened happening happily hardly harmful harmless hashable hasn hate hated hates haven held
+    helpful helps hence heuristic hexadecimal hides hierarchical higher highest highlighting
+    historical honest honestly honor honour hopefully horrible hot hurt hurts identical
+    identifies identifying idiomatic iff ignores ignoring imagine implementations implemented
+    implementing implicit implicitly implied implies importable imported importing impossible
+    inactive included including inclusion incompatible inconsistent incorrect incorrectly
+    indented independent independently indicate indicated indicates indicating individual
+    individually inefficient inequality infinite information informative inherited
+    initialisation initialising initialization initializing initiated inner innocent inputs
+    insensitive inserted inserting insertion inspect installation installed installing installs
+    instances instantiated instantiating instinct integration intended intent intention
+    intentional intentionally interest interested intermediate intern internal internally
+    interns interpret interpreted interrupts introduced intuitive invariant inverted invoked
+    invokes invoking involve involved ironic irrelevant irritating isolation issued issuing
+    iterates iterating iterators joining joint jump junior juniors keeping keyboard keyspace
+    knowing knows lack lacks land larger largest latter lax lazily lazy leads leaving leftover
+    leftovers legacy legal lets letters letting lie lies likely likes limited linearly lint
+    linters listed listening listing lives locally located logarithm logged logical
+    loglikelihood looked looking looks loud loudly love lowest lying mainly maintain maintained
+    maintainer maintainers maintaining maintenance makes making malformed management mandatory
+    manual manually mapped marginal marked masking matching math matters maximise maximised
+    meaningful meant measure measured mentioned merging mess messes messy middle midnight mimic
+    mini minimise minimised minus minutes mirrors misbehaves mislead misread misreading missed
+    misses misspelled misspelt mix mixed mixing mocked modification modifications modifies
+    modifying moment monday months mostly moves moving multiple multiplication multiplied
+    multivariate mutate mutated mutating mutation mypy mysterious naive naming narrow nasty
+    native natively natural ndarrays near nearest nearly necessarily necessary needful needing
+    needlessly negated neighbour newcomers newer newly nicely nine ninety nocover noisily noisy
+    nominal non nonlinear nonsense normalisation normalise normalised normalization normally
+    notation notified numeric numerical numerically numexpr numpydoc objective obligatory
+    observation observations obtain obtained obviously occasionally occur occurrences occurs odd
+    offers older oldest omits omitted onwards opening openvino operating operators opposed
+    opposite ops optimal optimised optimizations optimized optionally ordinary organise
+    organised oriented originally others ourselves outage outermost outlier overall overhead
+    overlapping overly overridden override overriding overwriting overwritten owned owns painful
+    paper paranoid parentheses parenthesis parses parsing partially particular particularly
+    party passes passing past pep perfectly perform performance performed performing performs
+    periodically perpendicular personally pick picked pickling picky pieces pixel placed plainly
+    play pleasant plotted pointed pointing politely polling pollute pollutes polluting popular
+    populated portion possibility posterior potential potentially practice practices precede
+    preceding precise precomputed predefined predictable prediction predictor preferably prefers
+    prepended preprocessing presence presented preserve preserves preserving pressed presumably
+    pretend preventing prevents previously primarily printable printed private processed
+    processing produced producing production products promised propagate propagation protection
+    protects protobuf provides providing publishing purposes puts pylint pyright pytorch qa
+    quadratic qualified quantization queries querying questions quickest quietly quoted quotes
+    quotient radial randomly rarely raster reach reached reaches reader readers realise realised
+    realize realized reasonable reasonably receives receiving recently recognise recognised
+    recognize recognized recommended recorded recording recursively redefined redirects reduces
+    referenced referring refers reflect reflected reflects refused regarding regardless
+    registering registers regressors rejects relationship relative relatively release released
+    releases reliable relied relies rely relying remains reminder removes renders repair
+    repeated repeatedly repeating repeats rephrase replaced replaces replacing replay replica
+    reported reporting represent representation representations represented representing
+    represents requested requesting requires requiring rerun resets resolving respect respective
+    responsibility responsible restored restrictions resulting retain retrieve retrieved reused
+    reveal reveals reviewed reviewers rfc risk risks risky rolled roughly rude ruff rule rules
+    runs sad safely sampling satisfy saves scary scheduled scream screams scrolling searching
+    seconds seems sees selecting semantic semantics sending sends senior sensible sensitive sent
+    sentence separated separately serialisation serialise serialised serialization serializing
+    seriously served serves sets setting seven shadowing shadows shallow shame shaped share
+    sharing shipped shipping shorten shouldn showing shown shows shut shutting sided
+    significance significant silence silently silly similarly simpler simplification simplified
+    singleton situation six sixty sized skipped skipping slash slashes slightly sloppy smallest
+    sneaky solid solution somehow somewhat sorry space spaced spam spammy speaks specifically
+    specified specifies specify specifying spelling spelt splitting spoken sprint spurious
+    stability staging stale standardized stands standup started starting stays stdlib steps
+    stopped stops stored stores storing straight strangely strict strictly stripping stronger
+    strongly structured stupid stylistic subclasses subdirectories submodules subscript
+    subsequent substitution succeeds successfully successive suffers sufficient suggested
+    suggests suitable summarise summarised supplied supported supporting supports suppose
+    supposedly surprise surprised surprises surprising surrounding survive suspicious swallowed
+    swallows symbolic synchronously synonym systems tangled team teammate teammates teams
+    technically tells temporarily temporary ten tend tends terribly tested themselves thinks
+    third thirty thousand ticket tidier timed timestamps told tonight touch touched towards
+    traceback tracebacks tracked tracker tracks trailing transactional transfer transformations
+    traversal treated treats trees triggering triggers tripped tripping trips trivial trouble
+    troubles truncated trust truth trying tuples turned turns twelve twenty typical typically
+    unable unaware unbounded unchanged unconditionally undecorated underlying underscore
+    underscores understandable understands unescaped unexpected unfortunate unfortunately
+    unhappy unhelpful unified unintuitive unions univariate unknown unlike unlikely unpacking
+    unquoted unreachable unreadable unrelated unset unsigned unspecified unsupported untidy
+    unwanted updating uploaded uppercase upset upside urgent usable utilise utilised valid
+    validated validates validating validity valued various vary varying vectors verbose verified
+    vice vulnerable waits wake wanted warns wasn wasted wasteful wastes ways weeks weighted
+    weighting weird weirdly weren wheels whereas whichever whoever wide wire wise won wondering
+    wont wording workaround working world worried worries worse worst wouldn wrapping writes
+    writing wrongly yesterday yielding
+"""
+
+COMMON = frozenset(_WORDS.split()) | frozenset(_PROSE.split())
+"""Lower-case words that are taken for words, not for names, unless their place says otherwise.
+
+The second list is what comments and docstrings use often and code seldom uses as a name.
+"""

@@ -25,6 +25,13 @@ _KEYWORDS = frozenset({*keyword.kwlist, "self", "cls"})
 _CONSTANTS = {"none": "None", "true": "True", "false": "False"}
 _OPERATOR_CHARS = frozenset("=<>!+-*/%&|^~@")
 
+_MEANT_WORDS = (
+    "Popen autoescape check_output eval executemany hashlib md5 mktemp pickle popen safe_load sha1 "
+    "shell ssl subprocess tempfile verify yaml"
+)
+_MEANT = frozenset(_MEANT_WORDS.split())
+"""Names of a region that are written out, because what they mean decides what to do."""
+
 _GLUE_WORDS = (
     "a an the to in of as is if it and or for from with by on at be this that not so use add make "
     "new all every each its into when then else please can you could should we let us f no"
@@ -37,6 +44,16 @@ _NAME_BEFORE_WORDS = (
     "rename variable parameter argument param arg var function method attribute name called call "
     "named"
 )
+_AFTER_TO_WORDS = (
+    "avoid be do follow get handle have help keep know log make pass prevent read save see show "
+    "silence support test understand use work"
+)
+_AFTER_TO = frozenset(_AFTER_TO_WORDS.split())
+"""Words after "to" that are verbs rather than new names."""
+RESERVED = 3
+"""So many `<iN>` stay free, in a long instruction, for names that the region has or that are asked
+for."""
+
 _NAME_BEFORE = frozenset(_NAME_BEFORE_WORDS.split())
 
 _INSTRUCTION = re.compile(
@@ -85,6 +102,9 @@ class SlotTable:
         values: how many `<vN>` there are.
         is_single: tells whether a text is one token anyway (then it gets no `<vN>`).
         shuffle: in training, a source of randomness for slot numbers.
+        region: the region's text, once an instruction is read.
+        atoms: the names and numbers in it.
+        slot_of: the slots given so far, by what they stand for.
     """
 
     names: int
@@ -92,6 +112,8 @@ class SlotTable:
     values: int
     is_single: Callable[[str], bool]
     shuffle: Random | None = None
+    region: str = ""
+    atoms: frozenset[str] = frozenset()
     slot_of: dict[str, str] = field(default_factory=dict[str, str])
     _text: dict[str, str] = field(default_factory=dict[str, str])
     _free: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
@@ -101,28 +123,48 @@ class SlotTable:
         for kind, count in (("i", self.names), ("q", self.phrases), ("v", self.values)):
             numbers = list(range(1, count + 1))
             if self.shuffle is not None:
-                chance = self.shuffle.random()
-                if chance < 0.15:
-                    self.shuffle.shuffle(numbers)
-                elif chance < 0.4:
-                    start = self.shuffle.randrange(count)
-                    numbers = numbers[start:] + numbers[:start]
-            self._free[kind] = numbers[::-1]
+                self._shuffle(numbers, split=kind != "v")
+            self._free[kind] = numbers
+
+    def _shuffle(self, numbers: list[int], *, split: bool) -> None:
+        """Take other numbers than those by first appearance, now and then."""
+        assert self.shuffle is not None
+        chance, half = self.shuffle.random(), len(numbers) // 2 + 1
+        if split and chance < 0.3:
+            front, back = numbers[:half], numbers[half:]
+            self.shuffle.shuffle(front)
+            self.shuffle.shuffle(back)
+            numbers[:] = front + back
+        elif not split and chance < 0.15:
+            self.shuffle.shuffle(numbers)
+        elif not split and chance < 0.4:
+            start = self.shuffle.randrange(len(numbers))
+            numbers[:] = numbers[start:] + numbers[:start]
 
     def text_of(self, slot: str) -> str | None:
         """Return what a slot stands for, None for a slot that this request does not use."""
         return self._text.get(slot)
 
+    def free(self, kind: str) -> int:
+        """Return how many slots of a kind are left."""
+        return len(self._free[kind])
+
     def add(self, kind: str, text: str) -> str:
         """Return the slot of a text, giving it a new one of this kind if there is one left ("" if
         not).
+
+        What the instruction names and the region does not have takes the last free number of its
+        kind, all else the first: the model cannot see easily that something is nowhere.
         """
         slot = self.slot_of.get(text)
         if slot is not None:
             return slot
         if not self._free[kind]:
             return ""
-        slot = f"<{kind}{self._free[kind].pop()}>"
+        absent = (kind == "q" and text not in self.region) or (
+            kind == "i" and text not in self.atoms
+        )
+        slot = f"<{kind}{self._free[kind].pop(-1 if absent else 0)}>"
         self.slot_of[text] = slot
         self._text[slot] = text
         self._pattern = None
@@ -134,7 +176,7 @@ class SlotTable:
         opaque = set(self._opaque_pieces(text))
         for piece in _compile([*self.slot_of, *opaque]).finditer(text):
             found = piece.group()
-            if found in self.slot_of or found in _KEYWORDS:
+            if found in self.slot_of or found in _KEYWORDS or found in _MEANT:
                 continue
             if found in opaque or not self.is_single(found):
                 self.add("v", found)
@@ -211,7 +253,8 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
     none of the words in which people ask) is written out after its first slot, so that its meaning
     is not lost.
     """
-    in_region = set(re.findall(_ATOM, region))
+    in_region = table.atoms = frozenset(re.findall(_ATOM, region))
+    table.region = region
     out: list[Piece] = []
     tail = _TRAILING_TEXT.search(instruction)
     rest = ""
@@ -295,7 +338,7 @@ def _joined(text: str, match: re.Match[str]) -> bool:
 
 
 def _bare(
-    word: str, before: str, after: str, in_region: set[str], table: SlotTable, *, joined: bool
+    word: str, before: str, after: str, in_region: frozenset[str], table: SlotTable, *, joined: bool
 ) -> list[Piece]:
     lowered = word.lower()
     if lowered in _CONSTANTS:
@@ -310,7 +353,11 @@ def _bare(
         names = before in _NAME_BEFORE or (before == "to" and not after) or after in _NAME_FOLLOWS
         if not (word in in_region or before in ("to", "->")) or not names or lowered != "a":
             return [(lowered, "")]
-    elif lowered in COMMON and word not in in_region and before not in _NAME_FOLLOWS:
-        return [(lowered, "")]
+    elif word not in in_region:
+        wanted = before in _NAME_FOLLOWS and not (before == "to" and lowered in _AFTER_TO)
+        if lowered in COMMON and not wanted:
+            return [(lowered, "")]
+        if not wanted and before not in _NAME_BEFORE and table.free("i") <= RESERVED:
+            return [(lowered, "")]
     slot = table.add("i", word)
     return [("", slot), (lowered, "")] if slot else [(lowered, "")]
