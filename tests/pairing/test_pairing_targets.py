@@ -260,3 +260,12 @@ def test_words_that_are_no_names_mean_the_only_function(asked: str) -> None:
     text = SourceText.from_text("def area(w, h):\n    return w * h\n")
     target = find_target(text, instruction=asked, cursor=None, selection=None, max_lines=40)
     assert target.symbol == "area"
+
+
+def test_in_a_folder_the_nearest_names_come_with_their_files() -> None:
+    files = [("a.py", "def encode(x):\n    return x\n"), ("b.py", "def fetch_all():\n    pass\n")]
+    with pytest.raises(
+        TargetUnclearError, match=r"called `fetch_al`; nearest: `fetch_all`"
+    ) as raised:
+        find_in_files(files, instruction="rename `encoded` to `out` in fetch_al")
+    assert raised.value.candidates == ("b.py: fetch_all",)

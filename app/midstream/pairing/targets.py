@@ -127,11 +127,11 @@ def find_in_files(
     mentions = find_mentions(instruction)
     wanted = {m.name.rpartition(".")[2] for m in mentions.all if not m.fresh}
     found: list[_Found] = []
-    names: set[str] = set()
+    homes: dict[str, str] = {}
     parsed = 0
     for path, text in files:
         defined = set(_DEFINED.findall(text))
-        names |= defined
+        homes = dict.fromkeys(defined, path) | homes
         if defined & wanted and parsed < cap:
             parsed += 1
             found += _mentioned(path, outline(text.split("\n")), mentions)
@@ -144,16 +144,19 @@ def find_in_files(
     if pool:
         choices = tuple(f"{f.path}: {f.definition.name}" for f in pool)
         raise TargetUnclearError(f"Which one do you mean: {_listed(choices)}?", choices)
-    missing = next((m.name for m in mentions.sure), None)
-    near = _nearest([missing] if missing else [m.name for m in mentions.all], names)
+    # Of what is renamed inside of something, the something tells the file.
+    sure = sorted(mentions.sure, key=lambda mention: not mention.place)
+    missing = sure[0].name if sure else None
+    near = _nearest([missing] if missing else [m.name for m in mentions.all], homes)
+    choices = tuple(f"{homes[name]}: {name}" for name in near)
     if missing:
         hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
-        raise TargetUnclearError(f"Nothing here is called `{missing}`; {hint}.", near)
+        raise TargetUnclearError(f"Nothing here is called `{missing}`; {hint}.", choices)
     hint = f" Nearest: {_listed(near)}." if near else ""
     raise TargetUnclearError(
         "Which file is this about? Open one, or name a function or class in the instruction."
         + hint,
-        near,
+        choices,
     )
 
 
