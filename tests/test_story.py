@@ -123,7 +123,7 @@ async def test_redirect_keeps_what_has_come(person: Person) -> None:
     assert person.disk == before
     await person.press("escape", "g", "]", "r")
     await person.until(lambda: person.hunks(HunkState.REJECTED), "the rejected hunk")
-    # Half a rename is kept, so the model is unsure of the answer, and its hunks are taken one by one.
+    # Half a rename is kept, so the model is unsure of the answer: its hunks are taken one by one.
     await person.press("]", "a")
     await person.until(lambda: person.hunks(HunkState.ACCEPTED), "the accepted rest")
     await person.until(lambda: person.disk == person.expected(), "the write")
