@@ -31,6 +31,7 @@ from midstream.serving.running import serve
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
+from midstream.tui.screens.page_help import PageHelp
 from midstream.tui.screens.telemetry import TelemetryScreen
 from midstream.tui.widgets.bars import band_bar, bar, graph
 from midstream.tui.widgets.fact_lines import FactLines
@@ -147,6 +148,16 @@ async def test_one_key_opens_and_escape_closes(project: Path) -> None:
         assert stage.app.screen is stage.app.review
         stage.app.review.set_focus(stage.app.review.composer.field)
         await opened(stage, "f2")
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_its_keys_are_told_as_on_every_page(project: Path, key: str) -> None:
+    async with replayed(project, (80, 24)) as stage:
+        await opened(stage)
+        await stage.press(key)
+        assert isinstance(stage.app.screen, PageHelp)
+        await stage.press("escape")
+        assert isinstance(stage.app.screen, TelemetryScreen)
 
 
 async def test_everything_follows_a_change_of_theme(project: Path) -> None:

@@ -27,6 +27,7 @@ from midstream.resources import default_model
 from midstream.settings import find_model
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.screens.page_help import PageHelp
 from midstream.tui.screens.review import named
 from midstream.tui.screens.review_base import RUNNING
 from midstream.tui.screens.telemetry_lines import (
@@ -75,25 +76,29 @@ _PAGE_WORDS: Final = {"wall": "wall clock", "wafer": "wafer", "token": "token an
 
 @dataclass(frozen=True, slots=True)
 class ViewKey:
-    """A key of this view: its keys in Textual's names, what it calls, and its words."""
+    """A key of this view: its keys in Textual's names, what it calls, its words in the key bar and
+    its sentence in the help.
+    """
 
     keys: str
     call: str
     words: str
+    help: str
 
 
 KEYS: Final = (
-    ViewKey("tab", "page(1)", "next page"),
-    ViewKey("m", "model(1)", "model"),
-    ViewKey("M", "model(-1)", "model before"),
-    ViewKey("c", "context", "context"),
-    ViewKey("v", "view", "map"),
-    ViewKey("z", "enlarge", "enlarge"),
-    ViewKey("b", "beside", "beside the code"),
-    ViewKey("shift+tab", "page(-1)", "page before"),
-    ViewKey("ctrl+c", "stop", "stop"),
-    ViewKey("ctrl+l", "repaint", "repaint"),
-    ViewKey("escape,q,w,f2", "close", "back"),
+    ViewKey("tab", "page(1)", "next page", "Next page, where not everything fits at once"),
+    ViewKey("m", "model(1)", "model", "Simulate the next model"),
+    ViewKey("M", "model(-1)", "model before", "Simulate the model before"),
+    ViewKey("c", "context", "context", "Simulate another length of context"),
+    ViewKey("v", "view", "map", "Colour the map by something else"),
+    ViewKey("z", "enlarge", "enlarge", "Enlarge the used part of the wafer, or show all of it"),
+    ViewKey("b", "beside", "beside the code", "The simulated wafer beside the code"),
+    ViewKey("shift+tab", "page(-1)", "page before", "Page before"),
+    ViewKey("ctrl+c", "stop", "stop", "Stop the model"),
+    ViewKey("ctrl+l", "repaint", "repaint", "Paint the whole screen again"),
+    ViewKey("question_mark,f1", "help", "keys", "The keys of this page"),
+    ViewKey("escape,q,w,f2", "close", "back", "Back to the code"),
 )
 
 
@@ -357,7 +362,7 @@ class TelemetryScreen(EagerScreen):
             "view": f"map: {self.map_view}",
             "enlarge": "whole wafer" if self.enlarge else "enlarge",
         }
-        hidden = {"model(-1)", "page(-1)", "repaint"}
+        hidden = {"model(-1)", "page(-1)", "repaint", "help"}
         if not now.running:
             hidden.add("stop")
         if self.room == "wide":
@@ -437,6 +442,11 @@ class TelemetryScreen(EagerScreen):
         """Paint the whole screen again."""
         self.program.refresh(layout=True)
 
+    def action_help(self) -> None:
+        """The keys of this page."""
+        keys = [(_shown(key), key.help) for key in KEYS]
+        self.program.push_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
+
     def action_close(self) -> None:
         """Back to the code."""
         self.dismiss(None)
@@ -459,4 +469,4 @@ def open_telemetry(program: MidstreamApp) -> None:
 
 def _shown(key: ViewKey) -> str:
     first = key.keys.split(",")[0]
-    return "esc" if first == "escape" else first
+    return {"escape": "esc", "question_mark": "?"}.get(first, first)
