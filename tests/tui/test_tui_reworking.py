@@ -170,7 +170,7 @@ async def test_rejecting_with_a_reason(stage: Stage) -> None:
     await stage.press("enter")
     await stage.until(lambda: stage.session.hunks.get(1).state is HunkState.REJECTED, "rejected")
     assert stage.session.hunks.get(1).note == "no a"
-    assert any(row.endswith("refused: no a") for row in stage.rows)
+    assert any(row.endswith("rejected: no a") for row in stage.rows)
 
 
 async def test_rejecting_and_asking_again(stage: Stage) -> None:

@@ -91,7 +91,7 @@ class RowStrips:
         if hunk.state is HunkState.QUARANTINED:
             return f"quarantined: {hunk.note}"
         if hunk.state is HunkState.REJECTED:
-            return f"refused: {hunk.note}" if hunk.note else ""
+            return f"rejected: {hunk.note}" if hunk.note else ""
         return self.note_of(hunk)
 
     def _paint(
