@@ -111,14 +111,14 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     assert waiting
     bulk = session.attention.bulk(waiting)
     assert bulk.read == bulk.unread == ()
-    assert bulk.risky == tuple((hunk.id, "the model is unsure of it") for hunk in waiting)
+    assert bulk.risky == tuple((hunk.id, "model unsure") for hunk in waiting)
     # A piece of such a hunk is one as well.
     pieces = await session.split(waiting[0].id, [(2, 1)])
-    assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {
-        "the model is unsure of it"
-    }
-    # Each of them can be accepted by itself.
+    assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {"model unsure"}
+    # Each of them can be accepted by itself, and what is decided is doubted no more.
     assert await session.accept(pieces[0])
+    assert session.reason(session.hunks.get(pieces[0])) == ""
+    assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
 
 async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
@@ -167,9 +167,7 @@ async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
             root, settings=settings, endpoint=endpoint, resume=journal, watch=False
         ) as again:
             waiting = again.hunks.undecided("files.py")
-            assert [again.reason(hunk) for hunk in waiting] == ["the model is unsure of it"] * len(
-                waiting
-            )
+            assert [again.reason(hunk) for hunk in waiting] == ["model unsure"] * len(waiting)
             assert waiting
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.pairing.context import Context
 from midstream.pairing.events import Notice, SessionEvent
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from midstream.pairing.recorder import Recorder
     from midstream.pairing.steering import Steering
     from midstream.responses.profiles import Profile
+
+_DECIDED: Final = ("accepted", "rejected")
 
 
 class Showing:
@@ -101,13 +103,14 @@ class Showing:
         return self._steering.context
 
     def reason(self, hunk: Hunk) -> str:
-        """Why a hunk should be looked at by itself: what the guard has found in it, or that the
-        model is unsure of it; ``""`` for neither.
+        """Why a hunk should be looked at by itself: what the guard has found in it, or, until it is
+        decided, that the model is unsure of it; ``""`` for neither.
         """
         found = self.guard.reason(hunk)
-        if found or not any(hunk.rank[0] in turn.doubted for turn in self.turns):
+        if found or hunk.state in _DECIDED:
             return found
-        return "the model is unsure of it"
+        doubted = any(hunk.rank[0] in turn.doubted for turn in self.turns)
+        return "model unsure" if doubted else ""
 
     @property
     def trying(self) -> tuple[int, int] | None:
