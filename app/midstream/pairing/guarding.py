@@ -335,7 +335,8 @@ class Guard:
                 await asyncio.sleep(REVIEW_EVERY_S)
                 continue
             seen = settled
-            after = [*watch.above, *segment.new_lines, *([] if writing else watch.below)]
+            below = () if writing else watch.below
+            after = [*watch.above, *segment.new_lines, *below]
             found = await second.new_findings(before, after, self._found.get(path, ()))
             if found:
                 self._found.setdefault(path, []).extend(found)
