@@ -27,3 +27,14 @@ def parse_python(text: str) -> ast.Module:
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
+
+
+def syntax_error(text: str) -> str:
+    """Say where a text stops being Python: ``"line 12: invalid syntax"``, or ``""``."""
+    try:
+        parse_python(text)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except NOT_PYTHON:
+        return "it cannot be read as Python"
+    return ""

@@ -72,7 +72,9 @@ class StreamDecoder:
             self._open = "anchor"
             return text
         if name == "<new>":
-            return self._close() + self._begin()
+            text = self._close()
+            self._open = "new"
+            return text
         if name == "<end>":
             text = self._close() + "".join(line + "\n" for line in self.layout.lines[self.used :])
             self._ended = self.gave_up = True
@@ -118,10 +120,6 @@ class StreamDecoder:
         self._open = "line"
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = "" if raw else self.layout.margin
-
-    def _begin(self) -> str:
-        self._open = "new"
-        return ""
 
     def _flush(self) -> str:
         return str(self._utf8.decode(b"", True)) if self._utf8 is not None else ""

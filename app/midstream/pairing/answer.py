@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened, NewText
+from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened, merge_text
 from midstream.edits.live import LiveReply
 from midstream.edits.writing import Writer
 from midstream.pairing.board import Board
@@ -171,7 +171,7 @@ class Answer:
             self.reply.end()
 
     async def _take(self, events: Iterable[Event]) -> None:
-        for event in _joined(events):
+        for event in merge_text(events):
             if isinstance(event, FileOpened) and event.op is not FileOp.REGION:
                 await self._files.open(event.path, event.op)
             if not self.live:
@@ -200,26 +200,6 @@ class Answer:
         self.turn.status = status
         self.turn.error = error
         self.turn.elapsed_s = time.monotonic() - self.started
-
-
-def _joined(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, with new text that goes on put together."""
-    hunk, parts = 0, list[str]()
-    for event in events:
-        if isinstance(event, NewText) and (not parts or event.hunk == hunk):
-            hunk = event.hunk
-            parts.append(event.text)
-            continue
-        if parts:
-            yield NewText(hunk, "".join(parts))
-            parts.clear()
-        if isinstance(event, NewText):
-            hunk = event.hunk
-            parts.append(event.text)
-        else:
-            yield event
-    if parts:
-        yield NewText(hunk, "".join(parts))
 
 
 @dataclass(slots=True)

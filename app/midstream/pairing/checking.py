@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
-from midstream.edits.syntax import parse_python
+from midstream.edits.syntax import syntax_error
 
 _MOST_LINES = 5_000
 """Longer files are not checked: parsing them would hold up the screen."""
@@ -20,15 +20,5 @@ def newly_broken(proposal: FileProposal) -> str:
     lines = proposal.base.lines
     if not proposal.path.endswith((".py", ".pyi")) or len(lines) > _MOST_LINES:
         return ""
-    after = _syntax_error(proposal.proposed_region(0, len(lines)))
-    return after if after and not _syntax_error(join_lines(lines)) else ""
-
-
-def _syntax_error(text: str) -> str:
-    try:
-        parse_python(text)
-    except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError):
-        return "it cannot be read as Python"
-    return ""
+    after = syntax_error(proposal.proposed_region(0, len(lines)))
+    return after if after and not syntax_error(join_lines(lines)) else ""

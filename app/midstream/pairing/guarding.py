@@ -39,7 +39,7 @@ CORRECTIONS: Final = 2
 MOST_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
 REVIEW_EVERY_S: Final = 0.1
-"""How often it is looked whether an answer is complete."""
+"""Seconds between two looks whether a hunk has settled or the answer is complete."""
 VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
 LOOK_EVERY_S: Final = 0.008

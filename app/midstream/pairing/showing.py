@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from midstream.pairing.context import Context
 from midstream.pairing.events import Notice, SessionEvent
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from midstream.pairing.recorder import Recorder
     from midstream.pairing.steering import Steering
     from midstream.responses.profiles import Profile
-
-_DECIDED: Final = ("accepted", "rejected")
 
 
 class Showing:
@@ -107,7 +105,7 @@ class Showing:
         decided, that the model is unsure of it; ``""`` for neither.
         """
         found = self.guard.reason(hunk)
-        if found or hunk.state in _DECIDED:
+        if found or hunk.decided:
             return found
         doubted = any(hunk.rank[0] in turn.doubted for turn in self.turns)
         return "model unsure" if doubted else ""

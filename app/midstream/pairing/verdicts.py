@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from midstream.edits.syntax import parse_python
+from midstream.edits.syntax import syntax_error
 
 RUFF_S: Final = 10.0
 
@@ -94,8 +94,8 @@ async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdic
     if not path.endswith((".py", ".pyi")):
         return Verdict(changed=changed)
     old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
-    if broken := _syntax_error(new):
-        return Verdict("" if _syntax_error(old) else broken, changed=changed)
+    if broken := syntax_error(new):
+        return Verdict("" if syntax_error(old) else broken, changed=changed)
     found = await asyncio.to_thread(_introduced, path, old, new)
     return Verdict(introduced=found, changed=changed)
 
@@ -104,16 +104,6 @@ async def look_at(before: Lines, after: Lines, misplaced: int = 0) -> Verdict:
     """What the checks say about new versions of several files, by path."""
     verdicts = {path: await look(path, before[path], after[path]) for path in after}
     return Verdict.together(verdicts, misplaced)
-
-
-def _syntax_error(text: str) -> str:
-    try:
-        parse_python(text)
-    except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError):
-        return "it cannot be read as Python"
-    return ""
 
 
 def _introduced(path: str, before: str, after: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Texts of events never have ``"\\r"``: a parser folds line ends before it looks a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -159,12 +159,14 @@ Event = (
 
 
 def merge_text(events: Iterable[Event]) -> list[Event]:
-    """Join neighbouring pieces of text, so that two chunkings of one reply compare equal."""
+    """Join neighbouring pieces of text: two chunkings of one reply then compare equal, and each run
+    of text is handled once.
+    """
     merged: list[Event] = []
     for event in events:
         last = merged[-1] if merged else None
         if isinstance(event, NewText) and isinstance(last, NewText) and last.hunk == event.hunk:
-            merged[-1] = replace(last, text=last.text + event.text)
+            merged[-1] = NewText(last.hunk, last.text + event.text)
         elif isinstance(event, Prose) and isinstance(last, Prose):
             merged[-1] = Prose(last.text + event.text)
         else:
