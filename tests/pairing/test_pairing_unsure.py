@@ -171,6 +171,49 @@ async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
             assert waiting
 
 
+async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settings) -> None:
+    sure = CalibratedModel(0.9)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        changed = BODY.replace("data", "text")
+        await ask(session, sure, changed)
+        assert session.notices == []
+        await ask(session, sure, changed)
+        assert session.hunks.undecided("files.py")
+        assert session.notices[-1].text == (
+            "The same again: `load` of files.py came back with the hunks that it had; "
+            "say it in other words, or ask a larger model."
+        )
+        assert session.notices[-1].action == "models"
+        await ask(session, sure, changed.replace("limit", "most"))
+        assert len(session.notices) == 1
+
+
+async def test_a_retry_that_brings_what_was_turned_down(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    waiting = session.hunks.undecided("files.py")
+    for hunk in waiting:
+        await session.reject(hunk.id, "the limit is wanted")
+    await ask(session, model, MISREAD)
+    assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
+    assert session.notices[-1].text == (
+        "The same again: the model made the change that you turned down; "
+        "say it in other words, or ask a larger model."
+    )
+    # That it is unsure of it is not told over that, and is still known.
+    assert session.turn is not None
+    assert session.turn.unsure == SENTENCE
+    assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
+    await ask(session, model, MISREAD.replace("path\n", "path.read()\n"))
+    assert session.notices[-1].text == SENTENCE
+
+
 def test_a_server_that_says_nothing() -> None:
     assert Sureness.read({}) is None
     assert Sureness.read({"midstream.confidence": "0.5"}) is None

@@ -28,7 +28,7 @@ from midstream.edits.outcome import (
     Status,
 )
 from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
-from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.edits.syntax import is_python, syntax_error
 
 Read = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the reply names, None if there is no such file."""
@@ -191,7 +191,7 @@ class _Run:
         if source is not None and elides(source.lines, new.lines):
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
-            if merged is None or (path.endswith((".py", ".pyi")) and _breaks(source, merged)):
+            if merged is None or (is_python(path) and _breaks(source, merged)):
                 message = f"Code is left out, and where the rest belongs in {path} is not clear."
                 self._fail(section, path, HunkError(Reason.ELIDED, message))
                 return
@@ -217,7 +217,7 @@ class _Run:
         lenient = {
             o.number for o in outcomes if o.level is not None and o.level >= Level.INDENTATION
         }
-        if lenient and path.endswith((".py", ".pyi")) and _breaks(source, result):
+        if lenient and is_python(path) and _breaks(source, result):
             outcomes, result = self._apply_hunks(section, path, source, lenient)
         if self._store(section, path, result):
             self._hunks += outcomes
@@ -378,12 +378,4 @@ def _difference(source: SourceText, new: SourceText) -> list[LineEdit]:
 
 def _breaks(before: SourceText, after: SourceText) -> bool:
     """Whether Python source could be parsed before and cannot be now."""
-    return _parses(before) and not _parses(after)
-
-
-def _parses(source: SourceText) -> bool:
-    try:
-        parse_python(source.text())
-    except NOT_PYTHON:
-        return False
-    return True
+    return bool(syntax_error(after.text())) and not syntax_error(before.text())

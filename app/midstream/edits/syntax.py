@@ -1,4 +1,7 @@
-"""Python's own parser, one text at a time.  Says nothing about what it finds in the tree."""
+"""Which files are Python, and Python's own parser, one text at a time.
+
+Says nothing about what is in the tree.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,13 @@ NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What :func:`parse_python` raises for a text that cannot be read as Python."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
+
+_SUFFIXES: Final = (".py", ".pyi", ".pyw")
+
+
+def is_python(path: str) -> bool:
+    """Whether a file is Python by its name."""
+    return path.endswith(_SUFFIXES)
 
 
 def parse_python(text: str) -> ast.Module:

@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 from midstream import __version__
 from midstream.commands.common import printable
+from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
-from midstream.guard.scanner import Scanner, is_python
+from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
 
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}

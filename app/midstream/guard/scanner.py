@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from midstream.edits.syntax import is_python
 from midstream.guard.findings import Finding, Level
 from midstream.guard.heads import Head, without_future
 from midstream.guard.injections import HINT, RULE, injections
@@ -246,11 +247,6 @@ def secret_findings(lines: Sequence[str]) -> Iterable[Finding]:
                 SECRET_IDIOM,
                 mask(line.strip()[:_LONG_LINE]),
             )
-
-
-def is_python(path: str) -> bool:
-    """Whether the file goes through ruff."""
-    return path.endswith((".py", ".pyi", ".pyw"))
 
 
 def ignored(lines: Sequence[str], finding: Finding) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from midstream.edits.syntax import is_python
 from midstream.guard.findings import Finding, Level
 from midstream.guard.heads import Head, without_future
 from midstream.guard.mending import mend, parse
@@ -26,7 +27,6 @@ from midstream.guard.scanner import (
     Scanner,
     Surroundings,
     ignored,
-    is_python,
     secret_findings,
 )
 

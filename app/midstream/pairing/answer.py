@@ -59,6 +59,8 @@ class Answer:
         reported: Whether its end was announced.
         started: When the request was made, on the monotonic clock.
         announced: Hunks whose settling was told.
+        before: The region as it was proposed when it was asked for, ``None`` where none was or the
+            answer goes on from another.
         known: Lines that the region had before; the journal masks credentials in others.
         mended: How often the model was asked again because of what this instruction gave.
         stream_tokens: Tokens of the response that is being read.
@@ -96,6 +98,7 @@ class Answer:
         self.reported = False
         self.started = time.monotonic()
         self.announced: set[int] = set()
+        self.before: str | None = None
         self.known: frozenset[str] = frozenset()
         self.mended = 0
         self.held = 0

@@ -97,7 +97,7 @@ class Beginning:
             return answer, request
         start, stop = proposal.cover(target.start, target.stop)
         request = self._asker.region_request(place, question, context, start, stop)
-        base = proposal.base
+        base, before = proposal.base, proposal.proposed_region(start, stop)
         segment = proposal.begin(start, stop, repair_indentation=self._mends)
         turn = Turn(
             id=len(self.turns) + 1,
@@ -112,6 +112,7 @@ class Beginning:
         )
         answer = self.answer(turn, proposal, request.conversation, "region", segment)
         answer.known = frozenset(base.lines[start:stop])
+        answer.before = before if after is None else None
         self._answering.enter(answer)
         self._guard.begin(answer.generations[0])
         self._note(lambda: self._recorder.begin(turn, answer.known, repair=self._mends))

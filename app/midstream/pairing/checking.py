@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
-from midstream.edits.syntax import syntax_error
+from midstream.edits.syntax import is_python, syntax_error
 
 _MOST_LINES = 5_000
 """Longer files are not checked: parsing them would hold up the screen."""
@@ -18,7 +18,7 @@ def newly_broken(proposal: FileProposal) -> str:
         before either, or it is not checked.
     """
     lines = proposal.base.lines
-    if not proposal.path.endswith((".py", ".pyi")) or len(lines) > _MOST_LINES:
+    if not is_python(proposal.path) or len(lines) > _MOST_LINES:
         return ""
     after = syntax_error(proposal.proposed_region(0, len(lines)))
     return after if after and not syntax_error(join_lines(lines)) else ""

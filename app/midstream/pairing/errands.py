@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.board import Board
 from midstream.pairing.comments import AiComment, find_comments
@@ -28,7 +29,6 @@ from midstream.pairing.companions import (
 )
 from midstream.pairing.events import FileWritten, SessionEvent
 from midstream.pairing.requests import is_chat, longest_region
-from midstream.pairing.searching import PYTHON_SUFFIXES
 from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Errands:
                 self._texts[path] = lines
             if self.comments:
                 self._take_comments(path, lines)
-            if self.continuous and before is not None and path.endswith(PYTHON_SUFFIXES):
+            if self.continuous and before is not None and is_python(path):
                 await self._follow_on(path, before, lines)
 
     async def elsewhere(self, hunk_id: int) -> int:
@@ -168,7 +168,7 @@ class Errands:
         hunk = self._hunks.get(hunk_id)
         base = list(self._files[hunk.path].base.lines)
         after = [*base[: hunk.start], *hunk.new, *base[hunk.stop :]]
-        found = substitutions(base, after) if hunk.path.endswith(PYTHON_SUFFIXES) else []
+        found = substitutions(base, after) if is_python(hunk.path) else []
         mine = around(after, hunk.start)
         asked = 0
         for wanted in found:
@@ -359,7 +359,7 @@ class Errands:
             self._texts[event.path] = list(self._files[event.path].composed().lines)
 
     def _python_files(self) -> Iterator[str]:
-        return (path for path in self._workspace.files() if path.endswith(PYTHON_SUFFIXES))
+        return (path for path in self._workspace.files() if is_python(path))
 
     def _read_all(self) -> dict[str, list[str]]:
         texts: dict[str, list[str]] = {}

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
@@ -192,7 +193,6 @@ class Guard:
     def light(self, path: str) -> Light:
         """The state of the guard for a file (``""``: none is open)."""
         from midstream.guard.pack import has_pack
-        from midstream.guard.scanner import is_python
 
         if not self.on:
             return Light(LightState.OFF, "the guard is switched off")
@@ -310,7 +310,6 @@ class Guard:
     def _review_later(self, watch: _Watch) -> None:
         """Have bandit look at a file whenever a hunk of it has settled."""
         from midstream.guard.policy import BANDIT
-        from midstream.guard.scanner import is_python
         from midstream.guard.second_opinion import SecondOpinion, has_bandit
 
         wanted = self._levels.get(BANDIT) is not Level.OFF

@@ -9,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,7 +22,7 @@ from midstream.errors import UnavailableError, UserError
 from midstream.responses.catalogue import ListedModel, list_models
 from midstream.responses.profiles import Price, Profile
 from midstream.settings import Settings
-from midstream.workspace.paths import make_private, state_dir
+from midstream.workspace.paths import replace_private, state_dir
 
 FILE: Final = "model-lists.json"
 
@@ -144,11 +142,7 @@ def keep_lists(lists: Lists) -> None:
         for url, kept in newest
     }
     with contextlib.suppress(OSError):
-        folder = make_private(state_dir())
-        descriptor, name = tempfile.mkstemp(prefix=f".{FILE}.", dir=folder)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(rows))
-        Path(name).replace(folder / FILE)
+        replace_private(state_dir() / FILE, msgspec.json.encode(rows))
 
 
 def ask_everybody(

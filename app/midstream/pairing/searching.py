@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.targets import TargetUnclearError, find_in_files
 
 if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
-PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
 LONGEST_BYTES = 2_000_000
 """Larger files are not searched."""
 
@@ -27,7 +27,7 @@ async def search_workspace(workspace: Workspace, instruction: str) -> str:
 
 
 def _search(workspace: Workspace, instruction: str) -> str:
-    paths = [path for path in workspace.files() if path.endswith(PYTHON_SUFFIXES)]
+    paths = [path for path in workspace.files() if is_python(path)]
     if not paths:
         raise TargetUnclearError(
             f"There is no Python file in {workspace.root}; open a folder with code or name a file."

@@ -26,7 +26,7 @@ from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
-from midstream.pairing.unsure import tell_doubt, tell_unchanged
+from midstream.pairing.unsure import tell_doubt, tell_same, tell_unchanged
 from midstream.pairing.verdicts import Verdict, look, look_at
 
 if TYPE_CHECKING:
@@ -386,7 +386,8 @@ class Steering:
         if not answer.hunk_ids and not reply.failures:
             tell_unchanged(answer, self._link, self._board)
         else:
-            tell_doubt(answer, self._link, self._board)
+            same = tell_same(answer, self._hunks, self._link, self._board)
+            tell_doubt(answer, self._link, self._board, aloud=not same)
         return False
 
     async def _correct(self, answer: Answer) -> bool:

@@ -1,19 +1,21 @@
 """What is told of an answer besides its text: that the model is unsure of it, that the request is
-beyond it, that there was nothing to change.
+beyond it, that there was nothing to change, that it is what was there before.
 
 Only models that were calibrated for it know the first two; they say so in a response's metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from midstream.edits.syntax import is_python
 from midstream.pairing.mentions import missing_names
 from midstream.pairing.requests import is_bare
 
 if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
     from midstream.edits.signs import Signs
     from midstream.pairing.answer import Answer
     from midstream.pairing.board import Board
@@ -73,8 +75,39 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
         board.inform(unchanged(what))
 
 
-def tell_doubt(answer: Answer, link: Link, board: Board) -> None:
-    """Tell of an answer that the model is unsure of, and note its hunks in the turn."""
+def tell_same(answer: Answer, hunks: Iterable[Hunk], link: Link, board: Board) -> bool:
+    """Tell of an answer that only repeats what was proposed before; whether it does."""
+    said = repeated(answer, hunks)
+    if said:
+        board.inform(f"The same again: {said}; {way_out(link.others)}", LARGER_MODEL)
+    return bool(said)
+
+
+def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
+    """What an answer repeats, in words: hunks that wait already, or ones that were turned down.
+
+    Args:
+        answer: It is complete and has hunks.
+        hunks: Every hunk of the session.
+    """
+    region, turn = answer.region, answer.turn
+    if region is not None and region.new_text == answer.before:
+        return f"{turn.place} of {turn.path} came back with the hunks that it had"
+    mine = set(answer.hunk_ids)
+    here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
+    down = {(h.path, h.start, h.old, h.new) for h in hunks if h.state == "rejected"}
+    return "the model made the change that you turned down" if here and here <= down else ""
+
+
+def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) -> None:
+    """Tell of an answer that the model is unsure of, and note its hunks in the turn.
+
+    Args:
+        answer: It is complete and has hunks.
+        link: Who wrote it.
+        board: Where it is told.
+        aloud: Whether it is told, and not only noted.
+    """
     from midstream.edits.signs import read_signs
 
     sureness, turn = answer.sureness.get(answer.text), answer.turn
@@ -84,11 +117,12 @@ def tell_doubt(answer: Answer, link: Link, board: Board) -> None:
     if not sureness.unsure:
         return
     before = "".join(f"{line}\n" for line in _before(answer))
-    python = turn.path.endswith((".py", ".pyi"))
+    python = is_python(turn.path)
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
     turn.unsure = unsure_of(link.model_name, signs, link.others)
     turn.doubted = tuple(answer.hunk_ids)
-    board.warn(turn.unsure, LARGER_MODEL)
+    if aloud:
+        board.warn(turn.unsure, LARGER_MODEL)
 
 
 def _before(answer: Answer) -> Sequence[str]:

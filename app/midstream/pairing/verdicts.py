@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from midstream.edits.syntax import syntax_error
+from midstream.edits.syntax import is_python, syntax_error
 
 RUFF_S: Final = 10.0
 
@@ -91,7 +91,7 @@ async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdic
     """What the checks say about a new version of a file."""
     changed = sum(a != b for a, b in zip(before, after, strict=False))
     changed += abs(len(before) - len(after))
-    if not path.endswith((".py", ".pyi")):
+    if not is_python(path):
         return Verdict(changed=changed)
     old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
     if broken := syntax_error(new):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from midstream.edits.syntax import is_python
 from midstream.tui.screens.picker import fuzzy_score
 
 MOST: Final = 50
@@ -163,7 +164,7 @@ class MentionSource:
         recent = self._recent()
         target = path.strip('"') if colon else recent[0] if recent else ""
         more = False
-        if target.endswith(".py") and target not in self._symbols:
+        if is_python(target) and target not in self._symbols:
             self._symbols[target] = await asyncio.to_thread(self._outline, target)
             more = True
         stale = monotonic() - self._project_read > OLD_S
@@ -182,7 +183,7 @@ class MentionSource:
         return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines).definitions)
 
     def _read_project(self, files: Sequence[str]) -> dict[str, tuple[Symbol, ...]]:
-        paths = [path for path in files if path.endswith(".py")][:MOST_READ]
+        paths = [path for path in files if is_python(path)][:MOST_READ]
         return {path: headers(self._read(path)) for path in paths}
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from midstream.workspace.paths import make_private, root_state_dir
+from midstream.workspace.paths import replace_private, root_state_dir
 
 MOST_SENT = 100
 """Instructions that are remembered."""
@@ -58,14 +57,8 @@ def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     """Keep what was typed for a root (blocking); readable by the user only."""
     kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
     data = json.dumps({"draft": drafts.draft, "sent": kept, "wrap": drafts.wrap}).encode()
-    path = _file(state, root)
     with contextlib.suppress(OSError):
-        make_private(path.parent)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
+        replace_private(_file(state, root), data)
 
 
 def _file(state: Path, root: Path) -> Path:

@@ -9,8 +9,7 @@ Layout below :func:`state_dir`::
         checkpoints/  copies of files (only where there is no git repository)
         pending/      intent records of writes in progress
 
-This module creates nothing; whoever needs a folder creates it with mode 0700, since journals and
-copies hold code.
+Whoever needs a folder creates it with :func:`make_private`, since journals and copies hold code.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 from pathlib import Path
 
 STATE_VARIABLE = "MIDSTREAM_STATE_DIR"
@@ -55,6 +55,24 @@ def make_private(folder: Path) -> Path:
     """Create ``folder`` (and what is missing above it) readable by the user only, and return it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def replace_private(path: Path, data: bytes) -> None:
+    """Write a file of the state folder as a whole, readable by the user only (blocking).
+
+    A reader finds the old content or the new; of two writers the later one wins.
+
+    Raises:
+        OSError: It cannot be written; the old content stays.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=make_private(path.parent))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def shown(path: str | os.PathLike[str]) -> str:
