@@ -61,6 +61,28 @@ def test_an_attribute_is_wanted_in_the_whole_file() -> None:
     assert [place.symbol for place in places(after, found, longest=3)] == ["Bill.total", ""]
 
 
+def test_an_attribute_is_wanted_where_its_class_defines_it() -> None:
+    before = [
+        "class Token:",
+        "    kind: str",
+        "    nesting: int = 0",
+        "",
+        "    @property",
+        "    def kind_of(self):",
+        "        return self.nesting",
+        "",
+        "def walk(nesting):",
+        "    return [token.nesting for token in nesting]",
+    ]
+    after = [line.replace("token.nesting", "token.level") for line in before]
+    (found,) = substitutions(before, after)
+    assert places(after, found) == [Place(2, 3, "Token.nesting"), Place(4, 7, "Token.kind_of")]
+    defined = [line.replace("nesting: int", "level: int") for line in before]
+    assert substitutions(before, defined) == [found]
+    method = [line.replace("def kind_of", "def sort_of") for line in before]
+    assert substitutions(before, method) == [Substitution("attribute", "kind_of", "sort_of")]
+
+
 def test_a_global_is_not_wanted_where_a_parameter_hides_it() -> None:
     after = edited(0, "RATE", "FACTOR")
     (found,) = substitutions(FILE, after)

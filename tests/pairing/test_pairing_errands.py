@@ -220,6 +220,45 @@ async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
     assert "No other place" in witness.notice
 
 
+async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks(
+    session: PairingSession,
+) -> None:
+    (session.root / "user.py").write_text("def show(bill):\n    print(bill.cost)\n")
+    witness = Witness(session)
+    await session.errands.turn(on=True)
+    save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    await quiet(session, witness)
+    assert set(proposed(session)) == {"tally.py"}
+    await session.instruct("rename total to together in total", path="tally.py")
+    await session.finished()
+    ids = [hunk.id for hunk in session.hunks.undecided("tally.py")]
+    hunk = next(i for i in ids if "max(" in session.hunks.get(i).new[0])
+    await session.errands.elsewhere(hunk)
+    await witness.until(lambda: not session.errands.waiting)
+    assert proposed(session)["user.py"] == ["print(bill.price)"]
+
+
+async def test_why_a_change_is_asked_for_nowhere_else(
+    session: PairingSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = Witness(session)
+    await session.instruct("rename cost to price", path="tally.py", selection=(10, 16))
+    first, second = await witness.decidable(2)
+    await session.instruct("rename row to line", path="tally.py", selection=(3, 8))
+    await session.finished()
+    assert await session.errands.elsewhere(first) == 0
+    assert witness.notice == (
+        "This change is wanted in `load` as well, where a hunk waits already; decide that first."
+    )
+    for hunk in session.hunks.undecided("tally.py"):
+        if hunk.id not in (first, second):
+            await session.reject(hunk.id)
+    monkeypatch.setattr("midstream.pairing.errands.longest_region", lambda _: 2)
+    await session.accept(second)
+    assert await session.errands.elsewhere(first) == 0
+    assert witness.notice.startswith("This change is wanted in `load` as well, which has more than")
+
+
 async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
     witness = Witness(session)
     await session.instruct("rename cost to price in largest", path="tally.py")

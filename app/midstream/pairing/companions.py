@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from midstream.edits.lcs import matching_pairs
-from midstream.pairing.outline import Outline, outline
+from midstream.pairing.outline import Definition, Outline, outline
 
 MOST = 3
 """Different substitutions in one change; more of them are no one change any longer."""
@@ -28,6 +28,7 @@ SIMILAR = 80.0
 _TOKEN = re.compile(
     r"""[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\s+|[^\w\s]""", re.ASCII
 )
+_HEADS = ("def", "class")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LITERAL = re.compile(r"""\d[\w.]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", re.ASCII)
 
@@ -37,7 +38,7 @@ class Substitution:
     """One token that was replaced by another wherever the change touched it.
 
     Attributes:
-        kind: A name, an attribute (a name behind a dot) or a literal.
+        kind: A name, an attribute (a name behind a dot, or one that a class defines) or a literal.
         old: The token before.
         new: The token after.
         scope: Dotted name of the function outside of which the old name means something else;
@@ -119,7 +120,7 @@ def places(lines: Sequence[str], wanted: Substitution, longest: int | None = Non
     if wanted.kind == "name" and not wanted.scope:
         shadowed = {definition.name for definition in outlined.binding(wanted.old)}
     found: dict[Place, None] = {}
-    for line in _occurrences(lines, wanted):
+    for line in _occurrences(lines, wanted, outlined):
         place = _around(outlined, line)
         if place is None or place.symbol in shadowed:
             continue
@@ -195,6 +196,8 @@ def _is_name(token: str) -> bool:
 def _scoped(kind: str, old: str, new: str, line: int, outlined: Outline) -> Substitution:
     if kind == "attribute":
         return Substitution("attribute", old, new)
+    if kind == "name" and any(d.contains(line) for d in _members(outlined, old)):
+        return Substitution("attribute", old, new)
     around = [d.name for d in outlined.outermost if d.contains(line)]
     if kind == "literal":  # a number means something only where it stands
         return Substitution("literal", old, new, around[0] if around else "")
@@ -202,28 +205,51 @@ def _scoped(kind: str, old: str, new: str, line: int, outlined: Outline) -> Subs
     return Substitution("name", old, new, own[0] if own else "")
 
 
-def _occurrences(lines: Sequence[str], wanted: Substitution) -> Iterator[int]:
+def _members(outlined: Outline, name: str) -> list[Definition]:
+    """Where a class defines a method or a field of this name."""
+    classes = {d.name for d in outlined.definitions if d.kind == "class"}
+    found: list[Definition] = []
+    for definition in outlined.definitions:
+        owner, _, last = definition.name.rpartition(".")
+        if last == name and owner in classes:
+            found.append(definition)
+    return found
+
+
+def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) -> Iterator[int]:
     """Lines in which the old token stands as code."""
+    members = _members(outlined, wanted.old) if wanted.kind == "attribute" else []
     kinds = {tokenize.NAME} if wanted.kind != "literal" else {tokenize.NUMBER, tokenize.STRING}
     source = io.StringIO("".join(f"{line}\n" for line in lines)).readline
     before = ""
     try:
         for token in tokenize.generate_tokens(source):
-            behind_dot = before == "."
-            if (
-                token.type in kinds
-                and token.string == wanted.old
-                and (wanted.kind == "literal" or behind_dot == (wanted.kind == "attribute"))
-            ):
-                yield token.start[0] - 1
+            if token.type in kinds and token.string == wanted.old:
+                line = token.start[0] - 1
+                member = before == "." or _defines(members, line, before)
+                if wanted.kind == "literal" or member == (wanted.kind == "attribute"):
+                    yield line
             before = token.string
     except (tokenize.TokenError, SyntaxError):
         return  # the rest of the file is being typed
 
 
+def _defines(members: Sequence[Definition], line: int, before: str) -> bool:
+    """Whether a name that follows ``before`` in a line is the one that is defined there."""
+    return any(
+        line == d.start if d.kind == "assignment" else d.contains(line) and before in _HEADS
+        for d in members
+    )
+
+
 def _around(outlined: Outline, line: int) -> Place | None:
     for definition in outlined.outermost:
         if definition.contains(line):
+            return Place(definition.start, definition.stop, definition.name)
+    for definition in outlined.definitions:
+        # A field of a class; all of the class would be much for one line.
+        field = definition.kind == "assignment" and "." in definition.name
+        if field and definition.contains(line):
             return Place(definition.start, definition.stop, definition.name)
     for start, stop in outlined.statements:
         if start <= line < stop:

@@ -169,16 +169,17 @@ class Errands:
         base = list(self._files[hunk.path].base.lines)
         after = [*base[: hunk.start], *hunk.new, *base[hunk.stop :]]
         found = substitutions(base, after) if is_python(hunk.path) else []
-        mine = around(after, hunk.start)
+        now = list(self._files[hunk.path].composed().lines)
+        mine = around(now, self._written(hunk.path, hunk.start))
         asked = 0
         for wanted in found:
-            asked += await self._spread(hunk.path, base, wanted, besides=mine)
+            asked += await self._spread(hunk.path, now, wanted, besides=mine, asked=True)
         if not found and is_chat(self._facts()) and hunk.old:
-            asked += self._spread_alike(hunk.path, base, hunk.old, hunk.new, besides=mine)
+            asked += self._spread_alike(hunk.path, now, hunk.old, hunk.new, besides=mine)
         if asked:
             self._begin()
         elif found or is_chat(self._facts()):
-            self._board.inform("No other place was found where this change is wanted.")
+            self._board.inform(await self._why_not(hunk.path, now, found, mine))
         else:
             self._board.inform(
                 "This change is no plain rename or replacement; the built-in model can only "
@@ -235,7 +236,13 @@ class Errands:
             self._begin()
 
     async def _spread(
-        self, path: str, lines: Sequence[str], wanted: Substitution, *, besides: Place | None
+        self,
+        path: str,
+        lines: Sequence[str],
+        wanted: Substitution,
+        *,
+        besides: Place | None,
+        asked: bool = False,
     ) -> int:
         """Queue an errand for every file that has a place for a substitution; how many."""
         longest = longest_region(self._facts())
@@ -243,15 +250,43 @@ class Errands:
         def find(now: Sequence[str]) -> list[Place]:
             return places(now, wanted, longest)
 
-        found = [path] if any(p.symbol != _symbol(besides) for p in find(lines)) else []
-        if not wanted.scope and wanted.kind == "name":
+        others = [p for p in find(lines) if _key(p) != _key(besides)]
+        found = [path] if any(self._free(path, p) for p in others) else []
+        if _reaches_out(wanted, asked=asked):
             found += await asyncio.to_thread(self._others_with, path, find, wanted.old)
         for other in found:
             errand = _Errand(other, wanted.instruction, find)
-            if other == path and besides is not None:
-                errand.done.add(besides.symbol)
+            if other == path:
+                errand.done.add(_key(besides))
             self._waiting.append(errand)
         return len(found)
+
+    async def _why_not(
+        self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: Place | None
+    ) -> str:
+        """Why a change is asked for nowhere else: what keeps its other places from it, if any."""
+        for wanted in found:
+
+            def find(now: Sequence[str], wanted: Substitution = wanted) -> list[Place]:
+                return places(now, wanted)
+
+            here = [place for place in find(lines) if _key(place) != _key(mine)]
+            held = [place for place in here if not self._free(path, place)]
+            if held:
+                return (
+                    f"This change is wanted in {_named(held[0])} as well, where a hunk waits "
+                    "already; decide that first."
+                )
+            names = [_named(place) for place in here]
+            if _reaches_out(wanted, asked=True):
+                names += await asyncio.to_thread(self._others_with, path, find, wanted.old)
+            longest = longest_region(self._facts())
+            if names and longest is not None:
+                return (
+                    f"This change is wanted in {names[0]} as well, which has more than the "
+                    f"{longest} lines that this model takes; mark some with v and ask there."
+                )
+        return "No other place was found where this change is wanted."
 
     def _spread_alike(
         self,
@@ -267,12 +302,12 @@ class Errands:
         def find(now: Sequence[str]) -> list[Place]:
             return similar_places(now, old, longest)
 
-        if not any(place.symbol != _symbol(besides) for place in find(lines)):
+        if not any(_key(place) != _key(besides) for place in find(lines)):
             return 0
         shown = "".join([*(f"-{line}\n" for line in old), *(f"+{line}\n" for line in new)])
         text = f"Make the same change here that was made in another place:\n{shown}"
         errand = _Errand(path, text, find)
-        errand.done.add(_symbol(besides))
+        errand.done.add(_key(besides))
         self._waiting.append(errand)
         return 1
 
@@ -346,10 +381,16 @@ class Errands:
 
     def _free(self, path: str, place: Place) -> bool:
         """Whether no undecided hunk lies there; what a person has not decided yet is not redone."""
-        return not any(
-            hunk.start < place.stop and place.start < max(hunk.stop, hunk.start + 1)
-            for hunk in self._hunks.undecided(path)
-        )
+        for hunk in self._hunks.undecided(path):
+            start = self._written(path, hunk.start)
+            if start < place.stop and place.start < max(start + hunk.stop - hunk.start, start + 1):
+                return False
+        return True
+
+    def _written(self, path: str, line: int) -> int:
+        """Where a line of the base is in the file as it is on disk, accepted hunks included."""
+        edits = self._hunks.accepted_edits(path)
+        return line + sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
 
     # Reading
 
@@ -381,12 +422,21 @@ class Errands:
             return None
 
 
-def _symbol(place: Place | None) -> str:
-    return "" if place is None else place.symbol
+def _reaches_out(wanted: Substitution, *, asked: bool) -> bool:
+    """Whether a substitution is looked for in other files.
+
+    An attribute of that name may be another class's there: only who asks for it gets it.
+    """
+    return not wanted.scope and (wanted.kind == "name" or (asked and wanted.kind == "attribute"))
 
 
-def _key(place: Place) -> str:
-    return place.symbol or f"line {place.start}"
+def _named(place: Place) -> str:
+    return f"`{place.symbol}`" if place.symbol else f"line {place.start + 1}"
+
+
+def _key(place: Place | None) -> str:
+    """What tells a place from others of its file; ``""`` for no place."""
+    return "" if place is None else place.symbol or f"line {place.start}"
 
 
 def _place_of(lines: Sequence[str], comment: AiComment) -> Place:
