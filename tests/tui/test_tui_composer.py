@@ -185,6 +185,10 @@ async def test_a_long_paste_is_a_chip_and_sent_whole(stage: Stage) -> None:
     await stage.press("ctrl+t")
     assert composer.field.text == f"see {block}"
     assert composer.take() == f"see {block}".strip()
+    # Recalled it is a chip again.
+    await stage.press("up")
+    assert composer.field.text == "see [pasted 84 lines]"
+    assert composer.text == f"see {block}"
 
 
 async def test_down_goes_back_to_later_instructions(stage: Stage) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from textual.geometry import Region
+from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
+from midstream.tui.screens.picker import PickerScreen
 from midstream.tui.widgets.key_sheet import KeySheet
+from midstream.tui.widgets.row_list import RowList
 
 NEW_COUNT = (
     "def count(items):\n",
@@ -307,6 +310,27 @@ async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
     await stage.until(lambda: stage.app.palette.name != before, "preview")
     await stage.press("escape")
     await stage.until(lambda: stage.app.palette.name == before, "given back")
+
+
+async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:
+    await stage.press("escape", "T")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    picker = stage.app.screen
+    box = picker.query_one("Vertical").size
+    words = picker.query_one(".none", Static)
+    assert not words.display
+    await stage.type("zqq")
+    await stage.until(lambda: words.display, "words")
+    assert str(words.render()) == "Nothing here matches zqq; delete a letter."
+    assert words.region.y == picker.query_one(Input).region.y + 2
+    assert not picker.query_one(RowList).display
+    assert picker.query_one("Vertical").size == box
+    await stage.press("enter")
+    assert stage.app.screen is picker
+    await stage.press("backspace", "backspace", "backspace")
+    await stage.until(lambda: not words.display, "rows")
+    await stage.press("escape")
+    await stage.until(lambda: stage.app.screen is stage.screen, "closed")
 
 
 async def test_layouts_by_width(project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.geometry import Region
 from tui_support import Stage, on_stage
 
@@ -130,6 +131,28 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         assert stage.screen.composer.text == ""
     async with on_stage(project, settings=Settings()) as stage:
         assert stage.screen.composer.text == ""
+
+
+async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
+    block = "".join(f"line {n}\n" for n in range(30))
+    async with on_stage(project, settings=Settings()) as stage:
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        await stage.type("like ")
+        stage.screen.composer.field.post_message(events.Paste(block))
+        await stage.until(lambda: stage.screen.composer.text == f"like {block}", "pasted")
+    async with on_stage(project, settings=Settings()) as stage:
+        composer = stage.screen.composer
+        await stage.until(lambda: composer.field.text == "like [pasted 30 lines]", "draft")
+        assert composer.text == f"like {block}"
+        # Written out by hand, it stays written out.
+        await stage.press("ctrl+t")
+        assert composer.field.text == f"like {block}"
+        await stage.pilot.pause()
+    async with on_stage(project, settings=Settings()) as stage:
+        composer = stage.screen.composer
+        await stage.until(lambda: bool(composer.text), "draft")
+        assert composer.field.text == f"like {block}"
 
 
 async def test_the_rail_shows_each_folder_once(project: Path) -> None:

@@ -42,3 +42,8 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
 def test_wrapping_is_kept(tmp_path: Path) -> None:
     write_drafts(tmp_path, tmp_path, Drafts(wrap=True))
     assert read_drafts(tmp_path, tmp_path).wrap
+
+
+def test_pasted_blocks_are_kept_with_their_draft(tmp_path: Path) -> None:
+    write_drafts(tmp_path, tmp_path, Drafts("like a\nb", pasted=["a\nb", "gone"]))
+    assert read_drafts(tmp_path, tmp_path).pasted == ["a\nb"]

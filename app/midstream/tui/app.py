@@ -206,6 +206,7 @@ class MidstreamApp(App[None]):
         if former is not None and former.drafts is not None and session.drafts is not None:
             session.drafts.sent[:] = former.drafts.sent
             session.drafts.draft = former.drafts.draft
+            session.drafts.pasted = former.drafts.pasted
             session.drafts.wrap = former.drafts.wrap
         self.session = session
         self.review.attach(session)

@@ -36,6 +36,25 @@ class Pastes:
         """The text with every chip as its block."""
         return CHIP.sub(lambda match: self._blocks.get(match[0], match[0]), text)
 
+    def collapse(self, text: str) -> str:
+        """The text with every block that has a chip as that: the way back from ``expand``."""
+        for chip, block in sorted(self._blocks.items(), key=lambda item: -len(item[1])):
+            text = text.replace(block, chip)
+            # An instruction that was sent has lost the space at its ends.
+            first, last = block.lstrip(), block.rstrip()
+            if text.startswith(first):
+                text = chip + text.removeprefix(first)
+            elif text.endswith(last):
+                text = text.removesuffix(last) + chip
+            elif text == block.strip():
+                text = chip
+        return text
+
+    def used(self, text: str) -> list[str]:
+        """The blocks of the chips in a text."""
+        chips = dict.fromkeys(match[0] for match in CHIP.finditer(text))
+        return [self._blocks[chip] for chip in chips if chip in self._blocks]
+
     def block(self, chip: str) -> str | None:
         """What a chip stands for."""
         return self._blocks.get(chip)

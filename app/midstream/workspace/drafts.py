@@ -26,6 +26,7 @@ class Drafts:
 
     Attributes:
         draft: The text that was not sent.
+        pasted: Blocks of it that were pasted, which a screen shows as a few words.
         sent: Instructions that were, oldest first.
         wrap: Whether long lines wrap on the screen.
     """
@@ -33,6 +34,7 @@ class Drafts:
     draft: str = ""
     sent: list[str] = field(default_factory=list[str])
     wrap: bool = False
+    pasted: list[str] = field(default_factory=list[str])
 
 
 def read_drafts(state: Path, root: Path) -> Drafts:
@@ -44,21 +46,32 @@ def read_drafts(state: Path, root: Path) -> Drafts:
     if not isinstance(found, dict):
         return Drafts()
     data = cast("dict[str, Any]", found)
-    draft, sent = data.get("draft"), data.get("sent")
-    texts = cast("list[object]", sent) if isinstance(sent, list) else []
+    draft = data.get("draft")
     return Drafts(
         draft if isinstance(draft, str) else "",
-        [text for text in texts if isinstance(text, str)],
+        _texts(data.get("sent")),
         data.get("wrap") is True,
+        _texts(data.get("pasted")),
     )
 
 
 def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     """Keep what was typed for a root (blocking); readable by the user only."""
     kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
-    data = json.dumps({"draft": drafts.draft, "sent": kept, "wrap": drafts.wrap}).encode()
+    fields = {
+        "draft": drafts.draft,
+        "sent": kept,
+        "wrap": drafts.wrap,
+        "pasted": [block for block in drafts.pasted if block in drafts.draft],
+    }
+    data = json.dumps(fields).encode()
     with contextlib.suppress(OSError):
         replace_private(_file(state, root), data)
+
+
+def _texts(value: object) -> list[str]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [entry for entry in entries if isinstance(entry, str)]
 
 
 def _file(state: Path, root: Path) -> Path:

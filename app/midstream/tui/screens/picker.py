@@ -69,8 +69,9 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     }
     PickerScreen Input:focus { border: none; background-tint: $ms-panel 0%; }
     PickerScreen RowList { height: auto; max-height: 18; margin-top: 1; }
-    PickerScreen .none { color: $ms-muted; padding: 0 2; display: none; }
-    PickerScreen .none.-shown { display: block; }
+    PickerScreen .none { color: $ms-muted; padding: 0 1; margin-top: 1; display: none; }
+    PickerScreen.-empty .none { display: block; }
+    PickerScreen.-empty RowList { display: none; }
     PickerScreen:ansi { background: transparent; }
     """
 
@@ -100,12 +101,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         with box:
             yield Input(placeholder="type to narrow down", compact=True)
             yield self.list
-            yield Static("Nothing fits; delete a letter.", classes="none", markup=False)
+            yield Static(classes="none", markup=False)
 
     def on_mount(self) -> None:
         """Show everything."""
         self.list.show(self._rows[:MOST_SHOWN], select=self._select)
-        self.list.styles.height = max(1, min(18, len(self._rows)))
+        height = max(1, min(18, len(self._rows)))
+        # What stands in for an empty list takes its room: the box keeps its size.
+        self.list.styles.height = self.query_one(Static).styles.height = height
         self.query_one(Input).focus()
 
     @on(Input.Changed)
@@ -123,12 +126,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             rows = [self._rows[index] for _, index in scored]
         rows = rows[:MOST_SHOWN]
         self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
-        self.query_one(".none").set_class(not rows, "-shown")
+        self.query_one(Static).update(f"Nothing here matches {event.value}; delete a letter.")
+        self.set_class(not rows, "-empty")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.dismiss(self.list.value)
+        if self.list.value is not None:
+            self.dismiss(self.list.value)
 
     @on(RowList.Chosen)
     def _chosen(self, event: RowList.Chosen) -> None:

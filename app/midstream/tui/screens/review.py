@@ -140,8 +140,8 @@ class ReviewScreen(Following):
             drafts.sent += self.composer.history
             self.composer.history = drafts.sent
             if drafts.draft and not self.composer.text.strip():
-                self.composer.put(drafts.draft)
-            drafts.draft = self.composer.text
+                self.composer.put_draft(drafts.draft, drafts.pasted)
+            self._keep_draft()
             if drafts.wrap and not self.pane.wrap:
                 self.pane.set_wrap(True)
         if session.notices:
@@ -385,10 +385,14 @@ class ReviewScreen(Following):
             self.composer.put("")
             self.choose_number(int(text))
             return
-        if self.session is not None and self.session.drafts is not None:
-            self.session.drafts.draft = text
+        self._keep_draft()
         self.aim_soon()
         self.show_keys()
+
+    def _keep_draft(self) -> None:
+        drafts = None if self.session is None else self.session.drafts
+        if drafts is not None:
+            drafts.draft, drafts.pasted = self.composer.text, self.composer.pasted
 
     @on(Composer.Listed)
     def _listed(self) -> None:

@@ -6,6 +6,7 @@ nothing itself: keys are the screen's, which asks here first whether a list is o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -291,9 +292,20 @@ class Composer(Vertical):
         """What is written, chips as what they stand for."""
         return self.field.pastes.expand(self.field.text)
 
+    @property
+    def pasted(self) -> list[str]:
+        """The blocks that chips stand for in what is written."""
+        return self.field.pastes.used(self.field.text)
+
+    def put_draft(self, text: str, pasted: Iterable[str]) -> None:
+        """Put back what was written in an earlier session, and what was pasted into it."""
+        for block in pasted:
+            self.field.pastes.shorten(block)
+        self.put(text)
+
     def put(self, text: str) -> None:
-        """Replace the text and put the cursor at its end."""
-        self.field.text = text
+        """Replace the text and put the cursor at its end; pasted blocks are chips again."""
+        self.field.text = self.field.pastes.collapse(text)
         self.field.move_cursor(self.field.document.end)
 
     def take(self) -> str:
