@@ -154,10 +154,14 @@ async def test_one_key_opens_and_escape_closes(project: Path) -> None:
 async def test_its_keys_are_told_as_on_every_page(project: Path, key: str) -> None:
     async with replayed(project, (80, 24)) as stage:
         await opened(stage)
+        bar = stage.view.query_one(KeyBar)
+        assert bar.render().plain.rstrip().endswith("esc back   ? keys")
         await stage.press(key)
         assert isinstance(stage.app.screen, PageHelp)
         await stage.press("escape")
         assert isinstance(stage.app.screen, TelemetryScreen)
+        await stage.press("W")
+        assert not isinstance(stage.app.screen, TelemetryScreen)
 
 
 async def test_everything_follows_a_change_of_theme(project: Path) -> None:

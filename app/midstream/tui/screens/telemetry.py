@@ -87,7 +87,7 @@ class ViewKey:
 
 
 KEYS: Final = (
-    ViewKey("tab", "page(1)", "next page", "Next page, where not everything fits at once"),
+    ViewKey("tab", "page(1)", "page", "Next page, where not everything fits at once"),
     ViewKey("m", "model(1)", "model", "Simulate the next model"),
     ViewKey("M", "model(-1)", "model before", "Simulate the model before"),
     ViewKey("c", "context", "context", "Simulate another length of context"),
@@ -97,8 +97,8 @@ KEYS: Final = (
     ViewKey("shift+tab", "page(-1)", "page before", "Page before"),
     ViewKey("ctrl+c", "stop", "stop", "Stop the model"),
     ViewKey("ctrl+l", "repaint", "repaint", "Paint the whole screen again"),
+    ViewKey("escape,q,W,f2", "close", "back", "Back to the code"),
     ViewKey("question_mark,f1", "help", "keys", "The keys of this page"),
-    ViewKey("escape,q,w,f2", "close", "back", "Back to the code"),
 )
 
 
@@ -362,7 +362,7 @@ class TelemetryScreen(EagerScreen):
             "view": f"map: {self.map_view}",
             "enlarge": "whole wafer" if self.enlarge else "enlarge",
         }
-        hidden = {"model(-1)", "page(-1)", "repaint", "help"}
+        hidden = {"model(-1)", "page(-1)", "repaint"}
         if not now.running:
             hidden.add("stop")
         if self.room == "wide":

@@ -29,7 +29,7 @@ class KeyHint:
 
 
 class KeyBar(Widget):
-    """Shows as many hints as fit; the last one (help) always stays."""
+    """Shows as many hints as fit; the last one (help) always stays, as the way back before it."""
 
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $ms-panel; color: $ms-muted; }
@@ -75,15 +75,16 @@ class KeyBar(Widget):
     def _fitting(self) -> list[KeyHint]:
         if not self.hints:
             return []
-        *others, last = self.hints
-        room = self.size.width - 1 - _width(last)
+        kept = 2 if [hint.call for hint in self.hints[-2:]] == ["close", "help"] else 1
+        others, last = self.hints[:-kept], self.hints[-kept:]
+        room = self.size.width - 1 - sum(map(_width, last)) - 3 * (kept - 1)
         chosen: list[KeyHint] = []
         for hint in others:
             room -= _width(hint) + 3
             if room < 0:
                 break
             chosen.append(hint)
-        return [*chosen, last]
+        return [*chosen, *last]
 
     def on_click(self, event: events.Click) -> None:
         """Do what the clicked hint says."""
