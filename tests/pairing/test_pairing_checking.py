@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ from pairing_support import SteppedModel
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.checking import newly_broken
+from midstream.edits.syntax import syntax_error
+from midstream.pairing import checking
+from midstream.pairing.checking import AT_ONCE, newly_broken, where_broken
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -35,10 +39,44 @@ def proposed(path: str, before: str, after: str) -> FileProposal:
         ("a.txt", BEFORE, "def (\n", ""),
     ],
 )
-def test_newly_broken(path: str, before: str, after: str, said: str) -> None:
-    found = newly_broken(proposed(path, before, after))
+async def test_newly_broken(path: str, before: str, after: str, said: str) -> None:
+    found = await newly_broken(proposed(path, before, after))
     assert found.startswith(said)
     assert bool(found) == bool(said)
+
+
+LONG = "value = compute(1)\n" * (AT_ONCE // 18 + 1)
+
+
+@pytest.mark.parametrize(
+    "text", [LONG, f"{LONG}def (:\n", f"{LONG}\0", f'{LONG}x = "\ud800"\n', f"{LONG}# é\nx = ¿\n"]
+)
+async def test_a_long_text_is_read_elsewhere_with_the_same_result(text: str) -> None:
+    assert len(text) > AT_ONCE
+    assert await where_broken(text) == syntax_error(text)
+
+
+async def test_keys_are_answered_while_a_long_text_is_read() -> None:
+    """No thread of this process holds the interpreter meanwhile."""
+    used = time.process_time()
+    assert not await where_broken(LONG * 60)
+    assert time.process_time() - used < 0.5 * _seconds_to_parse(LONG * 60)
+
+
+def _seconds_to_parse(text: str) -> float:
+    began = time.process_time()
+    syntax_error(text)
+    return time.process_time() - began
+
+
+async def test_without_processes_it_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking.sys, "executable", "/no/such/python")
+    assert await where_broken(f"{LONG}def (:\n") == syntax_error(f"{LONG}def (:\n") != ""
+
+
+async def test_a_text_that_ends_the_process_is_not_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking.sys, "executable", shutil.which("false"))
+    assert await where_broken(LONG) == "it cannot be read as Python"
 
 
 async def test_the_session_says_so(

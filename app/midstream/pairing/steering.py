@@ -379,7 +379,7 @@ class Steering:
         if reply.problems:
             self._board.warn(f"Look closely at this answer: {reply.problems[0].message}.")
         for path in answer.paths:
-            if broken := newly_broken(self._desk.files[path]):
+            if broken := await newly_broken(self._desk.files[path]):
                 self._board.warn(f"With all of these changes {path} does not parse ({broken}).")
         if self._effort.checks(self._link) and await self._correct(answer):
             return True

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from midstream.edits.syntax import is_python, syntax_error
+from midstream.edits.syntax import is_python
+from midstream.pairing.checking import where_broken
 
 RUFF_S: Final = 10.0
 
@@ -94,8 +95,8 @@ async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdic
     if not is_python(path):
         return Verdict(changed=changed)
     old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
-    if broken := syntax_error(new):
-        return Verdict("" if syntax_error(old) else broken, changed=changed)
+    if broken := await where_broken(new):
+        return Verdict("" if await where_broken(old) else broken, changed=changed)
     found = await asyncio.to_thread(_introduced, path, old, new)
     return Verdict(introduced=found, changed=changed)
 

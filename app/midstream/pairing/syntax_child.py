@@ -1,0 +1,17 @@
+"""A process that reads one Python text from its input and says where it stops being Python."""
+
+from __future__ import annotations
+
+import sys
+
+from midstream.edits.syntax import syntax_error
+
+
+def main() -> None:
+    """Answer with ``syntax_error`` of the text."""
+    text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
+    sys.stdout.buffer.write(syntax_error(text).encode("utf-8", "backslashreplace"))
+
+
+if __name__ == "__main__":
+    main()
