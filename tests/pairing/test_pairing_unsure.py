@@ -121,6 +121,20 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
 
+async def test_what_the_person_wrote_is_doubted_no_more(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    (hunk, *_) = session.hunks.undecided("files.py")
+    await session.edit(hunk.id, ["    return my_own(path)"])
+    assert session.reason(hunk) == ""
+    assert hunk.id not in dict(session.attention.bulk([hunk]).risky)
+    await session.undo()
+    assert session.reason(hunk) == "model unsure"
+    await session.redo()
+    assert session.reason(hunk) == ""
+
+
 async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
     sure = CalibratedModel(0.6)
     async with (

@@ -99,7 +99,7 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     assert [row[13:].rstrip() for row in stage.rows] == texts
     (kept,) = [row for row in stage.rows if "total = 0" in row]
     (refused,) = [row for row in stage.rows if "found = 0" in row]
-    assert kept.split()[-5:] == ["8", "┊", "total", "=", "0"]
+    assert kept.split()[-6:] == ["8", "8", "┊", "total", "=", "0"]
     assert refused.split()[-5:] == ["✗", "+", "found", "=", "0"]
     second = stage.screen.decidable_hunk
     assert second is not None

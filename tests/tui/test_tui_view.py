@@ -74,6 +74,7 @@ def test_rows_hold_both_texts_at_every_moment(
     composed = proposal.composed().lines
     in_file = [r for r in shown if r.look in (Look.CONTEXT, Look.KEPT, Look.ADDED)]
     assert [r.text for r in in_file] == list(composed)
+    assert [r.new for r in in_file] == list(range(len(composed)))
     check_numbers(view, shown, composed)
     view.fold_refused()
     shown = rows(view)
@@ -82,6 +83,7 @@ def test_rows_hold_both_texts_at_every_moment(
     assert not any(r.look is Look.REFUSED for r in shown)
     in_file = [r for r in shown if r.look in (Look.CONTEXT, Look.KEPT, Look.ADDED)]
     assert [r.text for r in in_file] == list(composed)
+    assert [r.new for r in in_file] == list(range(len(composed)))
     check_numbers(view, shown, composed)
     for hunk in refusing:
         view.toggle_refused(hunk.id)
@@ -95,7 +97,7 @@ def check_numbers(view: FileView, shown: list, composed: tuple[str, ...]) -> Non
         if row.look is Look.CONTEXT:
             assert composed[view.written_at(y)] == row.text
             assert view.to_base(view.to_written(row.old)) == row.old
-        if row.look in (Look.CONTEXT, Look.ADDED):
+        if row.look in (Look.CONTEXT, Look.ADDED, Look.KEPT):
             assert composed[row.new] == row.text
         elif row.look in (Look.REFUSED, Look.FOLDED_REFUSED):
             assert row.new is None

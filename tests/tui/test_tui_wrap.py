@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,15 @@ def test_a_note_beside_long_code_can_be_read() -> None:
     text = painter.paint(row, (), Marks(note="a risky call"))[0].text
     assert text.endswith("\u2026  \u2691 a risky call")
     assert len(text) == 80
+
+
+def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = RowPainter(palette, UNICODE, 44, 3, two_numbers=False, focused=True)
+    short = ViewRow(Look.CONTEXT, 3, 3, "x = 1", line=3)
+    marks = Marks(note="model unsure", brief=True)
+    assert painter.paint(short, (), marks)[0].text.rstrip().endswith("x = 1  \u2691 model unsure")
+    line = replace(short, text="value = compute(1, 2, 3)")
+    assert painter.paint(line, (), marks)[0].text.rstrip().endswith("compute(1, 2, 3)  \u2691")
+    there = painter.paint(line, (), replace(marks, brief=False))[0].text
+    assert there.endswith("\u2026  \u2691 model unsure")

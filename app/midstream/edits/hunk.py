@@ -44,6 +44,7 @@ class Hunk:
         anchored: Whether the position is still this hunk's; a later rewrite of the place ends it.
         rank: Order among hunks at the same line.
         withheld: Whether a guard held it back and nobody has released it; it can only be rejected.
+        own: Whether its new lines are the person's and not the model's.
     """
 
     __slots__ = (
@@ -54,6 +55,7 @@ class Hunk:
         "id",
         "match_level",
         "note",
+        "own",
         "path",
         "rank",
         "start",
@@ -74,6 +76,7 @@ class Hunk:
         self.match_level = 0
         self.anchored = True
         self.withheld = False
+        self.own = False
         self.rank = rank or (hunk_id,)
         self._old: list[str] = []
         self._new: list[str] = []

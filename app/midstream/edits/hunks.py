@@ -25,12 +25,13 @@ class UndecidableError(ValueError):
 class _Snapshot:
     """What a decision can change in a hunk."""
 
-    __slots__ = ("new", "note", "state")
+    __slots__ = ("new", "note", "own", "state")
 
     def __init__(self, hunk: Hunk) -> None:
         self.state = hunk.state
         self.note = hunk.note
         self.new = hunk.new
+        self.own = hunk.own
 
     def same(self, other: _Snapshot) -> bool:
         return (self.state, self.note, self.new) == (other.state, other.note, other.new)
@@ -248,6 +249,7 @@ class HunkStore:
             raise ValueError("a new line has a line terminator in it")
         step = self._begin((hunk,))
         hunk.rewrite(hunk.old, new)
+        hunk.own = True
         self._end(step)
         self._restructured(hunk.path)
 
@@ -322,7 +324,7 @@ class HunkStore:
             child = self._new(hunk.path, hunk.start + a, (*hunk.rank, len(children)))
             child.rewrite(hunk.old[a:c], hunk.new[b:d])
             child.place(hunk.start + a, hunk.start + c)
-            child.match_level = hunk.match_level
+            child.match_level, child.own = hunk.match_level, hunk.own
             child.state = HunkState.SUPERSEDED  # as it was before this step, for undo
             step.before[child.id] = _Snapshot(child)
             child.state = HunkState.SETTLED
@@ -352,7 +354,7 @@ class HunkStore:
     def _restore(self, snapshots: dict[int, _Snapshot]) -> None:
         for hunk_id, snapshot in snapshots.items():
             hunk = self.get(hunk_id)
-            hunk.state, hunk.note = snapshot.state, snapshot.note
+            hunk.state, hunk.note, hunk.own = snapshot.state, snapshot.note, snapshot.own
             if hunk.new != snapshot.new:
                 hunk.rewrite(hunk.old, snapshot.new)
 

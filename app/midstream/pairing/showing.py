@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from midstream.pairing.context import Context
 from midstream.pairing.events import Notice, SessionEvent
-from midstream.pairing.turns import SessionState, Turn
+from midstream.pairing.turns import UNSURE, SessionState, Turn
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
@@ -102,13 +102,13 @@ class Showing:
 
     def reason(self, hunk: Hunk) -> str:
         """Why a hunk should be looked at by itself: what the guard has found in it, or, until it is
-        decided, that the model is unsure of it; ``""`` for neither.
+        decided or the person has written it anew, that the model is unsure of it; ``""`` for none.
         """
         found = self.guard.reason(hunk)
-        if found or hunk.decided:
+        if found or hunk.decided or hunk.own:
             return found
         doubted = any(hunk.rank[0] in turn.doubted for turn in self.turns)
-        return "model unsure" if doubted else ""
+        return UNSURE if doubted else ""
 
     @property
     def trying(self) -> tuple[int, int] | None:

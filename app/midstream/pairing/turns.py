@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+UNSURE: Final = "model unsure"
+"""The reason to look closely at a hunk of an answer that the model doubts."""
 
 
 class SessionState(StrEnum):

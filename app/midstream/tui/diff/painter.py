@@ -51,6 +51,7 @@ class Marks:
         changed: Ranges that an intra-line comparison found.
         found: Ranges that match the search.
         note: What the guard says of its hunk.
+        brief: Whether the note's sign stands for it where the code needs the room.
     """
 
     cursor: bool = False
@@ -59,6 +60,7 @@ class Marks:
     changed: tuple[Range, ...] = ()
     found: tuple[Range, ...] = ()
     note: str = ""
+    brief: bool = False
 
 
 class Inks:
@@ -170,7 +172,7 @@ class RowPainter:
         if row.look is Look.WRITING and not row.text.strip():
             code.append(Segment(" writing here", inks.role("muted")))
         if not self.wrap:
-            code = self._beside(self._scrolled(code, left, inks), note, inks)
+            code = self._beside(self._scrolled(code, left, inks), note, marks, inks)
             return [self._fit([*lead, *code], inks.ground, self.width)]
         first, *more = wrapped([*code, *note], self.code_width, inks.ground)
         below = self._gutter_below(row, marks, inks) if more else []
@@ -260,7 +262,7 @@ class RowPainter:
         if row.look in FOLDS:
             return " " * (self.digits * (1 + self.two_numbers) + 1 + self.two_numbers)
         if not self.two_numbers:
-            shown = row.old if row.look is Look.KEPT or row.new is None else row.new
+            shown = row.old if row.new is None else row.new
             return f"{number(None if row.look is Look.REFUSED else shown)} "
         old = row.old if row.look in _OLD else None
         new = row.new if row.look is not Look.UNREAD else None
@@ -300,12 +302,18 @@ class RowPainter:
         role = "error" if state is HunkState.QUARANTINED else "warning"
         return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]
 
-    def _beside(self, code: list[Segment], note: list[Segment], inks: Inks) -> list[Segment]:
+    def _beside(
+        self, code: list[Segment], note: list[Segment], marks: Marks, inks: Inks
+    ) -> list[Segment]:
         """Code with a note behind it; long code gives way, up to half the room."""
         if not note:
             return code
+        used = sum(cell_len(text) for text, _, _ in code)
+        if marks.brief and used + cell_len(note[0].text) > self.code_width:
+            sign = self.glyphs.states[HunkState.QUARANTINED]
+            note = [Segment(f"  {sign}", note[0].style)]
         room = self.code_width - min(cell_len(note[0].text), self.code_width // 2)
-        if sum(cell_len(text) for text, _, _ in code) > room:
+        if used > room:
             code = list(self._fit(code, inks.ground, room))
         return [*code, *note]
 

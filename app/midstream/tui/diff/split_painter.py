@@ -103,7 +103,7 @@ class SplitPainter(RowPainter):
         own = is_left == (row.look in _LEFT_ONLY)
         note = self._note(row, marks, inks) if own else []
         if not self.wrap:
-            code = self._beside(self._scrolled(code, left, inks), note, inks)
+            code = self._beside(self._scrolled(code, left, inks), note, marks, inks)
             return [self._fit([*lead, *code], inks.ground, self.side)]
         first, *more = wrapped([*code, *note], self.code_width, inks.ground)
         mark = Segment(f"{self.glyphs.wrapped:>{self.digits}}   ", inks.role("muted"))

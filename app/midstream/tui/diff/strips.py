@@ -13,6 +13,7 @@ from typing import Final
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing.turns import UNSURE
 from midstream.tui.diff.intraline import Range, compare_rows
 from midstream.tui.diff.painter import Marks, RowPainter
 from midstream.tui.diff.rows import Look, ViewRow
@@ -78,7 +79,9 @@ class RowStrips:
         if known is not None and (known[1] or not syntax.is_ready(row)):
             strips, ready = known
         else:
-            marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note)
+            # Beside the cursor it is told in words, elsewhere as far as there is room.
+            brief = note == UNSURE and not cursor
+            marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note, brief)
             strips = self._paint(painter, row, syntax, marks)
             ready = syntax.is_ready(row)
             if len(self._kept) > KEPT_ROWS:

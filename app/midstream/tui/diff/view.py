@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
@@ -235,11 +235,24 @@ class FileView:
         if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REFUSED):
             row = replace(row, text=_shown_line(row.text))
         new = None if row.new is None or look is Look.REFUSED else row.new + block.shift
+        if look is Look.KEPT and hunk is not None:
+            new = self._kept_number(block, hunk) + index + block.shift
         if row.old is not None and look in (Look.DELETED, Look.CONTEXT, Look.KEPT):
             return ViewRow(look, row.old, new, row.text, hunk, index, -1, row.old, first)
         line = 0 if row.new is None else row.new - self.segments[block.segment].segment.start
         source = block.segment
         return ViewRow(look, row.old, new, row.text, hunk, index, source, line, first, beside)
+
+    def _kept_number(self, block: Block, hunk: Hunk) -> int:
+        """The line of the rewrite at which the old lines of a rejected hunk stay."""
+        rows, start = block.rows, block.offset - block.inner
+        for row in islice(rows, start + hunk.deleted, None):
+            if row.new is not None:
+                return row.new
+        for at in range(start - 1, -1, -1):
+            if (new := rows[at].new) is not None:
+                return new + 1
+        return self.segments[block.segment].segment.start
 
     def hunk_rows(self, hunk_id: int) -> list[Row]:
         """The settled rows of a hunk, whatever the layout."""
