@@ -9,10 +9,9 @@ import pytest
 from tui_support import Stage
 
 from midstream.edits.documents import SourceText
-from midstream.edits.formats.events import Event, HunkClosed, NewText, Prose
+from midstream.edits.formats.events import Event, HunkClosed, NewText, Prose, merge_text
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.answer import _joined
 from midstream.resources import themes_dir
 from midstream.tui import garbage
 from midstream.tui.diff.painter import RowPainter
@@ -84,7 +83,7 @@ def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
         Prose("so"),
         NewText(3, "e"),
     ]
-    assert list(_joined(events)) == [
+    assert merge_text(events) == [
         NewText(1, "a\nb\n"),
         HunkClosed(1),
         NewText(2, "c\n"),
@@ -116,6 +115,35 @@ def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made() -> 
         gc.callbacks.remove(note)
         garbage.end()
     assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_what_a_stream_made_is_collected_later_and_not_when_it_ends() -> None:
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    garbage.begin()
+    gc.callbacks.append(note)
+    try:
+        garbage.pause()
+        cycles = [[n] for n in range(1_500_000)]
+        for cycle in cycles:
+            cycle.append(cycle)
+        garbage.resume()
+        frame = [[n] for n in range(1_000)]
+        assert not seen, "the frames after the end wait for no collection"
+        assert gc.isenabled()
+        del cycles, cycle, frame
+        garbage.resume()
+        garbage.tidy()
+        assert seen == [2]
+        garbage.tidy()
+        assert seen == [2], "once is enough"
+    finally:
+        gc.callbacks.remove(note)
+        garbage.end()
 
 
 async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> None:

@@ -1,7 +1,9 @@
 """When cyclic garbage is collected: what is young as it comes, everything only in quiet moments.
 
 A full collection takes time in proportion to all that is in memory, some 20 ms with a file of
-100,000 lines on screen: a page that comes late.  So none happens by itself.
+100,000 lines on screen: a page that comes late.  So none happens by itself.  While text streams
+nothing is collected at all, and what a stream has made is not looked at when it ends either, where
+it would be all young at once (7 ms for 2,000 lines) and somebody is about to press a key.
 """
 
 from __future__ import annotations
@@ -11,8 +13,16 @@ from typing import Final
 
 _YOUNG: Final = (2_000, 10, 1_000_000)
 """Thresholds: the last keeps full collections from happening."""
-_DUE: Final = 50
-"""Collections of the middle generation, some 20,000 new objects each, that call for a full one."""
+_DUE: Final = 1_000_000
+"""New objects that call for a full collection."""
+_MIDDLE: Final = _YOUNG[0] * _YOUNG[1]
+"""New objects for each collection of the middle generation."""
+
+
+class _Made:
+    """Counts the objects that streams have made and nothing has looked at."""
+
+    objects = 0
 
 
 def begin() -> None:
@@ -22,9 +32,24 @@ def begin() -> None:
     gc.set_threshold(*_YOUNG)
 
 
+def pause() -> None:
+    """Text streams: even a small collection may cost a frame."""
+    gc.disable()
+
+
+def resume() -> None:
+    """The stream has ended: collect again, but for what it has made."""
+    if gc.isenabled():
+        return
+    _Made.objects += gc.get_count()[0] + gc.get_count()[2] * _MIDDLE
+    gc.freeze()
+    gc.enable()
+
+
 def tidy() -> None:
     """Nothing happens now: collect everything if enough has been made since the last time."""
-    if gc.isenabled() and gc.get_count()[2] >= _DUE:
+    if gc.isenabled() and _Made.objects + gc.get_count()[2] * _MIDDLE >= _DUE:
+        _Made.objects = 0
         gc.unfreeze()
         gc.collect()
         gc.freeze()

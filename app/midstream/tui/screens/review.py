@@ -7,7 +7,6 @@ modules this one builds on.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter, thread_time
@@ -35,6 +34,7 @@ from midstream.pairing.events import (
     TurnStarted,
 )
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.tui import garbage
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
 from midstream.tui.screens.following import Following
@@ -261,12 +261,11 @@ class ReviewScreen(Following):
         if ticker is None:
             return
         if state in RUNNING:
-            # A full collection costs a frame; it waits until the stream has ended.
-            gc.disable()
+            garbage.pause()
             ticker.resume()
         else:
             ticker.pause()
-            gc.enable()
+            garbage.resume()
 
     def _turn_finished(self, turn: Turn) -> None:
         pane, session = self.pane, self.session
