@@ -153,7 +153,9 @@ def screen(arguments: list[str]) -> int:
         epilog=f"commands:\n{listed}\n\n`midstream COMMAND --help` explains one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder or file")
+    parser.add_argument(
+        "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
+    )
     parser.add_argument("--resume", action="store_true", help="take up the last session here")
     _add_plain(parser)
     parser.add_argument("--version", action="version", version=f"midstream {__version__}")
@@ -161,10 +163,11 @@ def screen(arguments: list[str]) -> int:
     _check_command(arguments)
     options = parser.parse_args(arguments)
     from midstream.configuring import changed_fields
+    from midstream.project import opened_by
     from midstream.settings import load_settings
 
     path = Path(options.path)
-    configured = load_settings(path)
+    configured = load_settings(opened_by(path)[0])
     settings = with_options(configured, options)
     journal = _last_journal(path) if options.resume else None
     if options.plain:
@@ -256,10 +259,11 @@ def _check_terminal() -> None:
 
 
 def _last_journal(path: Path) -> Path:
+    from midstream.project import opened_by
     from midstream.workspace.journal import Journal
     from midstream.workspace.paths import state_dir
 
-    root = path.parent if path.is_file() else path
+    root, _ = opened_by(path)
     journal = Journal.latest(state_dir(), root)
     if journal is None:
         raise UsageError(

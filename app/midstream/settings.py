@@ -249,7 +249,7 @@ def setting_layers(
     if not isinstance(projects, dict):
         raise UsageError(f'{path}: "projects" must be a table of folders.')
     if root is not None:
-        own = (root.parent if root.is_file() else root) / PROJECT_FILE
+        own = root / PROJECT_FILE
         if table := read_document(own):
             add(Source.PROJECT, _only_harmless(table, str(own)), str(own))
         for folder, table in _covering(cast("dict[str, Any]", projects), root):

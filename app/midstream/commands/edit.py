@@ -18,6 +18,7 @@ from midstream.commands.common import (
     with_options,
 )
 from midstream.errors import UsageError
+from midstream.project import opened_by
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -81,16 +82,10 @@ def read_job(file: str, instruction: str, *, apply: bool) -> Job:
         return Job(path, None, instruction, apply=apply)
     if not path.exists():
         raise UsageError(f"There is no file {path}; name one that exists.")
-    root = repository_of(path.resolve().parent)
-    rel = str(path.resolve().relative_to(root))
+    root, rel = opened_by(path.resolve())
     cursor = first - 1 if first is not None and last is None else None
     selection = (first - 1, last) if first is not None and last is not None else None
     return Job(root, rel, instruction, selection, cursor, apply)
-
-
-def repository_of(folder: Path) -> Path:
-    """The nearest folder around that has a ``.git``, or the folder itself."""
-    return next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
 
 
 class DiffSink:

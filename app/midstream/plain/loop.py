@@ -37,6 +37,7 @@ from midstream.pairing.turns import SessionState
 from midstream.plain import lines
 from midstream.plain.doing import Doing
 from midstream.plain.words import BY_NAME, Said, understand
+from midstream.project import opened_by
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -299,7 +300,7 @@ class PlainLoop:
 def run_plain(
     path: Path, settings: Settings, *, resume: Path | None = None, replay: Path | None = None
 ) -> int:
-    """Run the linear mode on a folder, or on a file of it.
+    """Run the linear mode on a folder, or on a file of a project.
 
     Returns:
         The exit code: 1 if lines came from a pipe and one of them could not be done.
@@ -309,7 +310,7 @@ def run_plain(
     """
     if not path.exists():
         raise UsageError(f"{path} is not a file or a folder; name one that exists.")
-    root, file = (path.parent, path.name) if path.is_file() else (path, None)
+    root, file = opened_by(path)
     put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
     try:
         return asyncio.run(_run(root, file, settings, resume, replay))

@@ -18,6 +18,7 @@ from textual.binding import Binding, BindingType
 
 from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
+from midstream.project import opened_by
 from midstream.resources import themes_dir, tilde
 from midstream.settings import config_path
 from midstream.tui import garbage
@@ -328,7 +329,7 @@ def run_app(
     replay: Path | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> int:
-    """Run the program on a folder, or on the folder of a file which is then shown.
+    """Run the program on a folder, or on the project of a file which is then shown.
 
     Returns:
         The exit code.
@@ -336,10 +337,8 @@ def run_app(
     Raises:
         UserError: The folder, the theme or the session cannot be used.
     """
-    open_file: str | None = None
-    if root.is_file():
-        root, open_file = root.parent, root.name
-    elif not root.is_dir():
+    root, open_file = opened_by(root)
+    if not root.is_dir():
         raise UsageError(f"{root} is not a file or a folder; name one that exists.")
     app = MidstreamApp(
         root,
