@@ -50,6 +50,37 @@ async def test_the_offending_line_is_reported_however_lines_come(
     assert scan.seen == 6
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 8])
+async def test_what_parses_is_guarded_however_lines_come(scanner: Scanner, step: int) -> None:
+    region = [
+        "def join(state):",
+        '    """',
+        "    Clean up tokens.",
+        "",
+        "    Merge those that are text.",
+        '    """',
+        "    while state.more:",
+        "        if state.here:",
+        "            state.level += 1",
+        "",
+        "        if (",
+        "            state.text",
+        "            and state.more",
+        "        ):",
+        "            # Collapse a run",
+        "            # of them.",
+        "            os.system(state.text)",
+        "",
+        "    # The rest.",
+        "    return state.format(",
+        "        state.text,",
+        "    )",
+    ]
+    scan = StreamScan(scanner, "m.py", ["import os", ""], [])
+    assert await run(scan, region, step) == [("S605", 16)]
+    assert scan.problem == ""
+
+
 async def test_what_was_there_before_is_not_new(scanner: Scanner) -> None:
     scan = StreamScan(scanner, "m.py", [], SQL)
     assert await run(scan, ["import os", "", *SQL, "", *SQL]) == [("S608", 11)]

@@ -142,8 +142,9 @@ class StreamScan:
         if is_python(self._path) and not self._blind:
             start = self._cut
             self._follow(lines, count)
-            if self._cut > start and self._context is not None:
-                written = lines[start : self._cut]
+            written = lines[start : self._cut]
+            # Comments alone are no statement; the context is that of the one behind them.
+            if self._context is not None and any(map(_says_something, written)):
                 context, self._context = self._context, None
                 found += [
                     _moved(f, start) for f in await self._python(context, written, lines, start)
@@ -162,7 +163,10 @@ class StreamScan:
                 return
             if self._context is None and (lexer.open or _says_something(line)):
                 begun = lexer.unfinished
-                self._context = [*lexer.context(begun[0] if begun else line), *begun]
+                context = lexer.context(begun[0] if begun else line)
+                # Lines of it that stand in the region are looked at with those to come.
+                above = begun[: max(0, len(begun) - (number - self._cut))]
+                self._context = [*context, *above]
                 self._around = self._begin_around(number)
             goes_on = lexer.open and bool(self._statements)
             self._statements.append(self._statements[-1] if goes_on else number)
