@@ -122,3 +122,38 @@ def test_keys_pressed_before_the_first_frame_act_in_their_order(
         since = len(program.output)
         program.write("\x1bi")
         program.wait_for("what should change?", 10, since=since)
+
+
+def test_ctrl_z_goes_back_to_the_shell_and_fg_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "things.py").write_text(CODE)
+    (tmp_path / "script.json").write_text("[]")
+    environment = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state"), "PS1": "$ ", "HISTFILE": ""}
+    with TerminalProgram(
+        ["bash", "--norc", "--noprofile", "-i"],
+        size=(100, 30),
+        environment=environment,
+        folder=tmp_path,
+    ) as shell:
+        shell.wait_for("$ ")
+        shell.write(f"{sys.executable} -m midstream things.py --replay script.json\r")
+        shell.wait_for("ready", 30)
+        shell.wait_for("def", 10)
+        shell.settle()
+        left = len(shell.output)
+        shell.write("\x1b")
+        shell.settle()
+        shell.write("\x1a")
+        shell.wait_for("Stopped", 10, since=left)
+        assert b"\x1b[?1049l" in shell.output[left:]
+        shell.write("echo h''ere\r")
+        shell.wait_for("here", since=left)
+        back = len(shell.output)
+        shell.write("fg\r")
+        shell.wait_for(b"\x1b[?1049h", 10, since=back)
+        shell.wait_for("total", 10, since=back)
+        shell.settle()
+        gone = len(shell.output)
+        shell.write("\x11")
+        shell.wait_for(b"\x1b[?1049l", 10, since=gone)
+        shell.write("exit\r")
+        assert shell.exit_code() == 0

@@ -1,0 +1,198 @@
+"""Keys that no story presses: each does what the help says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pages_support import answered, make_repo, page
+from rich.console import RenderableType
+from textual.screen import Screen
+from tui_support import Stage, on_stage
+
+from midstream.tui.screens.commit import CommitScreen
+from midstream.tui.screens.models import ModelsScreen
+from midstream.tui.screens.settings import SettingsScreen
+from midstream.tui.screens.sheet import KeySheet
+
+
+def marked(stage: Stage) -> str:
+    """The new lines of the hunk under the cursor."""
+    hunk = stage.screen.hunk
+    assert hunk is not None
+    return "".join(hunk.new).strip()
+
+
+async def test_brackets_walk_over_undecided_hunks_only(stage: Stage) -> None:
+    await answered(stage)
+    await stage.press("g", "]")
+    assert marked(stage) == "found = 0"
+    await stage.press("]")
+    assert marked(stage).startswith("found += 1")
+    await stage.press("[")
+    assert marked(stage) == "found = 0"
+    await stage.press("]", "a")
+    await stage.until(lambda: marked(stage) == "found = 0", "the one that is left")
+    await stage.press("J")
+    assert marked(stage).startswith("found += 1")
+    await stage.press("[")
+    assert marked(stage) == "found = 0"
+    await stage.press("]")
+    assert marked(stage) == "found = 0"
+
+
+async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(stage: Stage) -> None:
+    await answered(stage)
+    await stage.press("g", "]", "]", "c")
+    assert stage.screen.composer.field.has_focus
+    assert stage.screen.composer.text == "At line 11 (`found += 1`): "
+
+
+async def test_enter_in_the_code_goes_to_the_composer_and_in_the_list_opens_the_file(
+    stage: Stage,
+) -> None:
+    await stage.open("notes.md")
+    await stage.open("pkg/things.py")
+    await stage.press("enter")
+    assert stage.screen.composer.field.has_focus
+    await stage.press("escape", "ctrl+e")
+    assert stage.screen.rail.has_focus
+    await stage.press("up", "enter")
+    await stage.until(lambda: stage.screen.path == "notes.md", "the file of the list")
+
+
+async def test_braces_turn_to_the_files_beside(stage: Stage) -> None:
+    await stage.open("notes.md")
+    await stage.open("pkg/things.py")
+    await stage.press("}")
+    await stage.until(lambda: stage.screen.path == "notes.md", "the next, round the end")
+    await stage.press("{")
+    await stage.until(lambda: stage.screen.path == "pkg/things.py", "the one before")
+
+
+@pytest.mark.parametrize(("down", "up"), [("d", "ctrl+u"), ("ctrl+d", "ctrl+u")])
+async def test_half_a_page(stage: Stage, down: str, up: str) -> None:
+    path = stage.app.root / "pkg" / "long.py"
+    path.write_text("".join(f"a{n} = {n}\n" for n in range(300)))
+    await stage.open("pkg/long.py")
+    pane = stage.screen.pane
+    assert pane.cursor == 0
+    await stage.press(down)
+    assert pane.cursor == pane.height // 2
+    await stage.press(up)
+    assert pane.cursor == 0
+
+
+async def test_tab_and_shift_tab_go_round_the_panes_in_both_directions(project: Path) -> None:
+    async with on_stage(project, size=(170, 40)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.press("escape")
+        screen = stage.screen
+        stops = [screen.pane, screen.composer.field, screen.rail]
+        assert stops[0].has_focus
+        for stop in (*stops[1:], stops[0]):
+            await stage.press("tab")
+            assert stop.has_focus
+        for stop in (*reversed(stops[1:]), stops[0]):
+            await stage.press("shift+tab")
+            assert stop.has_focus
+
+
+@pytest.mark.parametrize("key", ["ctrl+p", "f1"])
+async def test_palette_and_help_open_while_a_text_is_written(stage: Stage, key: str) -> None:
+    await stage.type("half")
+    await stage.press(key)
+    await stage.until(lambda: stage.app.screen is not stage.screen, key)
+    assert bool(stage.app.screen.query(KeySheet)) == (key == "f1")
+    await stage.press("escape")
+    assert stage.app.screen is stage.screen
+    assert stage.screen.composer.text == "half"
+
+
+async def test_examples_are_for_the_demo(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("x")
+    assert "midstream demo" in stage.notice
+
+
+async def whole_screens(stage: Stage, key: str) -> int:
+    """How often a key has the whole screen painted."""
+    painted: list[str] = []
+    display = stage.app._display
+
+    def noted(screen: Screen[object], renderable: RenderableType | None) -> None:
+        painted.append(type(renderable).__name__)
+        display(screen, renderable)
+
+    await stage.pilot.pause(0.1)
+    stage.app._display = noted
+    await stage.press(key)
+    stage.app._display = display
+    return painted.count("LayoutUpdate")
+
+
+async def test_ctrl_l_paints_the_whole_screen_again(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    assert await whole_screens(stage, "j") == 0
+    assert await whole_screens(stage, "ctrl+l") > 0
+
+
+async def test_ctrl_q_quits_at_once(stage: Stage) -> None:
+    await stage.press("ctrl+q")
+    await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+async def test_the_list_of_a_page_moves_by_rows_and_by_tens(stage: Stage) -> None:
+    screen = await page(stage, "comma", SettingsScreen)
+    rows = screen.list
+    start = rows.cursor
+    await stage.press("j", "j", "k")
+    after_one = rows.cursor
+    assert after_one > start
+    await stage.press("pagedown")
+    assert rows.cursor >= after_one + 10
+    await stage.press("pageup")
+    assert rows.cursor == after_one
+    await stage.press("up")
+    assert rows.cursor == start
+
+
+async def test_what_stands_below_the_list_of_a_page_is_scrolled(project: Path) -> None:
+    make_repo(project)
+    async with on_stage(project, size=(80, 16)) as stage:
+        await answered(stage)
+        await stage.press("A", "A")
+        await stage.until(lambda: "found = 0" in (project / "pkg/things.py").read_text(), "write")
+        screen = await page(stage, "C", CommitScreen)
+        await stage.until(lambda: screen.detail.max_scroll_y > 3, "more than fits")
+        await stage.press("J")
+        await stage.until(lambda: screen.detail.scroll_y == 3, "down")
+        await stage.press("K")
+        await stage.until(lambda: screen.detail.scroll_y == 0, "up")
+
+
+async def test_from_the_message_of_a_commit_back_to_the_files(project: Path) -> None:
+    make_repo(project)
+    async with on_stage(project) as stage:
+        await answered(stage)
+        await stage.press("A")
+        screen = await page(stage, "C", CommitScreen)
+        await stage.press("i")
+        assert not screen.list.has_focus
+        await stage.press("shift+tab")
+        assert screen.list.has_focus
+
+
+async def test_e_on_the_models_page_takes_the_next_effort(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    screen = await page(stage, "M", ModelsScreen)
+    before = stage.session.effort
+    await stage.press("e")
+    assert stage.session.effort != before
+    assert f"Effort {stage.session.effort} from the next" in screen.notice.text
+
+
+async def test_ctrl_l_on_a_page_paints_the_whole_screen_again(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await page(stage, "comma", SettingsScreen)
+    assert await whole_screens(stage, "ctrl+l") > 0
