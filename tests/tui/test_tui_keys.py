@@ -13,7 +13,7 @@ from tui_support import Stage, on_stage
 from midstream.tui.screens.commit import CommitScreen
 from midstream.tui.screens.models import ModelsScreen
 from midstream.tui.screens.settings import SettingsScreen
-from midstream.tui.screens.sheet import KeySheet
+from midstream.tui.widgets.key_sheet import KeySheet
 
 
 def marked(stage: Stage) -> str:
