@@ -76,6 +76,7 @@ async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "its companion")
         assert stage.model.region == "def second(row):\n    return row.cost + 1\n"
         assert stage.screen.pane.cursor == cursor
+        await stage.until(lambda: "queued" not in status(stage), "nothing is left to ask")
 
 
 async def test_an_instruction_comes_before_what_runs_in_the_background(

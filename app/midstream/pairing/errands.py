@@ -27,7 +27,7 @@ from midstream.pairing.companions import (
     similar_places,
     substitutions,
 )
-from midstream.pairing.events import FileWritten, SessionEvent
+from midstream.pairing.events import ErrandsDone, FileWritten, SessionEvent
 from midstream.pairing.requests import is_chat, longest_region
 from midstream.pairing.turns import Turn
 
@@ -365,7 +365,10 @@ class Errands:
     def _finish(self, errand: _Errand) -> None:
         if self._waiting and self._waiting[0] is errand:
             self._waiting.popleft()
-        self._board.touch()
+        if self._waiting:
+            self._board.touch()
+        else:
+            self._board.emit(ErrandsDone())
 
     async def _next_place(self, errand: _Errand) -> Place | None:
         if len(errand.done) > MOST_PLACES:

@@ -105,6 +105,11 @@ class RepoChanged:
     """``PairingSession.repo`` was read again and differs."""
 
 
+@dataclass(frozen=True, slots=True)
+class ErrandsDone:
+    """Nothing is left of what the session asks by itself."""
+
+
 SessionEvent = (
     StateChanged
     | FileOpened
@@ -116,4 +121,5 @@ SessionEvent = (
     | TurnFinished
     | NoticePosted
     | RepoChanged
+    | ErrandsDone
 )
