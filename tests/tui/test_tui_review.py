@@ -240,6 +240,20 @@ async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
     assert stage.app._exit
 
 
+async def test_ctrl_c_right_after_an_answer_was_meant_for_it(stage: Stage) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.press("ctrl+c")
+    assert stage.notice == "The answer had ended already; its hunks wait for your decision."
+    await stage.press("ctrl+c")
+    assert "again quits" in stage.notice
+    assert stage.app.is_running
+    await stage.press("ctrl+c")
+    await stage.until(lambda: not stage.app.is_running or stage.app._exit, "quit")
+
+
 async def test_history_and_newline_in_the_composer(stage: Stage) -> None:
     await start(stage)
     stage.model.give("".join(NEW_COUNT))

@@ -272,6 +272,8 @@ class ReviewScreen(Following):
         pane.sync()
         if session is None or session.turn is not turn:
             return  # It was redirected; the next turn goes on in its place.
+        if turn.status is TurnStatus.DONE:
+            self.answer_ended()
         following, pane.following = pane.following, False
         if turn.status is TurnStatus.FAILED:
             if not self.composer.text.strip():
@@ -374,6 +376,7 @@ class ReviewScreen(Following):
 
     @on(ComposerText.Typed)
     def _typed(self, event: ComposerText.Typed) -> None:
+        event.stop()
         text = event.text
         self.key_pressed()
         if (

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 QUIT_WITHIN_S = 2.0
 """A second Ctrl+C within this time quits."""
+LATE_S = 1.0
+"""Ctrl+C within this time after an answer has ended was meant to stop it."""
 LONGEST_PREVIEW = 10_000
 """Files with more lines get no preview of the region: finding it means parsing them."""
 QUICK_PREVIEW = 400
@@ -32,6 +34,8 @@ class SteerActions(DecideActions):
     """Actions of the group "Steer the model"."""
 
     _stopped_at = 0.0
+    _ended_at = 0.0
+    """When an answer has ended by itself, on the monotonic clock; 0 once a late stop was told."""
     _aim_timer: Timer | None = None
 
     def action_compose(self) -> None:
@@ -183,7 +187,10 @@ class SteerActions(DecideActions):
         self.refresh_facts()
 
     def action_stop(self) -> None:
-        """Stop the model; when nothing runs, a second time within two seconds quits."""
+        """Stop the model; when nothing runs, a second time within two seconds quits.
+
+        A first time right after an answer has ended came late and means that answer.
+        """
         session = self.session
         now = time.monotonic()
         if session is not None and session.state in (
@@ -198,9 +205,21 @@ class SteerActions(DecideActions):
         if now - self._stopped_at < QUIT_WITHIN_S:
             self.program.exit()
             return
+        if now - self._ended_at < LATE_S:
+            self._ended_at = 0.0
+            # What is wrong with the answer is worth more than that it has ended.
+            if not self.notice.is_shown or self.notice.level == "info":
+                waits = session is not None and session.hunks.undecided()
+                rest = "; its hunks wait for your decision" if waits else ""
+                self.say("info", f"The answer had ended already{rest}.")
+            return
         self._stopped_at = now
         key = self.program.key_for("model.stop")
         self.say("info", f"Nothing is running. {key} again quits; accepted hunks are on disk.")
+
+    def answer_ended(self) -> None:
+        """Note that an answer has come to its end."""
+        self._ended_at = time.monotonic()
 
     def action_elsewhere(self) -> None:
         """Ask for the change of the hunk under the cursor in the other places of its kind."""
