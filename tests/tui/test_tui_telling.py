@@ -74,6 +74,29 @@ async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
     await stage.until(lambda: hunk.state is HunkState.ACCEPTED, "accepted")
 
 
+@pytest.mark.parametrize("key", ["X", "e", "c", "E"])
+async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
+    stage: Stage, project: Path, key: str
+) -> None:
+    lines = "".join(f"value_{n} = {n}\n" for n in range(200))
+    (project / "pkg" / "long.py").write_text(lines)
+    await stage.open("pkg/long.py")
+    await stage.press("v")
+    await stage.instruct("double it")
+    stage.model.give("value_0 = 00\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+    stage.screen.pane.scroll_to_row(100)
+    await stage.pilot.pause()
+    assert not any("value_0 = 00" in row for row in stage.rows)
+    await stage.press(key)
+    await stage.until(lambda: any("value_0 = 00" in row for row in stage.rows), "shown")
+    if key == "E":  # it would ask at once
+        assert "out of sight" in stage.notice
+    else:
+        assert stage.screen.typing or stage.app.screen is not stage.screen
+
+
 async def test_a_closed_list_of_mentions_is_not_taken_from(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("i")

@@ -76,6 +76,7 @@ class GuardActions(ReworkActions):
         if hunk is None or hunk.state is not HunkState.QUARANTINED:
             self.say("info", "Only a quarantined hunk needs releasing.")
             return
+        self._in_sight(hunk)
         self.query_one(ReleaseBar).open(hunk.id)
         self.show_keys()
 

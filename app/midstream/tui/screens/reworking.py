@@ -125,11 +125,12 @@ class ReworkActions(SteerActions):
         return hunk, [cut[1]]
 
     def open_hunk(self) -> Hunk | None:
-        """The hunk under the cursor if it is undecided; says why not otherwise."""
+        """The hunk under the cursor, shown, if it is undecided; says why not otherwise."""
         hunk = self.hunk
         if hunk is None:
             self.say("info", "Put the cursor on a hunk first.")
             return None
+        self._in_sight(hunk)
         if hunk.state is HunkState.SETTLED:
             return hunk
         undo = self.program.key_for("decision.undo")
@@ -206,6 +207,7 @@ class ReworkActions(SteerActions):
         if hunk is None or not hunk.rejectable:
             self.open_hunk()
             return
+        self._in_sight(hunk)
         self.query_one(ReasonBar).open(hunk.id)
         self.show_keys()
 

@@ -227,6 +227,9 @@ class SteerActions(DecideActions):
         if session is None or hunk is None:
             self.say("info", "Put the cursor on a hunk first; its change is asked for elsewhere.")
             return
+        if not self._in_sight(hunk):
+            self.say("info", "This hunk was out of sight; the same key again asks for its change.")
+            return
         hunk_id = hunk.id
 
         async def work() -> None:
@@ -264,6 +267,7 @@ class SteerActions(DecideActions):
         if hunk is None:
             self.say("info", "Put the cursor on a hunk first.")
             return
+        self._in_sight(hunk)
         lines = hunk.new or hunk.old
         words = visible(next((line for line in lines if line.strip()), "")).strip()
         if not self.composer.text.strip():
