@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import bare_folder
-from tiny import Array, build, dequantised, make_shape, random_weights
+from tiny import Array, build, build_integer, dequantised, make_shape, random_weights
 
 from midstream.bench.gguf import NotWritableError, write_gguf
 from midstream.bench.peers import LlamaCpp, PeerMissing
@@ -92,6 +92,17 @@ def test_weights_come_back(tmp_path: Path, bits: int, slack: float) -> None:
     # A pair's angle at position 1 is a radian divided by this.
     angles = 1 / read.tensors["rope_freqs.weight"]
     np.testing.assert_allclose(np.cos(angles), weights["cos"][1], atol=1e-6)
+
+
+def test_weights_of_integer_products_come_back(tmp_path: Path) -> None:
+    weights = random_weights(SHAPE)
+    folder = bare_folder(tmp_path, SHAPE, build_integer(SHAPE, weights))
+    write_gguf(folder, tmp_path / "model.gguf")
+    read = Reader(tmp_path / "model.gguf")
+    # What the norm's channels were divided by, the matrix was multiplied with.
+    gain, matrix = read.tensors["output_norm.weight"], read.tensors["output.weight"]
+    wanted = weights["final_norm"] * weights["head"].T
+    assert np.abs(gain * matrix - wanted).max() <= 0.02 * np.abs(wanted).max()
 
 
 def test_other_graphs_are_refused(tmp_path: Path) -> None:

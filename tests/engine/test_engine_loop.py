@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import bare_folder
-from tiny import build, make_shape, random_weights
+from tiny import build, build_integer, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
@@ -37,8 +37,9 @@ class Bench:
     def __init__(
         self, folder: Path, shape: DecoderShape, bits: int, seed: int, **more: Any
     ) -> None:
-        dialect = more.pop("dialect", "mask")
-        graph = build(shape, random_weights(shape, seed), bits, dialect)
+        dialect, weights = more.pop("dialect", "mask"), random_weights(shape, seed)
+        integer = dialect == "integer"
+        graph = build_integer(shape, weights) if integer else build(shape, weights, bits, dialect)
         self.decoder = Decoder(bare_folder(folder, shape, graph, **more), threads=1)
         self.cache = PrefixCache(self.decoder)
         self.lock = threading.Lock()
@@ -102,6 +103,7 @@ GRAPHS = [
     (8, make_shape(vocab=500, width=128, layers=2, heads=2, kv_heads=2, hidden=192), {}),
     (32, make_shape(), {"shares_cache": False}),
     (4, make_shape(), {"dialect": "positions"}),
+    (8, make_shape(vocab=500, width=128, hidden=192), {"dialect": "integer"}),
 ]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from midstream.engine.calibration import calibrated
 from midstream.engine.graphs import (
     BLOCK_SIZE,
     DecoderShape,
@@ -143,6 +144,14 @@ def build(
     elif dialect == "positions":
         _plain_attention(model, shape, cache)
     return model
+
+
+def build_integer(shape: DecoderShape, weights: dict[str, Array]) -> onnx.ModelProto:
+    """A graph of integer products, calibrated on random tokens."""
+    rng = np.random.default_rng(3)
+    sequences = [[int(i) for i in rng.integers(0, shape.vocab, 40)] for _ in range(8)]
+    smooth, steps = calibrated(shape, weights, sequences)
+    return build_decoder(shape, smooth, steps=steps)
 
 
 def _value(name: str, kind: int, dims: list[Any]) -> onnx.ValueInfoProto:

@@ -142,6 +142,8 @@ class _Model:
     def _matrix(self, name: str) -> tuple[Array, int]:
         """Return a product's float32 weights, [outputs, inputs], and how many bits they take."""
         stored, said = self._held[f"{name}.weight"], self._said[name]
+        if stored.dtype == np.int8:
+            return stored.T * self._held[f"{name}.scales"][:, None], 8
         if "bits" not in said:
             return stored.T, 32
         bits, outputs = int(said["bits"]), len(stored)
