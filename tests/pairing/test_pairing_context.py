@@ -10,6 +10,7 @@ from hosted_support import Hosted
 from pairing_support import make_repo
 
 from midstream.edits.documents import SourceText
+from midstream.edits.hunk import Hunk
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.at_paths import (
@@ -21,6 +22,7 @@ from midstream.pairing.at_paths import (
 )
 from midstream.pairing.context import Context, Part, estimate, fit, limit_of
 from midstream.pairing.prompts import SYSTEM_TEXTS, block_prompt
+from midstream.pairing.requests import MOST_REJECTED_LINES, rejected_lines
 from midstream.pairing.session import PairingSession
 from midstream.pairing.sources import Wanted, decisions, gather
 from midstream.workspace.errors import OutsideWorkspaceError
@@ -119,6 +121,19 @@ def test_decisions_and_why() -> None:
     assert decisions(list(hunks)).text == (
         "* kept at a.py:1 (-1 +1)\n* turned down at a.py:3 because: keep c\n    - c\n    + C\n"
     )
+
+
+def test_a_long_rejected_hunk_is_cut_where_it_is_told() -> None:
+    hunk = Hunk(1, "a.py", 0)
+    hunk.rewrite([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
+    told = rejected_lines(hunk)
+    assert len(told) == MOST_REJECTED_LINES + 1
+    assert told[19:21] == ["    - old 19", "    + new 0"]
+    assert told[-1] == "    (6 more lines)"
+    hunk.rewrite(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])
+    told = rejected_lines(hunk)
+    assert told[0] == "    - old"
+    assert "Q7XNZ4LPW2VR5TGD" not in "".join(told)
 
 
 def test_a_budget_cuts_around_the_place_and_says_so() -> None:

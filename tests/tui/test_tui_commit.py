@@ -12,6 +12,7 @@ from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
 from midstream.tui.screens.commit import CommitScreen
+from midstream.workspace.history import recent_subjects
 
 
 @pytest.fixture
@@ -105,6 +106,32 @@ async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path
     await stage.press("space")
     await state_is(stage, screen, "unstaged")
     assert git(repo, "diff", "--cached", "--name-only") == "notes.md\n"
+
+
+async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repo, "commit", "-q", "--allow-empty", "-m", "Second")
+    calls: list[Path] = []
+
+    async def recent(root: Path, limit: int = 8) -> list[str]:
+        calls.append(root)
+        return await recent_subjects(root, limit)
+
+    monkeypatch.setattr("midstream.workspace.history.recent_subjects", recent)
+    async with on_stage(repo, size=(80, 24)) as stage:
+        await answered(stage)
+        await accepted(stage, 1)
+        screen = await opened(stage)
+        assert rows(screen)[1].split() == ["Lately", "Second", "·", "First"]
+        await stage.press("space")
+        await state_is(stage, screen, "staged")
+        await stage.press("space")
+        await state_is(stage, screen, "unstaged")
+        assert len(calls) == 1
+        # Not where it takes the room of the change.
+        await stage.pilot.resize_terminal(80, 18)
+        await stage.until(lambda: len(rows(screen)) == 1, "low")
 
 
 async def test_a_hook_that_refuses_is_shown_whole(stage: Stage, repo: Path) -> None:

@@ -58,14 +58,12 @@ class Changes:
             them along.
         branch: Where a commit would go.
         trouble: Why nothing can be staged at all, ``""`` if it can.
-        recent: Subjects of the newest commits, newest first: how messages are worded here.
     """
 
     files: tuple[FileChange, ...] = ()
     others: tuple[str, ...] = ()
     branch: str = ""
     trouble: str = ""
-    recent: tuple[str, ...] = ()
 
     @property
     def staged(self) -> int:
@@ -128,7 +126,6 @@ class Committing:
 
     async def look(self) -> Changes:
         """Where the index stands with every accepted change."""
-        from midstream.workspace.history import recent_subjects
         from midstream.workspace.staging import compare_changes
 
         view = await compare_changes(self._root, self._changes(self._files))
@@ -140,8 +137,13 @@ class Committing:
                 files.append(
                     FileChange(place.rel, place.state, added, deleted, waiting, diff, place.trouble)
                 )
-        recent = tuple(await recent_subjects(self._root))
-        return Changes(tuple(files), view.others, view.branch, view.trouble, recent)
+        return Changes(tuple(files), view.others, view.branch, view.trouble)
+
+    async def recent(self) -> list[str]:
+        """Subjects of the newest commits, newest first: how messages are worded here."""
+        from midstream.workspace.history import recent_subjects
+
+        return await recent_subjects(self._root)
 
     async def stage(self, *paths: str) -> None:
         """Put the accepted change of files into the index, all or none.

@@ -147,14 +147,18 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[s
     for hunk in rejected[-MOST_REJECTIONS:]:
         reason = " ".join(hunk.note.split())
         parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
-        lines = [
-            *(f"    - {line}" for line in hunk.old),
-            *(f"    + {mask(line)}" for line in hunk.new),
-        ]
-        parts += lines[:MOST_REJECTED_LINES]
-        if len(lines) > MOST_REJECTED_LINES:
-            parts.append(f"    ({len(lines) - MOST_REJECTED_LINES} more lines)")
+        parts += rejected_lines(hunk)
     return "\n".join(parts)
+
+
+def rejected_lines(hunk: Hunk) -> list[str]:
+    """The lines of a rejected hunk as a model is told them: indented, without credentials."""
+    lines = [
+        *(f"    - {line}" for line in hunk.old),
+        *(f"    + {mask(line)}" for line in hunk.new),
+    ]
+    more = len(lines) - MOST_REJECTED_LINES
+    return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]
 
 
 def is_chat(facts: Mapping[str, str]) -> bool:

@@ -110,6 +110,12 @@ class Showing:
         doubted = any(hunk.rank[0] in turn.doubted for turn in self.turns)
         return UNSURE if doubted else ""
 
+    def told_change(self, path: str) -> str:
+        """The sentence about a save of a file by somebody else."""
+        moved = bool(self.hunks.undecided(path))
+        then = "open hunks were moved onto the new text" if moved else "this is the new text"
+        return f"{path} changed on disk; {then}."
+
     @property
     def trying(self) -> tuple[int, int] | None:
         """The candidate that is being written and how many there will be, ``None`` otherwise."""

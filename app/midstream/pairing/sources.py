@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.errors import UserError
 from midstream.pairing.at_paths import AtPath
 from midstream.pairing.context import Part
+from midstream.pairing.requests import rejected_lines
 
 if TYPE_CHECKING:
     from midstream.edits.hunk import Hunk
@@ -29,8 +30,6 @@ MOST_MENTIONED: Final = 6_000
 MOST_DECISIONS: Final = 1_200
 MOST_HUNKS: Final = 8
 """Decisions that are told of, the last ones."""
-MOST_HUNK_LINES: Final = 24
-"""Lines of a rejected hunk that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[str]]
 def decisions(hunks: Sequence[Hunk]) -> Part:
     """What the person kept and turned down, and why."""
     from midstream.edits.hunk import HunkState
-    from midstream.guard.secrets import mask
 
     told: list[str] = []
     decided = [hunk for hunk in hunks if hunk.decided]
@@ -90,13 +88,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
             continue
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
-        lines = [
-            *(f"    - {line}" for line in hunk.old),
-            *(f"    + {mask(line)}" for line in hunk.new),
-        ]
-        told += lines[:MOST_HUNK_LINES]
-        if len(lines) > MOST_HUNK_LINES:
-            told.append(f"    ({len(lines) - MOST_HUNK_LINES} more lines)")
+        told += rejected_lines(hunk)
     return Part("decisions", "decisions", "".join(f"{t}\n" for t in told), most=MOST_DECISIONS)
 
 

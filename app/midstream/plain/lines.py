@@ -63,12 +63,6 @@ def ended(turn: Turn, waiting: int) -> str:
     return f"{verb} after {counted(turn.tokens, 'token')}; {counted(waiting, 'hunk')} to decide."
 
 
-def changed(path: str, *, moved: bool) -> str:
-    """A save from outside."""
-    then = "open hunks were moved onto the new text" if moved else "this is the new text"
-    return f"{path} changed on disk; {then}."
-
-
 def numbered(lines: Iterable[str], first: int) -> Iterator[str]:
     """Lines of a file with their numbers from 1."""
     for number, line in enumerate(lines, first + 1):

@@ -244,8 +244,7 @@ class PlainLoop:
         elif isinstance(event, FileWritten):
             self._say(f"{event.path} is written.")
         elif isinstance(event, FileChangedOnDisk):
-            moved = bool(self._session.hunks.undecided(event.path))
-            self._say(lines.changed(event.path, moved=moved))
+            self._say(self._session.told_change(event.path))
         elif event == StateChanged(SessionState.READY) and not self._session.turns:
             self._say(f"Ready: {self._session.model_name}.")
             self._prompt()

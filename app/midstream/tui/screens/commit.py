@@ -6,6 +6,7 @@ the program until it is committed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -22,6 +23,10 @@ from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MOST_SHOWN: Final = 800
 """Lines of one change that are shown."""
+MOST_ROWS: Final = 6
+"""Rows of the list where the change stands below it."""
+LOW: Final = 20
+"""Screens with fewer rows show no recent commits there."""
 _WORDS: Final = {
     "unstaged": ("not staged", "warning"),
     "partly": ("partly staged", "warning"),
@@ -41,6 +46,8 @@ class CommitScreen(PageScreen):
     BINDINGS: ClassVar = page_bindings(Page.COMMIT)
 
     changes: Changes | None = None
+    recent: Sequence[str] = ()
+    """Subjects of the newest commits."""
     refused: tuple[str, str] | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -81,6 +88,8 @@ class CommitScreen(PageScreen):
 
     def _look(self) -> None:
         async def work() -> None:
+            if self.session is not None:
+                self.recent = await self.session.committing.recent()
             await self._read()
 
         self.in_order(work)
@@ -111,10 +120,13 @@ class CommitScreen(PageScreen):
             rows.append(ListRow(None, ((" Staged by you, goes in too", "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
         narrow = self.has_class("-narrow")
-        self.list.styles.height = min(max(len(rows), 1), 6) if narrow else "1fr"
-        if rows and changes.recent and not narrow:
+        if rows and self.recent and narrow and len(rows) < MOST_ROWS and self.size.height >= LOW:
+            words = self.glyphs.separator.join(f" {visible(s)} " for s in self.recent).strip()
+            rows.append(ListRow(None, ((" Lately  ", "muted"), (words, "muted"))))
+        self.list.styles.height = min(max(len(rows), 1), MOST_ROWS) if narrow else "1fr"
+        if rows and self.recent and not narrow:
             rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted"),))]
-            rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in changes.recent]
+            rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in self.recent]
         self.list.show(rows)
         self.show_detail()
         self._show_trouble(changes)

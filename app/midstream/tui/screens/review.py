@@ -242,11 +242,8 @@ class ReviewScreen(Following):
             self.say(event.notice.level.value, self._with_key(event.notice), outcome=True)
         elif isinstance(event, HunkSettled):
             self.hunk_settled()
-        elif isinstance(event, FileChangedOnDisk):
-            session = self.session
-            moved = session is not None and bool(session.hunks.undecided(event.path))
-            then = "open hunks were moved onto the new text" if moved else "this is the new text"
-            self.say("info", f"{event.path} changed on disk; {then}.")
+        elif isinstance(event, FileChangedOnDisk) and self.session is not None:
+            self.say("info", self.session.told_change(event.path))
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
             self.run_worker(self._list_files(), group="files", exclusive=True)
 
