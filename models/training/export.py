@@ -19,10 +19,13 @@ import torch
 from models.training.confidence import section
 from models.training.model import Decoder, ModelConfig
 
+from midstream.engine.calibration import calibrated
 from midstream.engine.codec import CodecLimits
 from midstream.engine.graphs import DecoderShape, build_decoder
 
 MAX_OUTPUT_TOKENS = 768
+SEQUENCES = 200
+"""Training examples on which activations are measured for integer products."""
 
 
 def graph_weights(model: Decoder) -> dict[str, np.ndarray]:
@@ -56,6 +59,17 @@ def load_run(run: Path) -> tuple[Decoder, dict[str, Any]]:
         "seconds": float(saved["seconds"]),
         "tokens_before": int(saved["progress"]["tokens_before"]),
     }
+
+
+def some_examples(data: Path, count: int = SEQUENCES) -> list[list[int]]:
+    """Return the tokens of some training examples, from a folder's first shard."""
+    shard = next(iter(sorted(data.glob("shard-*.npz"))), None)
+    if shard is None:
+        raise SystemExit(f"{data} has no shard-*.npz: activations are measured on its examples.")
+    part = np.load(shard)
+    tokens, starts = part["tokens"], part["starts"]
+    chosen = np.random.default_rng(0).choice(len(starts) - 1, count, replace=False)
+    return [tokens[starts[k] : starts[k + 1]].tolist() for k in chosen]
 
 
 def genai_config(config: ModelConfig) -> dict[str, Any]:
@@ -175,7 +189,9 @@ def main() -> None:
     parser.add_argument("--run", type=Path, default=Path("models/training/runs/brook"))
     parser.add_argument("--data", type=Path, default=Path("models/training/data"))
     parser.add_argument("--out", type=Path, default=Path("models/brook-4m"))
-    parser.add_argument("--bits", type=int, default=8, choices=(4, 8, 32))
+    parser.add_argument(
+        "--bits", type=int, default=8, choices=(4, 8, 32), help="8 gives integer products"
+    )
     parser.add_argument(
         "--appended",
         type=int,
@@ -191,7 +207,10 @@ def main() -> None:
     )
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    graph = build_decoder(shape, graph_weights(model), bits=arguments.bits)
+    weights, steps = graph_weights(model), None
+    if arguments.bits == 8:
+        weights, steps = calibrated(shape, weights, some_examples(arguments.data))
+    graph = build_decoder(shape, weights, bits=arguments.bits, steps=steps)
     (out / "model.onnx").write_bytes(graph.SerializeToString())
     (out / "genai_config.json").write_text(json.dumps(genai_config(c), indent=2) + "\n")
     shutil.copy(arguments.data / "tokenizer.json", out / "tokenizer.json")
