@@ -252,6 +252,9 @@ def test_signs_in_words() -> None:
     ]
     assert "it wrote what is no valid Python and left out `X`." in unsure_of("m", every, ())
     assert "m is unsure about this one: it wavered" in unsure_of("m", Signs(), ())
+    assert unsure_of("m", Signs(), (), "its change of a.py").startswith(
+        "m is unsure about its change of a.py: it wavered"
+    )
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
 
 

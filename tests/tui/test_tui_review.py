@@ -54,6 +54,17 @@ async def test_title_names_the_lines_an_instruction_gets(stage: Stage) -> None:
     await stage.until(lambda: "double, lines 16-17" in stage.title, "title follows the text")
 
 
+async def test_the_title_leaves_out_folders_before_the_lines(project: Path) -> None:
+    deep = project / "a_folder_with_a_long_name" / "and_another_one" / "things.py"
+    deep.parent.mkdir(parents=True)
+    deep.write_text(CODE)
+    async with on_stage(project, size=(80, 24)) as stage:
+        await stage.open("a_folder_with_a_long_name/and_another_one/things.py")
+        stage.screen.pane.go_to(8)
+        await stage.until(lambda: "lines 6-13" in stage.title, "lines")
+        assert "Instruct · …/things.py  count, lines 6-13" in stage.title
+
+
 async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, project: Path) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:5]))

@@ -119,7 +119,8 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     before = "".join(f"{line}\n" for line in _before(answer))
     python = is_python(turn.path)
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
-    turn.unsure = unsure_of(link.model_name, signs, link.others)
+    about = f"its change of {turn.path}" if turn.background else "this one"
+    turn.unsure = unsure_of(link.model_name, signs, link.others, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)
@@ -137,11 +138,11 @@ def way_out(endpoints: Sequence[str]) -> str:
     return f"say it in other words, or ask a larger model{f': {named}' if named else ''}."
 
 
-def unsure_of(model: str, signs: Signs, endpoints: Sequence[str]) -> str:
-    """The sentence about an answer that the model is unsure of."""
+def unsure_of(model: str, signs: Signs, endpoints: Sequence[str], about: str = "this one") -> str:
+    """The sentence about an answer that the model is unsure of; ``about`` says which."""
     seen = seen_in(signs)
     what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
-    return f"{model} is unsure about this one: {what}. Look closely, {way_out(endpoints)}"
+    return f"{model} is unsure about {about}: {what}. Look closely, {way_out(endpoints)}"
 
 
 def unchanged(what: str) -> str:

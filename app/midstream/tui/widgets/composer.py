@@ -16,14 +16,18 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Region
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
+from textual.widgets.text_area import Edit, EditResult
 
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource, Typed, typed_at
 from midstream.tui.pastes import Pastes
+from midstream.tui.screens.eager import paint_now
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.completions import Completions
@@ -79,10 +83,15 @@ class ComposerTitle(Widget):
         text = Text(no_wrap=True, overflow="crop")
         text.append(rule * 2 + " ", line_style)
         text.append(self.verb, palette.style("accent" if self.active else "foreground", bold=True))
+        width = self.size.width
         if self.target:
             text.append(f" {self._glyphs.separator} ", muted)
-            text.append(visible(self.target), palette.style("foreground"))
-        width = self.size.width
+            target = visible(self.target)
+            _, slash, name = target.rpartition("/")
+            if slash and cell_len(text.plain) + cell_len(target) + 4 > width:
+                # Which lines of the file are meant is worth more than its folders.
+                target = f"{self._glyphs.ellipsis}/{name}"
+            text.append(target, palette.style("foreground"))
         along = self._along(width - cell_len(text.plain) - 6)
         detail = visible(self.detail)
         room = width - along.cell_len - 2 * bool(along.plain)
@@ -131,6 +140,10 @@ class ComposerText(TextArea):
     class Moved(Message):
         """The text or the cursor changed."""
 
+        def can_replace(self, message: Message) -> bool:
+            """Once is enough where both have changed."""
+            return isinstance(message, ComposerText.Moved)
+
     class Later(Message):
         """Down was pressed in the last line."""
 
@@ -141,6 +154,29 @@ class ComposerText(TextArea):
         self.palette = palette
         self._spaced = False
         """Whether the last character is a space that a completion put there."""
+        self._styled: object = None
+        """The colours that were made from the stylesheet, while it has not changed."""
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text; what was typed is on screen before anything else happens."""
+        height = self.wrapped_document.height
+        result = super().edit(edit)
+        if self.is_mounted and self.wrapped_document.height == height:
+            paint_now(self)
+        return result
+
+    def notify_style_update(self) -> None:
+        """The stylesheet gives other colours now."""
+        self._styled = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines; to make the colours takes longer than the lines, so they are kept."""
+        theme = self._theme
+        if theme is not None and theme is self._styled:
+            return super(TextArea, self).render_lines(crop)
+        self._styled = theme
+        return super().render_lines(crop)
 
     async def _on_key(self, event: events.Key) -> None:
         """Leave bound keys to their actions; the text area would insert Enter itself."""
@@ -341,7 +377,8 @@ class Composer(Vertical):
     # mentions
 
     @on(ComposerText.Moved)
-    def _offer(self) -> None:
+    def _offer(self, event: ComposerText.Moved) -> None:
+        event.stop()
         typed = self._typed()
         if typed is None or self.mentions is None:
             self._closed_at = None
