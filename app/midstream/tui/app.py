@@ -6,6 +6,7 @@ watcher.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,6 +26,7 @@ from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
 from midstream.tui.own_keys import own_keys
+from midstream.tui.screens.eager import EAGER
 from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.screens.sheet import SheetScreen
@@ -33,6 +35,8 @@ from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
 from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_theme, load_themes
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from midstream.demo import DemoInfo
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
@@ -124,6 +128,15 @@ class MidstreamApp(App[None]):
             known = ", ".join(self.palettes)
             raise UsageError(f'There is no theme "{wanted}"; known are {known}.')
         return self.palettes[wanted]
+
+    def get_driver_class(self) -> type[Driver]:
+        """The driver for this platform, without detours where there is such a one."""
+        driver = super().get_driver_class()
+        if not EAGER or sys.platform == "win32":
+            return driver
+        from midstream.tui.output import prompt
+
+        return prompt(driver)
 
     def get_default_screen(self) -> ReviewScreen:
         """The review screen."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 from time import perf_counter, thread_time
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from textual import events, messages
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.widget import Widget
 
 from midstream.tui.screens.compositing import SparingCompositor
 
@@ -87,6 +88,16 @@ class EagerScreen(Screen[Any]):
             return
         await self._invoke_and_clear_callbacks()
 
+    def paint_at_once(self, widget: Widget) -> None:
+        """Paint what has changed on a widget, unless that needs a layout or something else was
+        painted just now.
+        """
+        ready = widget._repaint_required and not (self._layout_required or self._scroll_required)
+        if EAGER and ready and perf_counter() - self._last_paint >= SHORTEST_FRAME_S:
+            widget._repaint_required = False
+            self._dirty_widgets.add(widget)
+            self._on_timer_update()
+
     def _paint_is_due(self) -> bool:
         return bool(
             self._layout_required
@@ -130,3 +141,10 @@ class EagerScreen(Screen[Any]):
         """Writes that wait for the terminal; 0 where the driver has no queue."""
         writer = getattr(self.app._driver, "_writer_thread", None)
         return 0 if writer is None else writer._queue.qsize()
+
+
+def paint_now(widget: Widget) -> None:
+    """Have a widget painted before the messages that its change has brought about are handled."""
+    screen = cast("Screen[Any]", widget.screen)
+    if isinstance(screen, EagerScreen):
+        screen.paint_at_once(widget)

@@ -156,8 +156,9 @@ class Facts(PageActions):
 
     def show_keys(self) -> None:
         """Show the keys of the moment."""
-        for asking in self.query(HunkQuestion):
-            if asking.has_focus_within:
+        focused = self.focused
+        for asking in () if focused is None else focused.ancestors_with_self:
+            if isinstance(asking, HunkQuestion):
                 self.query_one(KeyBar).show(asking.HINTS)
                 return
         if self.query_one(SearchBar).has_focus_within:
