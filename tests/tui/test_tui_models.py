@@ -169,6 +169,7 @@ async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state:
         await stage.press("s")
         assert "takes that out" in screen.notice.text
         await stage.press("2")
+        assert "takes that out" not in screen.notice.text
         assert load_settings().endpoint_url == "http://127.0.0.1:1/v1"
         await stage.press("s", "1")
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
