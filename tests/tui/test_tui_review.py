@@ -189,6 +189,15 @@ async def test_alt_enter_queues_and_the_text_runs_afterwards(stage: Stage) -> No
     assert "def double" in stage.model.region
 
 
+async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
+    await start(stage)
+    await stage.press("i")
+    await stage.type("then this")
+    await stage.press("alt+enter", "ctrl+c")
+    await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
+    assert stage.notice.endswith("; 1 queued instruction will follow the next one.")
+
+
 async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("i")

@@ -285,6 +285,8 @@ class ReviewScreen(Following):
                 if waiting
                 else "nothing had settled yet"
             )
+            if count := len(session.queued):
+                what += f"; {count} queued instruction{'s' * (count != 1)} will follow the next one"
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.", outcome=True)
         if following:
             self.offer_hunk()
@@ -296,6 +298,7 @@ class ReviewScreen(Following):
     def _tick(self) -> None:
         now = perf_counter()
         if self.output_backlog > 2 or not self._pace.due(now, FRAME_S):
+            self.pane.lex_along()
             return
         began = thread_time()
         self.go_along()
