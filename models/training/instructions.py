@@ -17,6 +17,7 @@ import re
 from models.training import phrases_body, phrases_names, reasons
 from models.training.phrases_names import LEXICON
 from models.training.phrases_sentences import SENTENCES
+from models.training.phrases_symptoms import SYMPTOMS
 from models.training.templates import TEMPLATES
 from models.training.templates_bugs import BUGS, BUGS_NEW
 from models.training.templates_calls import CALLS, CALLS_NEW
@@ -35,6 +36,7 @@ from models.training.templates_second import MORE, NEW
 from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
 
 GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
+GRAMMAR |= {task: GRAMMAR.get(task, []) + phrases for task, phrases in SYMPTOMS.items()}
 FIXED = (
     {task: TEMPLATES[task] + MORE.get(task, []) for task in TEMPLATES} | EXTRA | CALLS | FLOW | BUGS
 )

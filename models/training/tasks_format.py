@@ -6,7 +6,7 @@ import ast
 import re
 
 from models.training.code import Code, Edit
-from models.training.tasks_shared import made_up_line, sentence
+from models.training.tasks_shared import insertion_place, sentence
 
 
 def _fstring_backwards(code: Code) -> Edit | None:
@@ -59,30 +59,68 @@ def _fstring_backwards(code: Code) -> Edit | None:
     return Edit("fstring", {}, code.text, code.splice(changes))
 
 
+_SHAPES = [
+    *("{}", "{}", "{}", "{}", "{}", "{}", "len({})", "self.{}", "{}.name", "str({})", "{}[0]"),
+    *("{}.{n}()", "type({}).__name__", "self.{}.{n}", "{}[{n}]", "{n}({})"),
+]
+_MORE_SHAPES = ["{} + 1", "{} - {n}", "len({}) - 1", "{} or {n}", "{n}({}, 2)"]
+_SIGNS = [": ", "=", "/", "(", ")", " - ", ".", ", ", "[", "]", "<", ">", " ", "_", ":", "#", "-> "]
+
+
 def _fstring_made_up(code: Code) -> Edit | None:
+    """Put one formatted string, or some, into a body, before the edit and after it."""
     rng = code.rng
-    if code.natural or rng.random() < 0.8 or re.search(r"%[sdr]|\.format\(", code.text):
+    if code.natural or rng.random() < 0.6 or re.search(r"%[sdr]|\.format\(", code.text):
         return None
-    count = rng.choice((1, 1, 2, 2, 3))
+    old: dict[int, str] = {}
+    new: dict[int, str] = {}
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
+        lines = _made_up(code)
+        if lines is None:
+            continue
+        at, pad = insertion_place(code)
+        old[at] = old.get(at, "") + f"{pad}{lines[0]}\n"
+        new[at] = new.get(at, "") + f"{pad}{lines[1]}\n"
+    if not old:
+        return None
+    source, target = (
+        code.splice([(at, at, text) for at, text in side.items()]) for side in (old, new)
+    )
+    return Edit("fstring", {}, target, source)
+
+
+def _text(code: Code, values: list[str]) -> str:
+    """Return a text with a zero character for each value: words, or hardly more than signs."""
+    rng = code.rng
+    if rng.random() < 0.6:
+        pieces = sentence(code).rstrip(".").split(" ")
+        for _ in values:
+            pieces.insert(rng.randrange(len(pieces) + 1), "\0")
+        return " ".join(pieces)
+    pieces = [rng.choice(["", "", rng.choice(code.names), rng.choice(_SIGNS)])]
+    for _ in values:
+        words = [rng.choice(_SIGNS), rng.choice(_SIGNS), rng.choice(code.names), ""]
+        pieces += ["\0", rng.choice(words), rng.choice(["", "", rng.choice(words)])]
+    return "".join(pieces)
+
+
+def _made_up(code: Code) -> tuple[str, str] | None:
+    """Return a made-up line with a formatted string, and the same with an f-string."""
+    rng = code.rng
+    count = rng.choice((1, 1, 1, 2, 2, 3))
     atoms = sorted({n.id for n in code.all(ast.Name)} - {"print", "super"})
     if not atoms:
         return None
-    values: list[str] = []
-    for _ in range(count):
-        name = rng.choice(atoms)
-        shape = rng.choice(
-            ["{}", "{}", "{}", "len({})", "self.{}", "{}.name", "str({})", "{}[0]", "{} + 1"]
-        )
-        values.append(shape.format(name))
-    words = sentence(code).rstrip(".").split(" ")
-    pieces = list(words)
-    for _ in values:
-        pieces.insert(rng.randrange(len(pieces) + 1), "\0")
+    shapes = _SHAPES + (_MORE_SHAPES if rng.random() < 0.3 else [])
+    values = [
+        rng.choice(shapes).replace("{n}", rng.choice(code.names)).format(rng.choice(atoms))
+        for _ in range(count)
+    ]
     quote = rng.choice('""\'')
-    text = " ".join(pieces)
-    if quote in text or "%" in text or "{" in text:
+    text = _text(code, values)
+    if quote in text or "%" in text or "{" in text or not text.replace("\0", ""):
         return None
-    if rng.random() < 0.3:
+    if rng.random() < 0.25:
         return _joined(code, text.split("\0"), values, quote)
     percent = rng.random() < 0.5
     marks = [
@@ -95,14 +133,14 @@ def _fstring_made_up(code: Code) -> Edit | None:
         new = new.replace("\0", "{" + value + ("!r" if mark in ("%r", "{!r}") else "") + "}", 1)
     old, new = quote + old + quote, "f" + quote + new + quote
     if percent:
-        simple = count == 1 and "+" not in values[0]
+        simple = count == 1 and re.fullmatch(r"[\w.]+(\([^()]*\)|\[\w+\])*", values[0])
         old += f" % {values[0]}" if simple else f" % ({', '.join(values)}{',' * (count == 1)})"
     else:
         old += f".format({', '.join(values)})"
     return _framed(code, old, new)
 
 
-def _joined(code: Code, parts: list[str], values: list[str], quote: str) -> Edit | None:
+def _joined(code: Code, parts: list[str], values: list[str], quote: str) -> tuple[str, str] | None:
     """Join pieces of text and values by +, and the same as an f-string."""
     old: list[str] = []
     new = ""
@@ -121,23 +159,33 @@ def _joined(code: Code, parts: list[str], values: list[str], quote: str) -> Edit
     return _framed(code, " + ".join(old), f"f{quote}{new}{quote}")
 
 
-def _framed(code: Code, old: str, new: str) -> Edit | None:
-    """Put a string into a made-up line, before the edit and after it."""
+_FRAMES = (
+    *("print({})", "print({})", "{n} = {}", "{n} = {}", "{n} = {}", "raise ValueError({})"),
+    *("raise {E}({})", "raise {E}({}) from {n}", "return {}", "logger.info({})", "self.{n} = {}"),
+    *("{n}({})", "{n}.append({})", "{n} += {}", "assert {n}, {}", "assert {n}({m}), {}"),
+    *("{n} = {}.strip()", "{n}[{}] = {m}", "print({}, {n})", "{n}({}, {m}={n})", "{n}({m}, {})"),
+    *("{n} = {}.encode({m})", "self.{n}({}, {m})", "return {}, {n}", "{n} = [{}, {m}]"),
+    *("{n} = ', '.join({} for {m} in {n})", "{n} = {n}.{m}({})", "yield {}", "warnings.warn({})"),
+    *("{n} = {} if {m} else None", "{n} = {m} == {}", "{n} = ({})"),
+)
+
+
+def _framed(code: Code, old: str, new: str) -> tuple[str, str]:
+    """Return a made-up line around a string, before the edit and after it."""
     rng = code.rng
-    name = rng.choice(code.names)
+    # A method of the text: of all of it where .format() ends it, else of its last part only.
     frame = rng.choice(
-        [
-            "print({})",
-            "{n} = {}",
-            "raise ValueError({})",
-            "return {}",
-            "logger.info({})",
-            "self.{n} = {}",
-            "{n}({})",
-        ]
+        [f for f in _FRAMES if "{}." not in f or (old.endswith(")") and ".f" in old)]
     )
-    source, target = (frame.replace("{n}", name).replace("{}", part) for part in (old, new))
-    return made_up_line(code, source, target, "fstring", {})
+    error = rng.choice(("TypeError", "RuntimeError", "KeyError", "ValueError", "OSError"))
+    for mark, name in (
+        ("{n}", rng.choice(code.names)),
+        ("{m}", rng.choice(code.names)),
+        ("{E}", error),
+    ):
+        frame = frame.replace(mark, name)
+    source, target = (frame.replace("{}", part) for part in (old, new))
+    return source, target
 
 
 def fstring(code: Code) -> Edit | None:

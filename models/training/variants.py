@@ -24,7 +24,7 @@ from models.training.templates_repairs import (
 
 NO_CHANGE_SHARE = 0.09
 CONTINUE_SHARE = 0.04
-REDIRECT_SHARE = 0.13
+REDIRECT_SHARE = 0.18
 BOTH_SHARE = 0.05
 GUARD_SHARE = 0.5
 """Of the security rewrites: how many are corrections by the guard while a line is written."""

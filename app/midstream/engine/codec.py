@@ -43,7 +43,7 @@ from midstream.engine.codec_lines import (
 from midstream.engine.codec_spans import cut_span, places, replaced
 from midstream.engine.codec_stream import StreamDecoder
 from midstream.engine.corrections import corrected_request
-from midstream.engine.line_check import fitted, inside, may_stand
+from midstream.engine.line_check import fitted, may_come
 from midstream.engine.slots import (
     Piece,
     SlotTable,
@@ -200,12 +200,13 @@ class EditCodec:
             corrected_request(request, self.limits.lines), None
         )
         anchors = [self.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
+        kept = tuple(split_lines(request.kept))
         return EncodedEdit(
             prompt_ids=prompt,
             draft_ids=anchors,
             stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
-            decoder=StreamDecoder(self, layout, table, used, tuple(split_lines(request.kept))),
-            choice=AnswerChoice(self, layout, table, used),
+            decoder=StreamDecoder(self, layout, table, used, kept),
+            choice=AnswerChoice(self, layout, table, used, kept),
         )
 
     def encode_target(
@@ -345,8 +346,8 @@ class EditCodec:
         for number, (src, line) in enumerate(align(source, lines, open_end=prefix)):
             if src is None:
                 at = used + consumed
-                sound = may_stand(line, None, inside=inside(layout.lines[:at]))
                 above, below = [*kept, *lines[:number]], next_line(layout.lines[at:])
+                sound = may_come(line, None, above=above, source=layout.lines, used=at)
                 sound = sound and fitted(line, above, below) == line
                 content = self.content(layout, table, line) if sound else self._raw(line)
                 ids += [self.new_id, *content]
@@ -361,14 +362,17 @@ class EditCodec:
             elif line == shallower(layout, old):
                 ids.append(self._id["<ded>"])
             else:
-                ids += self._changed(layout, table, used + src, line)
+                above = [*kept, *lines[:number]]
+                ids += self._changed(layout, table, used + src, line, above)
         return ids, used + consumed if prefix else len(layout.lines)
 
-    def _changed(self, layout: Layout, table: SlotTable, at: int, new: str) -> list[int]:
+    def _changed(
+        self, layout: Layout, table: SlotTable, at: int, new: str, above: list[str]
+    ) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
         old = layout.lines[at]
         source, target = self.content(layout, table, old), self.content(layout, table, new)
-        if not may_stand(new, old, inside=inside(layout.lines[:at])):
+        if not may_come(new, old, above=above, source=layout.lines, used=at + 1):
             return self._raw(new)
         if target and self._id["<raw>"] not in (*source, *target):  # a swap keeps the indentation
             swap = self._swap(source, target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.engine.codec_lines import Layout, deeper, next_line, shallower, split_lines
 from midstream.engine.codec_spans import without_span
-from midstream.engine.line_check import fitted, inside, may_stand
+from midstream.engine.line_check import fitted, may_come
 from midstream.engine.slots import SlotTable
 
 if TYPE_CHECKING:
@@ -33,22 +33,23 @@ class StreamDecoder:
     """The lines that are already written."""
     gave_up: bool = field(default=False, init=False)
     """Whether the model has said that it cannot do what was asked."""
+    lines: list[str] = field(default_factory=list[str], init=False)
+    """The lines that are certain, the kept ones included."""
     _open: str = field(default="none", init=False)  # none, anchor, line, new, swap, cut
     _swap: list[int] = field(default_factory=list[int], init=False)
     _utf8: Any = field(default=None, init=False)
     _pending: str = field(default="", init=False)
     _anchored: bool = field(default=False, init=False)
     _raw: bool = field(default=False, init=False)
-    _lines: list[str] = field(default_factory=list[str], init=False)
     _ended: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._lines = list(self.kept)
+        self.lines = list(self.kept)
 
     def feed(self, token_id: int) -> str:
         """Take one generated token; return the text that it makes certain ("" if none)."""
         text = "" if self._ended else self._fed(token_id)
-        self._lines += split_lines(text)
+        self.lines += split_lines(text)
         return text
 
     def _fed(self, token_id: int) -> str:
@@ -130,41 +131,48 @@ class StreamDecoder:
         return ""
 
     def _close(self) -> str:
+        text, old = self.ending()
         state, self._open = self._open, "none"
-        if state == "anchor":
-            return self.layout.lines[self.used - 1] + "\n"
-        if state in ("swap", "cut"):
-            return self._swapped(cut=state == "cut") + "\n"
-        if state == "line":
-            return self._written()
-        return "\n" if state == "new" else ""
-
-    def _written(self) -> str:
-        """Return the open line of content; where it is no line of Python, as it was, or nothing."""
-        text = self._pending + self._flush()
-        old = self.layout.lines[self.used - 1] if self._anchored else None
-        before = self.layout.lines[: self.used - self._anchored]
-        if self._raw:
+        if text is None:
+            return ""
+        if state not in ("line", "swap", "cut") or (state == "line" and self._raw):
             return text + "\n"
-        if not may_stand(text, old, inside=inside(before)):
+        if not self.stands(text, old):
             return "" if old is None else old + "\n"
-        if old is None:
-            text = fitted(text, self._lines, next_line(self.layout.lines[self.used :]))
         return text + "\n"
 
-    def _swapped(self, *, cut: bool) -> str:
-        """Return the open line with the content of its `<swap>` or `<cut>`; as it was where that
-        would leave no line of Python.
+    def ending(self) -> tuple[str | None, str | None]:
+        """Return the line that is open, as it would be if it ended now, and the source line that it
+        replaces; None where there is none.
         """
-        line = self.layout.lines[self.used - 1]
-        if len(self._swap) < 1 + cut:
+        source, at = self.layout.lines, self.used
+        if self._open in ("anchor", "swap", "cut"):
+            return self._changed(source[at - 1]), source[at - 1]
+        if self._open == "new":
+            return "", None
+        if self._open != "line":
+            return None, None
+        text = self._pending
+        if self._utf8 is not None:  # told without taking it: the line may go on
+            state = self._utf8.getstate()
+            text += self._flush()
+            self._utf8.setstate(state)
+        if self._raw or self._anchored:
+            return text, source[at - 1] if self._anchored else None
+        return fitted(text, self.lines, next_line(source[at:])), None
+
+    def _changed(self, line: str) -> str:
+        """Return a source line with the content of its `<swap>` or `<cut>`."""
+        if len(self._swap) < 1 + (self._open == "cut") or self._open == "anchor":
             return line
         ids = self.codec.content(self.layout, self.table, line)
-        if cut:
+        if self._open == "cut":
             ids = without_span(ids, self._swap[0], self._swap[1], self._swap[2:])
         else:
             ids = self.codec.replaced(ids, self._swap[0], self._swap[1:])
         margin = "" if line and not line.startswith(self.layout.margin) else self.layout.margin
-        text = margin + self.codec.text_of(self.table, ids)
-        before = self.layout.lines[: self.used - 1]
-        return text if may_stand(text, line, inside=inside(before)) else line
+        return margin + self.codec.text_of(self.table, ids)
+
+    def stands(self, text: str, old: str | None) -> bool:
+        """Whether a line may come next, in place of the line come past last or anew (None)."""
+        return may_come(text, old, above=self.lines, source=self.layout.lines, used=self.used)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.engine.line_state import LineState, states
 
 _PIECE = re.compile(
     r"""\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<rest>[\"'].*)|\#.*|(?P<bracket>[()\[\]{}])"""
@@ -48,8 +49,8 @@ def stands_alone(line: str) -> bool:
         text += "\ndef f(): pass"
     elif text.startswith("try:"):
         text += "\n pass\nfinally:\n pass"
-    elif text.split("#")[0].rstrip().endswith(":"):
-        text = text.split("#")[0] + " pass"
+    elif states(text.split("\n"))[-1].header >= 0:
+        text += "\n pass"
     try:
         parse_python(f"{before}{text}\n")
     except NOT_PYTHON:
@@ -82,6 +83,60 @@ def may_stand(line: str, old: str | None, *, inside: bool) -> bool:
     return stands_alone(line)
 
 
+def may_come(
+    line: str, old: str | None, *, above: Sequence[str], source: Sequence[str], used: int
+) -> bool:
+    """Whether a line of an answer may be written, itself and as a part of its statement.
+
+    Args:
+        line: what is to stand there.
+        old: the source line that it replaces, None for a new line.
+        above: the answer's lines before it.
+        source: the lines that the answer rewrites.
+        used: how many of them the answer has come past, the replaced one included.
+    """
+    before = source[: used - (old is not None)]
+    if not may_stand(line, old, inside=inside(before)):
+        return False
+    if balance(line) is None:  # triple quotes: what they leave open must be closed further down
+        behind = states([*above, line])[-1]
+        if not any(behind.open_like(state) for state in states(source)[used:]):
+            return False
+    return _statement_stands(above, line, old, source[used:])
+
+
+def _statement_stands(
+    above: Sequence[str], line: str, old: str | None, rest: Sequence[str]
+) -> bool:
+    """Whether a statement of several lines is still one with a line of it changed or added; True
+    also where that cannot be told: it does not end, or was none before.
+    """
+    before = states(above)
+    start = max(k for k, state in enumerate(before) if not state.inside)
+    head = above[start:]
+    if not head and old is None:
+        return True
+    old_lines = _ended(head, [] if old is None else [old], rest)
+    new_lines = _ended(head, [line], rest)
+    if not head and len(old_lines) <= 1 and len(new_lines) <= 1:
+        return True
+    if not old_lines or not stands_alone("\n".join(old_lines)):
+        return True
+    return bool(new_lines) and stands_alone("\n".join(new_lines))
+
+
+def _ended(head: Sequence[str], middle: Sequence[str], rest: Sequence[str]) -> list[str]:
+    """Return the lines of a statement up to where it ends, [] if it does not."""
+    found: list[str] = []
+    state = LineState()
+    for number, line in enumerate([*head, *middle, *rest]):
+        found.append(line)
+        state = state.after(line)
+        if number + 1 >= len(head) + len(middle) and not state.inside:
+            return found
+    return []
+
+
 def fitted(line: str, above: Sequence[str], below: str | None) -> str:
     """Return a new line, further in or out where its indentation cannot be meant.
 
@@ -90,19 +145,19 @@ def fitted(line: str, above: Sequence[str], below: str | None) -> str:
         above: the lines of the result before it.
         below: the next line with content of the source.
     """
-    last = next((text for text in reversed(above) if text.strip()), None)
-    blocks = sum(text.count('"""') + text.count("'''") for text in above)
-    neighbour = below if last is None else last
-    unclear = "\t" in line or blocks % 2 or inside(above) or not line.strip()
-    if neighbour is None or unclear or "\t" in neighbour or neighbour.lstrip().startswith("#"):
+    state = states(above)[-1]
+    if "\t" in line or state.inside or not line.strip():
         return line
-    at, there = _indent(line), _indent(neighbour)
-    if last is None:
-        wanted = there
-    elif last.rstrip().endswith(":"):
-        wanted = at if at > there else there + 4
+    at = _indent(line)
+    levels = [level for level, _ in state.blocks if level <= at]
+    if state.header >= 0:
+        wanted = at if at > state.header else state.header + 4
+    elif state.blocks:
+        wanted = max(levels, default=at)
+    elif any(text.strip() for text in above) or below is None or "\t" in below:
+        return line
     else:
-        wanted = min(at, there)
+        wanted = _indent(below)
     return " " * wanted + line.lstrip(" ")
 
 

@@ -105,6 +105,7 @@ class SlotTable:
         region: the region's text, once an instruction is read.
         atoms: the names and numbers in it.
         slot_of: the slots given so far, by what they stand for.
+        asked_for: slots of the region that a later instruction names.
     """
 
     names: int
@@ -115,6 +116,7 @@ class SlotTable:
     region: str = ""
     atoms: frozenset[str] = frozenset()
     slot_of: dict[str, str] = field(default_factory=dict[str, str])
+    asked_for: set[str] = field(default_factory=set[str])
     _text: dict[str, str] = field(default_factory=dict[str, str])
     _free: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _pattern: re.Pattern[str] | None = None
@@ -308,6 +310,7 @@ def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]
             out.append(("" if known else meant, known))
         else:
             out += code_pieces(meant, table)
+    table.asked_for.update(slot for _, slot in out)
     return out
 
 
