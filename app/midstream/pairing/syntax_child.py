@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Final
 
 from midstream.edits.syntax import syntax_error
 
+_MODEST: Final = 10
+
 
 def main() -> None:
-    """Answer with ``syntax_error`` of the text."""
+    """Answer with ``syntax_error`` of the text; whoever types goes before."""
+    if hasattr(os, "nice"):
+        os.nice(_MODEST)
     text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
     sys.stdout.buffer.write(syntax_error(text).encode("utf-8", "backslashreplace"))
 

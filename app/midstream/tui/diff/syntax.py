@@ -72,6 +72,17 @@ class FileSyntax:
                 lexer.append(row.text for row in pending[-missing:])
             advance_for(lexer, len(lexer), PAINT_BUDGET_S)
 
+    def go_along(self) -> None:
+        """Lex what has come since the last frame, which leaves less to do for the next one."""
+        for runs, lexer, above in self._streams.values():
+            segment = runs.segment
+            if segment.finished or not runs.current:
+                continue
+            have = len(lexer) - above
+            if have < len(segment.new_lines):
+                lexer.append(segment.new_lines[have:])
+            advance_for(lexer, len(lexer), IDLE_BUDGET_S)
+
     def _begin(self, runs: SegmentRuns) -> tuple[SegmentRuns, LineLexer, int]:
         start, path = runs.segment.start, self._view.proposal.path
         if not advance_for(self._base, start, PAINT_BUDGET_S):

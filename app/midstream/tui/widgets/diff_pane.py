@@ -201,6 +201,11 @@ class DiffPane(PaneWindow, can_focus=True):
             self.repaint()
         return more
 
+    def lex_along(self) -> None:
+        """Between two frames of a stream: take some work off the next one."""
+        if self._syntax is not None:
+            self._syntax.go_along()
+
     # the cursor and the window
 
     @property
