@@ -58,6 +58,35 @@ def test_unread_rows_are_kept_while_lines_are_written_above(two_numbers: bool, k
     assert all((after[text] is before[text]) is kept for text in after)
 
 
+def test_lines_are_lexed_between_frames_with_the_same_colours() -> None:
+    base = SourceText.from_text("".join(f"line_{n} = 'text {n}'\n" for n in range(40)))
+    chunks = ["line_0 = 'text 0'\nnew = [", "1, 2]\nmore = 3\n", 'line_1 = """doc', 'more"""\n']
+
+    def stream(*, between: bool) -> list[object]:
+        hunks = HunkStore()
+        proposal = FileProposal("f.py", base, hunks)
+        view = FileView(proposal, hunks)
+        syntax = FileSyntax(view)
+        seen: list[object] = []
+        proposal.begin(0, 40)
+        for number, chunk in enumerate(chunks):
+            proposal.feed(chunk)
+            view.refresh()
+            syntax.sync()
+            syntax.begin_frame()
+            rows = [row for y in range(view.size) if (row := view.row(y)) is not None]
+            seen += [(row.look, row.text, syntax.spans(row)) for row in rows]
+            proposal.feed(f" = {number}\n")
+            if between:
+                syntax.go_along()
+                [(_, lexer, above)] = syntax._streams.values()
+                assert len(lexer) - above == len(proposal.segments[0].new_lines)
+                assert lexer.ready == len(lexer)
+        return seen
+
+    assert stream(between=True) == stream(between=False)
+
+
 def test_cheap_frames_come_on_every_beat_and_dear_ones_keep_their_share() -> None:
     beat = 1 / 60
     pace = FramePace()
