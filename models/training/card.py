@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from models.training import expected
 from models.training.export import load_run, midstream_toml
 from models.training.phrasings import good
 
@@ -78,14 +79,15 @@ Kinds of edits together ("next edit": a name was changed in one place or some, t
 ## Learning curve
 
 Teacher-forced exact match, mean over the tasks (a few examples each) and over both sets, while
-the last {run_tokens:.0f} M tokens were trained, in two phases: at the end of each the rate falls to zero.
-Kinds of edits were added to training and to the sets on the way, so the first points are of fewer
-kinds, and in the second phase the examples became harder.
+the last {run_tokens:.0f} M tokens were trained, in {phases} phases: at the end of each (bold) the rate
+has fallen to zero. Kinds of edits were added to training and to the sets on the way, so the first
+points are of fewer kinds, and the examples became harder from phase to phase.
 
 | tokens | loss | known | new | redirects |
 |---|---|---|---|---|
 {curve}
 
+{expected}
 ## Phrasings that work
 
 {candidates} fixed sentences were tried on one half of the held-out snippets; the {chosen} that were
@@ -204,10 +206,15 @@ def _steered(report: dict[str, Any]) -> str:
 
 def _curve(rows: list[dict[str, Any]]) -> str:
     return "\n".join(
-        f"| {row['tokens'] / 1e6:.1f} M | {row['loss']} | {row['known']} % | {row['new']} % | "
+        f"| {_bold(row, rows)} | {row['loss']} | {row['known']} % | {row['new']} % | "
         f"{row['steered']} % |"
         for row in rows
     )
+
+
+def _bold(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    tokens = f"{row['tokens'] / 1e6:.1f} M"
+    return f"**{tokens}**" if row in expected.ends_of_phases(rows) else tokens
 
 
 def learning_curve(path: Path) -> list[dict[str, Any]]:
@@ -220,6 +227,7 @@ def learning_curve(path: Path) -> list[dict[str, Any]]:
             "known": row["eval_known_mean"],
             "new": row["eval_new_mean"],
             "steered": row["eval_steered_mean"],
+            "end": bool(row.get("final")),
         }
         for row in rows
     ]
@@ -263,6 +271,8 @@ def main() -> None:
             f"| {row['package']} | {row['licence']} | {row['snippets']} |" for row in used
         ),
         curve=_curve(curve),
+        expected=expected.told(curve),
+        phases=len(expected.ends_of_phases(curve)),
         run_tokens=(curve[-1]["tokens"] - facts["tokens_before"]) / 1e6,
         **measured(report, settings["skip_tasks"]),
     )

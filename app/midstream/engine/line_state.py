@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 _PIECE = re.compile(
     r"""(?P<triple>\"\"\"|''')|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<comment>\#.*)"""
@@ -77,6 +78,7 @@ class LineState:
             return False
         return word in before if before else word != "try"
 
+    @lru_cache(maxsize=2048)  # noqa: B019 - states are few and small; every line is asked for often
     def after(self, line: str) -> LineState:
         """Return what is open behind the next line."""
         depth, quote, code = self.depth, self.quote, ""
