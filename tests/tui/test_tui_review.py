@@ -239,6 +239,27 @@ async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:
     assert pane.following
 
 
+async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
+    stage: Stage, project: Path
+) -> None:
+    body = "".join(f"    step({n})\n" for n in range(50))
+    (project / "pkg" / "long.py").write_text(f"def run():\n    total = 0\n{body}    return 1\n")
+    await stage.open("pkg/long.py")
+    stage.screen.pane.mark = 0
+    stage.screen.pane.go_to(52)
+    await stage.instruct("rename total to count")
+    await stage.stream(f"def run():\n    count = 0\n{body}")
+    pane = stage.screen.pane
+    assert pane.following
+    assert not any("count = 0" in row for row in stage.rows)
+    stage.model.give("    return 1\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: any("count = 0" in row for row in stage.rows), "shown")
+    await stage.press("a")
+    await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
+
+
 async def test_escape_only_closes(stage: Stage) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:2]))

@@ -78,6 +78,23 @@ class Following(Facts):
         pane.repaint()
         return True
 
+    def end_following(self) -> None:
+        """The writing that was followed has ended: something to decide is in the window.
+
+        What is there already stays; where nothing is, the first hunk of the file comes back.
+        """
+        pane, view = self.pane, self.view
+        if view is None or self.offer_hunk():
+            return
+        if self.decidable_hunk is not None and pane.shows(pane.cursor, pane.cursor + 1):
+            return
+        row = view.next_hunk(-1, forward=True, undecided=True)
+        hunk = None if row is None else view.hunk_at(row)
+        rows = None if hunk is None else view.rows_of(hunk.id)
+        if row is not None and rows is not None:
+            pane.show_rows(*rows)
+            pane.go_to(row)
+
     def go_along(self) -> None:
         """Follow the writing into another file."""
         session, pane = self.session, self.pane

@@ -88,7 +88,8 @@ class ReviewScreen(Following):
         """Whether keys find what they act on."""
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
-        self._pace = FramePace()
+        self.pace = FramePace()
+        """Says when the next frame of a stream is due."""
         self._facts_at = 0.0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
@@ -288,8 +289,10 @@ class ReviewScreen(Following):
             if count := len(session.queued):
                 what += f"; {count} queued instruction{'s' * (count != 1)} will follow the next one"
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.", outcome=True)
-        if following:
-            self.offer_hunk()
+        if following and turn.status is TurnStatus.DONE:
+            self.end_following()
+        elif following:
+            self.offer_hunk()  # who stops looks at the writing
         self.tell_failures()
         self.advise()
 
@@ -297,7 +300,7 @@ class ReviewScreen(Following):
 
     def _tick(self) -> None:
         now = perf_counter()
-        if self.output_backlog > 2 or not self._pace.due(now, FRAME_S):
+        if self.output_backlog > 2 or not self.pace.due(now, FRAME_S):
             self.pane.lex_along()
             return
         began = thread_time()
@@ -308,7 +311,7 @@ class ReviewScreen(Following):
         if now - self._facts_at >= FACTS_S:
             self._facts_at = now
             self.refresh_facts()
-        self._pace.took(thread_time() - began + self.paint_s)
+        self.pace.took(thread_time() - began + self.paint_s)
 
     def _lex(self) -> None:
         if self.running:
