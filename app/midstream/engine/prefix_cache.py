@@ -40,12 +40,13 @@ class PrefixCache:
         self.tokens: list[int] = []
         self.budget = budget
         self._decoder = decoder
+        self._row_bytes = decoder.io.row_bytes
         self._saved: OrderedDict[tuple[int, ...], list[Array]] = OrderedDict()
 
     @property
     def saved_bytes(self) -> int:
         """Bytes that copies take now."""
-        return sum(self._size(key) for key in self._saved)
+        return sum(map(len, self._saved)) * self._row_bytes
 
     def open(self, prompt: Sequence[int]) -> int:
         """Make the live rows a prefix of `prompt`, the longest one known, and return its length."""
@@ -91,4 +92,4 @@ class PrefixCache:
             self._saved.popitem(last=False)
 
     def _size(self, key: tuple[int, ...]) -> int:
-        return len(key) * self._decoder.io.row_bytes
+        return len(key) * self._row_bytes
