@@ -420,7 +420,7 @@ def read_all(descriptor: int, *, until: bytes | None = None, keep: bool = False)
     return data
 
 
-@pytest.mark.parametrize("arguments", [["."], ["sums.py"], ["demo"]])
+@pytest.mark.parametrize("arguments", [["."], ["sums.py", "--ascii"], ["demo"]])
 def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list[str]) -> None:
     main, sub = pty.openpty()
     fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
@@ -435,12 +435,13 @@ def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list
         start_new_session=True,
     ) as program:
         os.close(sub)
-        shown = read_all(main, until=b"ready", keep=True)
-        assert b"ready" in shown, shown[-2000:]
+        opened = read_all(main, until=b"ready", keep=True)
+        assert b"ready" in opened, opened[-2000:]
         os.write(main, b"\x11")
         shown = read_all(main)
         assert program.wait(20) == 0
     assert (b"The copy you worked on is" in shown) == (arguments == ["demo"])
+    assert opened.isascii() == ("--ascii" in arguments)
 
 
 def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:

@@ -14,14 +14,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from midstream import __version__
 from midstream.arguments import Parser
 from midstream.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from midstream.settings import Settings
 
 INTERRUPTED = 130
 """Exit code after Ctrl+C, as shells have it."""
@@ -143,7 +146,7 @@ def screen(arguments: list[str]) -> int:
     Raises:
         UserError: The path, the settings or the session cannot be used.
     """
-    from midstream.commands.common import add_model_options, with_options
+    from midstream.commands.common import add_model_options
 
     width = max(len(command.name) for command in COMMANDS)
     listed = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
@@ -157,7 +160,7 @@ def screen(arguments: list[str]) -> int:
         "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
     )
     parser.add_argument("--resume", action="store_true", help="take up the last session here")
-    _add_plain(parser)
+    _add_looks(parser)
     parser.add_argument("--version", action="version", version=f"midstream {__version__}")
     add_model_options(parser)
     _check_command(arguments)
@@ -168,7 +171,7 @@ def screen(arguments: list[str]) -> int:
 
     path = Path(options.path)
     configured = load_settings(opened_by(path)[0])
-    settings = with_options(configured, options)
+    settings = _as_asked(configured, options)
     journal = _last_journal(path) if options.resume else None
     if options.plain:
         from midstream.plain.loop import run_plain
@@ -187,13 +190,13 @@ def demo(arguments: list[str]) -> int:
     Raises:
         UserError: The settings or the session cannot be used.
     """
-    from midstream.commands.common import add_model_options, with_options
+    from midstream.commands.common import add_model_options
 
     parser = Parser(
         prog="midstream demo",
         description="Try Midstream on a throw-away copy of a small project.",
     )
-    _add_plain(parser)
+    _add_looks(parser)
     add_model_options(parser)
     options = parser.parse_args(arguments)
     from midstream.configuring import changed_fields
@@ -201,7 +204,7 @@ def demo(arguments: list[str]) -> int:
     from midstream.settings import load_settings
 
     configured = load_settings()
-    settings = with_options(configured, options)
+    settings = _as_asked(configured, options)
     if not options.plain:
         _check_terminal()
     info = make_demo()
@@ -245,10 +248,21 @@ def _check_command(arguments: list[str]) -> None:
     raise UsageError(f"There is no file or folder {first}; {hint}")
 
 
-def _add_plain(parser: argparse.ArgumentParser) -> None:
+def _add_looks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain", action="store_true", help="line by line: for screen readers, pipes and scripts"
     )
+    parser.add_argument(
+        "--ascii", action="store_true", help="draw the screen with ASCII characters only"
+    )
+
+
+def _as_asked(settings: Settings, options: argparse.Namespace) -> Settings:
+    """The settings with what the command line says instead."""
+    from midstream.commands.common import with_options
+
+    settings = with_options(settings, options)
+    return replace(settings, ascii=True) if options.ascii else settings
 
 
 def _check_terminal() -> None:

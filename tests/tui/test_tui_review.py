@@ -62,7 +62,7 @@ async def test_the_title_leaves_out_folders_before_the_lines(project: Path) -> N
         await stage.open("a_folder_with_a_long_name/and_another_one/things.py")
         stage.screen.pane.go_to(8)
         await stage.until(lambda: "lines 6-13" in stage.title, "lines")
-        assert "Instruct · …/things.py  count, lines 6-13" in stage.title
+        assert "Instruct · things.py  count, lines 6-13" in stage.title
 
 
 async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, project: Path) -> None:

@@ -87,10 +87,9 @@ class ComposerTitle(Widget):
         if self.target:
             text.append(f" {self._glyphs.separator} ", muted)
             target = visible(self.target)
-            _, slash, name = target.rpartition("/")
-            if slash and cell_len(text.plain) + cell_len(target) + 4 > width:
+            if cell_len(text.plain) + cell_len(target) + 4 > width:
                 # Which lines of the file are meant is worth more than its folders.
-                target = f"{self._glyphs.ellipsis}/{name}"
+                target = target.rpartition("/")[2]
             text.append(target, palette.style("foreground"))
         along = self._along(width - cell_len(text.plain) - 6)
         detail = visible(self.detail)
