@@ -27,8 +27,8 @@ from midstream.engine.session import DEVICES, default_threads, open_session, rea
 
 Array = np.ndarray[Any, Any]
 
-POOLED_ROWS = 64
-"""Bindings are kept for runs of at most this many tokens; longer ones (prefill) make their own."""
+POOLED_ROWS = 128
+"""Bindings are kept for runs of at most this many tokens; longer ones make their own."""
 
 
 class RunTerminatedError(Exception):

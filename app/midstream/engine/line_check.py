@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from midstream.edits.syntax import NOT_PYTHON, parse_python
 from midstream.engine.line_state import LineState, states
@@ -24,6 +25,7 @@ _BEFORE = (
 """Lines that continue a statement, and how one begins that they may continue."""
 
 
+@lru_cache(maxsize=2048)
 def balance(line: str) -> tuple[int, bool] | None:
     """Return how many brackets a line opens more than it closes, and whether a string stays open;
     None where that cannot be told from the line (triple quotes).
@@ -39,6 +41,7 @@ def balance(line: str) -> tuple[int, bool] | None:
     return depth, open_string
 
 
+@lru_cache(maxsize=2048)
 def stands_alone(line: str) -> bool:
     """Whether a line is a statement, or the first line of one with a body."""
     text = line.strip()

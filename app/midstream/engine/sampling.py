@@ -35,7 +35,8 @@ class Sampler:
         self._top_p = top_p
         self._top_k = top_k
         self._min_p = min_p
-        self._random = np.random.Generator(np.random.PCG64(seed))
+        # Only where it is asked: making a source of random numbers takes as long as a small run.
+        self._random = None if self.greedy else np.random.Generator(np.random.PCG64(seed))
 
     @property
     def greedy(self) -> bool:
@@ -44,7 +45,7 @@ class Sampler:
 
     def pick(self, logits: Array) -> int:
         """Return the next token for float32 logits [vocab]; equal ones go to the lower id."""
-        if self.greedy:
+        if self._random is None:
             return int(logits.argmax())
         chances = self.probabilities(logits)
         # Inverse transform: one uniform number, whatever the filters leave.
