@@ -67,6 +67,28 @@ def test_an_anchor_out_of_order_is_passed_over(codec: EditCodec) -> None:
     assert name_of(codec, choice.pick(row)) == "<L3>"
 
 
+def test_a_name_stays_in_its_line_unless_somebody_asks_for_it(codec: EditCodec) -> None:
+    word = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"sum")
+    assert begun(codec, "L1", "L2").allows(word)
+    assert not begun(codec, "L1", "L2", "L3").allows(word)
+    assert begun(codec, "L1", "L2", "L3", instruction="return the sum").allows(word)
+
+
+def test_what_a_swap_replaces_stands_in_the_line(codec: EditCodec) -> None:
+    choice = begun(codec, "L1", "L2", "L3", "swap")
+    word = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"sum")
+    row = logits_of(codec, i1=8.0)
+    row[word] = 9.0
+    assert name_of(codec, choice.pick(row)) == "<i1>"
+    row[word] = 20.0
+    assert name_of(codec, choice.pick(row)) == "<L4>"
+
+
+def test_it_gives_up_only_where_it_is_sure(codec: EditCodec) -> None:
+    assert name_of(codec, begun(codec).pick(logits_of(codec, end=2.0, L1=1.5))) == "<L1>"
+    assert name_of(codec, begun(codec).pick(logits_of(codec, end=3.0, L1=1.5))) == "<end>"
+
+
 @pytest.mark.parametrize(
     ("instruction", "target"),
     [

@@ -4,9 +4,10 @@ with a second look where a line is about to be kept.
 The chances of changing a line are shared by all the ways in which it can change, the chance of
 keeping it is in one token. So a line is changed where its changes together are likelier than
 keeping it. What is known of the answer so far is enough to tell which tokens mean something: a slot
-that stands for nothing, an anchor out of order or a `<cut>` of what the line does not have are
-passed over. A line does not end where it is no line of Python, and no line follows another that
-brackets, strings and blocks (`line_state`) keep apart: an answer does not end behind `else:`.
+that stands for nothing, an anchor out of order, a `<cut>` of what the line does not have or a name
+of another line that nobody asked for are passed over. A line does not end where it is no line of
+Python, and no line follows another that brackets, strings and blocks (`line_state`) keep apart: an
+answer does not end behind `else:`.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ class AnswerChoice:
             return token in self._line
         content = state in ("line", "new", "anchor", "swap", "cut")
         if name is None:
-            return content
+            word = self.codec.bytes_of(token).decode("utf-8", "replace").strip()
+            return content and (self._old is None or not self.table.strange_to(word, self._old))
         kind = _kind(name)
         if kind in ("i", "q", "v"):
             return content and self._has(name)

@@ -106,6 +106,7 @@ class SlotTable:
         atoms: the names and numbers in it.
         slot_of: the slots given so far, by what they stand for.
         asked_for: slots of the region that a later instruction names.
+        said: the words and numbers of the instructions.
     """
 
     names: int
@@ -117,6 +118,7 @@ class SlotTable:
     atoms: frozenset[str] = frozenset()
     slot_of: dict[str, str] = field(default_factory=dict[str, str])
     asked_for: set[str] = field(default_factory=set[str])
+    said: set[str] = field(default_factory=set[str])
     _text: dict[str, str] = field(default_factory=dict[str, str])
     _free: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _pattern: re.Pattern[str] | None = None
@@ -142,6 +144,12 @@ class SlotTable:
         elif not split and chance < 0.4:
             start = self.shuffle.randrange(len(numbers))
             numbers[:] = numbers[start:] + numbers[:start]
+
+    def strange_to(self, word: str, line: str) -> bool:
+        """Whether a word is a name of the region that neither a line has nor anybody asked for."""
+        if word not in self.atoms or word in self.said or word in _KEYWORDS:
+            return False
+        return word.isidentifier() and word not in re.findall(_ATOM, line)
 
     def text_of(self, slot: str) -> str | None:
         """Return what a slot stands for, None for a slot that this request does not use."""
@@ -257,6 +265,7 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
     """
     in_region = table.atoms = frozenset(re.findall(_ATOM, region))
     table.region = region
+    table.said.update(re.findall(_ATOM, instruction))
     out: list[Piece] = []
     tail = _TRAILING_TEXT.search(instruction)
     rest = ""
@@ -311,6 +320,7 @@ def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]
         else:
             out += code_pieces(meant, table)
     table.asked_for.update(slot for _, slot in out)
+    table.said |= new.said
     return out
 
 
