@@ -9,7 +9,9 @@ from textual import events
 from textual.geometry import Region
 from tui_support import Stage, on_stage
 
+from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
+from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 
 NEW = "def double(number):\n    return number + number\n"
 
@@ -131,6 +133,41 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         assert stage.screen.composer.text == ""
     async with on_stage(project, settings=Settings()) as stage:
         assert stage.screen.composer.text == ""
+
+
+async def test_what_gives_way_in_the_status_row(project: Path) -> None:
+    facts = StatusFacts(
+        state=SessionState.READY,
+        model="brook-4m",
+        continuous=True,
+        watching="native",
+        guard="guarded",
+        branch="main",
+        dirty=2,
+    )
+    async with on_stage(project, size=(40, 12)) as stage:
+        row = stage.screen.query_one(StatusRow)
+        seen: dict[int, str] = {}
+        for width in (80, 66, 54, 47, 40):
+            await stage.pilot.resize_terminal(width, 12)
+            await stage.until(lambda width=width: row.size.width == width, "resize")
+            row.show(facts)
+            seen[width] = " ".join(row.render().plain.split()[3:])
+        assert seen == {
+            80: "continuous watching guarded main · 2 changed",
+            66: "continuous guarded main · 2 changed",
+            54: "continuous main · 2 changed",
+            47: "continuous 2 changed",
+            40: "continuous",
+        }
+
+
+async def test_the_title_of_a_small_screen_keeps_the_lines(project: Path) -> None:
+    async with on_stage(project, size=(40, 12)) as stage:
+        await stage.open("pkg/things.py")
+        stage.screen.pane.go_to(8)
+        await stage.until(lambda: "lines 6-13" in stage.title, "lines")
+        assert stage.title.startswith("── Instruct · count, lines 6-13 ")
 
 
 async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:

@@ -31,6 +31,7 @@ from midstream.tui.screens.eager import paint_now
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.completions import Completions
+from midstream.tui.widgets.fields import TextField
 from midstream.tui.widgets.row_list import RowList
 
 TALLEST = 8
@@ -87,9 +88,11 @@ class ComposerTitle(Widget):
         if self.target:
             text.append(f" {self._glyphs.separator} ", muted)
             target = visible(self.target)
-            if cell_len(text.plain) + cell_len(target) + 4 > width:
-                # Which lines of the file are meant is worth more than its folders.
-                target = target.rpartition("/")[2]
+            # Which lines of a file are meant is worth more than its folders, and than its name.
+            name = target.rpartition("/")[2]
+            for shorter in (name, name.partition("  ")[2]):
+                if shorter and cell_len(text.plain) + cell_len(target) + 4 > width:
+                    target = shorter
             text.append(target, palette.style("foreground"))
         along = self._along(width - cell_len(text.plain) - 6)
         detail = visible(self.detail)
@@ -116,7 +119,7 @@ class ComposerTitle(Widget):
         return line
 
 
-class ComposerText(TextArea):
+class ComposerText(TextField):
     """The text field: Enter sends, Ctrl+J breaks the line, Up in the first line recalls."""
 
     BINDINGS: ClassVar = bindings(Place.COMPOSER)
@@ -178,15 +181,7 @@ class ComposerText(TextArea):
         return super().render_lines(crop)
 
     async def _on_key(self, event: events.Key) -> None:
-        """Leave bound keys to their actions; the text area would insert Enter itself."""
-        bound = self._bindings.key_to_bindings.get(event.key)
-        if bound and not event.is_printable:
-            event.prevent_default()
-            if bound[0].id == "composer.newline":
-                # At once: in a burst of keys the break must not come after what follows it.
-                event.stop()
-                self.insert("\n")
-            return
+        """A space that a completion put there goes where a mark follows; a chip is one thing."""
         if event.is_printable:
             self._leave_chip()
             if self._spaced and event.character and event.character in ":.,;)":

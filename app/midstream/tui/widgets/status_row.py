@@ -80,6 +80,14 @@ def rate_of(meter: Meter, state: SessionState) -> float | None:
     return meter.turn_rate
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A fact of the row; of those on the right, the one of the lowest rank gives way first."""
+
+    text: Text
+    rank: int = 0
+
+
 class StatusRow(Widget):
     """One row of facts; the least important ones give way when it is narrow."""
 
@@ -109,18 +117,20 @@ class StatusRow(Widget):
         left, right = self._left(), self._right()
         room = self.size.width - 2
         while left and right and _width(left) + _width(right) + 2 > room:
-            victims = left if len(left) > 2 else right
-            victims.pop(-1 if victims is left else 0)
+            if len(left) > 2:
+                left.pop()
+            else:
+                right.remove(min(right, key=lambda piece: piece.rank))
         line = Text(" ", no_wrap=True, overflow="crop")
         for piece in left:
-            line.append_text(piece)
+            line.append_text(piece.text)
         gap = room - _width(left) - _width(right)
         line.append(" " * max(0, gap))
         for piece in right:
-            line.append_text(piece)
+            line.append_text(piece.text)
         return line
 
-    def _left(self) -> list[Text]:
+    def _left(self) -> list[_Piece]:
         facts, palette, glyphs = self.facts, self._palette, self._glyphs
         muted = palette.style("muted")
         light = palette.style(_LIGHTS[facts.state])
@@ -152,40 +162,40 @@ class StatusRow(Widget):
             bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
             if bars:
                 pieces.append(Text(f"   {bars}", palette.style("accent")))
-        return pieces
+        return [_Piece(text) for text in pieces]
 
-    def _right(self) -> list[Text]:
+    def _right(self) -> list[_Piece]:
         facts, palette = self.facts, self._palette
         muted = palette.style("muted")
-        pieces: list[Text] = []
+        pieces: list[_Piece] = []
         if facts.continuous:
-            pieces.append(Text("continuous   ", palette.style("accent")))
+            pieces.append(_Piece(Text("continuous   ", palette.style("accent")), 4))
         if facts.watching:
             native = facts.watching == "native"
             why = facts.watching.removeprefix("off: ")
             off = "" if why == facts.watching else f"not watching: {why}"
             words = "watching" if native else off or facts.watching
-            pieces.append(
-                Text(f"{visible(words)}   ", muted if native else palette.style("warning"))
-            )
+            role = "muted" if native else "warning"
+            text = Text(f"{visible(words)}   ", palette.style(role))
+            pieces.append(_Piece(text, 0 if native else 3))
         if facts.guard and facts.guard != _IDLE:
             role = _GUARD_ROLES.get(facts.guard, "warning")
             words = visible(facts.guard)
             if len(words) > _GUARD_CELLS:
                 words = f"{words[: _GUARD_CELLS - 1]}{self._glyphs.ellipsis}"
-            pieces.append(Text(f"{words}   ", palette.style(role)))
+            text = Text(f"{words}   ", palette.style(role))
+            pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.branch:
-            pieces.append(Text(visible(facts.branch), palette.style("foreground")))
+            branch = Text(visible(facts.branch), palette.style("foreground"))
             if facts.dirty:
-                pieces.append(
-                    Text(
-                        f" {self._glyphs.separator} {facts.dirty} changed", palette.style("warning")
-                    )
-                )
+                branch.append(f" {self._glyphs.separator} ", palette.style("warning"))
+                pieces.append(_Piece(branch, 2))
+                pieces.append(_Piece(Text(f"{facts.dirty} changed", palette.style("warning")), 3))
             else:
-                pieces.append(Text(f" {self._glyphs.separator} clean", muted))
+                branch.append(f" {self._glyphs.separator} clean", muted)
+                pieces.append(_Piece(branch, 2))
         return pieces
 
 
-def _width(pieces: list[Text]) -> int:
-    return sum(cell_len(piece.plain) for piece in pieces)
+def _width(pieces: list[_Piece]) -> int:
+    return sum(cell_len(piece.text.plain) for piece in pieces)
