@@ -150,7 +150,7 @@ def _joined(code: Code, parts: list[str], values: list[str], quote: str) -> tupl
             new += part
         if k < len(values):
             value = values[k]
-            if "+" in value or "(" in value:
+            if " " in value or "(" in value:
                 return None
             old.append(f"str({value})" if code.rng.random() < 0.5 else value)
             new += "{" + value + "}"
