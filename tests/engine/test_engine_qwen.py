@@ -9,6 +9,7 @@ import pytest
 from qwen import FULL, LAYOUTS, REDUCED, Layout, as_computed, qwen_weights, write_qwen
 from tiny import Array, reference_logits
 
+from midstream.bench.latency import stops
 from midstream.engine.folder import read_folder
 from midstream.engine.graphs import DecoderShape
 from midstream.engine.inspect import describe
@@ -16,7 +17,7 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 
 
-def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: Layout) -> None:
+def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: Layout) -> OnnxModel:
     write_qwen(path, shape, weights, layout)
     folder = read_folder(path)
     assert (folder.layout, folder.graph) == (layout.name, path / layout.graph)
@@ -40,14 +41,14 @@ def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: La
     generation = model.start(request)
     assert sum(piece.tokens for piece in generation) == generation.usage.output_tokens > 0
     assert generation.finish_reason in (FinishReason.LENGTH, FinishReason.STOP)
-    model.close()
+    return model
 
 
 @pytest.mark.parametrize(
     "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
 )
 def test_reduced(tmp_path: Path, layout: Layout) -> None:
-    check(tmp_path, REDUCED, qwen_weights(REDUCED), layout)
+    check(tmp_path, REDUCED, qwen_weights(REDUCED), layout).close()
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,12 @@ def full_weights() -> dict[str, Array]:
     "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
 )
 def test_full_size(tmp_path: Path, full_weights: dict[str, Array], layout: Layout) -> None:
-    check(tmp_path, FULL, full_weights, layout)
+    model = check(tmp_path, FULL, full_weights, layout)
+    took, forwards = stops(model, chunks=3, turns=4)
+    model.close()
+    print(f"stopped within {forwards} forwards, {took} ms")
+    assert set(forwards) == {"reading", "writing"}
+    assert max(forwards.values()) <= 2
     # Two gigabytes each.
     for file in tmp_path.rglob("*data"):
         file.unlink()

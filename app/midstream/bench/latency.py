@@ -90,15 +90,22 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
     )
 
 
-def stops(model: OnnxModel) -> tuple[dict[str, float], dict[str, float]]:
+def stops(
+    model: OnnxModel, *, chunks: int = 16, turns: int = STOPS
+) -> tuple[dict[str, float], dict[str, float]]:
     """Measure from stop() on one thread to the end of the generation on another.
+
+    Args:
+        model: the model.
+        chunks: how many chunks the prompt has.
+        turns: generations stopped per kind.
 
     Returns:
         Milliseconds, and the slowest stop in forwards of its kind: a chunk of a prompt, a step.
     """
     took: dict[str, float] = {}
     runs: dict[str, float] = {}
-    prompt = min(model.decoder.context_length - 128, 16 * PREFILL_CHUNK)
+    prompt = min(model.decoder.context_length - 128, chunks * PREFILL_CHUNK)
     whole = _bare(model, prompt, 64)
     list(whole)
     forwards = {
@@ -107,8 +114,8 @@ def stops(model: OnnxModel) -> tuple[dict[str, float], dict[str, float]]:
     }
     for kind, forward in forwards.items():
         times: list[float] = []
-        for turn in range(STOPS):
-            delay = (1 + turn / STOPS) * forward
+        for turn in range(turns):
+            delay = (1 + turn / turns) * forward
             times.append(_stop_once(_bare(model, prompt, 4096), delay, kind == "writing"))
         took[kind] = 1000 * median(times)
         took[f"{kind}, slowest"] = 1000 * max(times)
