@@ -1,7 +1,8 @@
-"""Runs the program with a pulse in its event loop, to see from outside how long the loop is held.
+"""Runs the program with a pulse in its event loop, to see from outside how long the loop is held,
+what frames take, and whether a row that was decided is ever shown as something else.
 
 ``python -m midstream.bench.beat FILE ARGUMENTS...`` does what ``midstream ARGUMENTS...`` does.  At
-SIGUSR1 it writes what the pulse has felt since the last time to FILE, as JSON.
+SIGUSR1 it writes what it has felt since the last time to FILE, as JSON.
 """
 
 from __future__ import annotations
@@ -12,9 +13,50 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from midstream.tui.diff.rows import Look
+from midstream.tui.screens.pace import FramePace
+
+if TYPE_CHECKING:
+    from midstream.tui.screens.review import ReviewScreen
 
 BEAT_S: Final = 0.004
+_DECIDED: Final = frozenset({Look.CONTEXT, Look.ADDED, Look.DELETED})
+
+
+class CountedFrames(FramePace):
+    """The pace of frames, with a record of them.
+
+    Args:
+        screen: Makes the frames.
+    """
+
+    def __init__(self, screen: ReviewScreen) -> None:
+        super().__init__()
+        self._screen = screen
+        self._seconds: list[float] = []
+        self._flips = 0
+        self._looks: dict[tuple[int, bool, int], Look] = {}
+
+    def took(self, seconds: float) -> None:
+        """Note a frame, and look at the rows that it shows."""
+        super().took(seconds)
+        self._seconds.append(seconds)
+        pane = self._screen.pane
+        for y in range(pane.top, pane.bottom):
+            row = None if pane.view is None else pane.view.row(y)
+            if row is None or row.look not in _DECIDED or row.source < 0:
+                continue
+            gone = row.look is Look.DELETED
+            line = row.old if gone else row.line
+            key = (row.source, gone, line or 0)
+            self._flips += self._looks.setdefault(key, row.look) is not row.look
+
+    def taken(self) -> dict[str, list[float]]:
+        """What was noted since the last time."""
+        seconds, self._seconds = self._seconds, []
+        return {"frames_s": seconds, "flips": [self._flips]}
 
 
 class Pulse:
@@ -23,11 +65,13 @@ class Pulse:
     Args:
         loop: The loop.
         file: Where the readings go.
+        frames: What frames take.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, file: Path) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, file: Path, frames: CountedFrames) -> None:
         self._loop = loop
         self._file = file
+        self._frames = frames
         self._late: list[float] = []
         self._busy: list[float] = []
         self._due = 0.0
@@ -47,7 +91,7 @@ class Pulse:
         self._loop.call_later(BEAT_S, self._beat)
 
     def _tell(self) -> None:
-        readings = {"late_s": self._late, "busy_s": self._busy}
+        readings = {"late_s": self._late, "busy_s": self._busy, **self._frames.taken()}
         self._late, self._busy = [], []
         beside = self._file.with_suffix(".new")
         beside.write_text(json.dumps(readings))
@@ -65,7 +109,9 @@ def main() -> int:
         CSS_PATH = Path(app.__file__).parent / "screens" / "review.tcss"
 
         def on_load(self) -> None:
-            Pulse(asyncio.get_running_loop(), Path(file)).start()
+            frames = CountedFrames(self.review)
+            self.review.pace = frames
+            Pulse(asyncio.get_running_loop(), Path(file), frames).start()
 
     app.MidstreamApp = Beating
     sys.argv = ["midstream", *arguments]

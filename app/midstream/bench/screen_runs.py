@@ -184,6 +184,42 @@ def loop(bytecode: Path, rate: float) -> list[Figure]:
     return [_at_most(f"loop held, p99, at {rate:,.0f} tok/s", _percentile(busy, 99), "ms cpu", 8)]
 
 
+def frames(bytecode: Path, rate: float) -> list[Figure]:
+    """Processor time of a frame, and rows that were decided and then shown as something else."""
+    with prepared(bytecode, rate=rate) as place, place.start("work/long.py", beat=True) as program:
+        _begin_stream(program, rate)
+        place.felt(program)
+        program.drain(_TOKENS / rate * 0.6)
+        felt = place.felt(program)
+    work = [1000 * seconds for seconds in felt["frames_s"]]
+    at = f"at {rate:,.0f} tok/s"
+    return [
+        _at_most(f"frame, mean, {at}", sum(work) / len(work), "ms cpu", 2.5),
+        _at_most(f"frame, p99, {at}", _percentile(work, 99), "ms cpu", 8),
+        _at_most(f"decided rows that changed, {at}", felt["flips"][0], "rows", 0),
+    ]
+
+
+def stops(bytecode: Path, count: int) -> list[Figure]:
+    """Ctrl+C in a stream of 5,000 tokens a second, until the screen says that it stops."""
+    times: list[float] = []
+    # Half as long: what is left undecided each time counts as well where the model's limit is.
+    with prepared(bytecode, _LINES // 2, 5_000) as place, place.start("work/long.py") as program:
+        _ready(program)
+        for _ in range(count):
+            since = len(program.output)
+            program.write("go\r")
+            program.wait_for("streaming", 30, since=since)
+            program.drain(0.5)
+            since = len(program.output)
+            pressed = program.write("\x03")
+            times.append((program.wait_for("topp", 10, since=since) - pressed) * 1000)
+            program.settle(0.4)
+            program.write("i")
+            program.drain(0.1)
+    return [_at_most("stop to screen, median", median(times), "ms", 16.7)]
+
+
 def slow_link(bytecode: Path, kb_per_s: int) -> list[Figure]:
     """Whether the loop waits for a terminal that takes only so much."""
     step = 0.01

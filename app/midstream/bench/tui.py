@@ -9,18 +9,38 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from midstream.arguments import Parser
 from midstream.bench import screen_runs
 from midstream.bench.figures import Figure
 
+_RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
+    "start": lambda at, quick: screen_runs.start(at, 2 if quick else 6),
+    "keys": lambda at, quick: screen_runs.keys(at, 5_000, (2, 8, 22), 40 if quick else 150),
+    "fast": lambda at, quick: screen_runs.keys(at, 20_000, (4, 16, 45), 40 if quick else 150),
+    "tmux": lambda at, quick: screen_runs.through_tmux(at, 40 if quick else 150),
+    "stop": lambda at, quick: screen_runs.stops(at, 3 if quick else 12),
+    "frames": lambda at, _: screen_runs.frames(at, 5_000),
+    "loop": lambda at, _: screen_runs.loop(at, 5_000),
+    "fast-loop": lambda at, _: screen_runs.loop(at, 20_000),
+    "slow-link": lambda at, _: screen_runs.slow_link(at, 200),
+    "saves": lambda at, quick: screen_runs.saves(at, 5 if quick else 20),
+    "large-file": lambda at, _: screen_runs.large_file(at),
+}
+"""What there is to measure: where Python keeps what it compiled, and whether to be quick."""
+_NOT_QUICK: Final = ("fast", "tmux", "fast-loop", "slow-link")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--quick", action="store_true", help="fewer keys, starts and situations")
+    parser.add_argument(
+        "--only", nargs="+", choices=_RUNS, metavar="WHAT", help=f"some of: {', '.join(_RUNS)}"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -29,35 +49,23 @@ def run(argv: Sequence[str]) -> int:
     parser = Parser(prog="midstream bench tui", description="Measure the screen.")
     add_arguments(parser)
     options = parser.parse_args(argv)
+    wanted = options.only or [n for n in _RUNS if not (options.quick and n in _NOT_QUICK)]
     before = _processors()
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as bytecode:
-        figures = _measure(Path(bytecode), quick=options.quick)
+        for name in wanted:
+            figures += _RUNS[name](Path(bytecode), options.quick)
     busy = _busy(before, _processors())
     if options.json:
         print(json.dumps({"busy": busy, "figures": [asdict(figure) for figure in figures]}))
     else:
-        width = max(len(figure.name) for figure in figures)
+        width = max((len(figure.name) for figure in figures), default=0)
         for f in figures:
             mark = "met" if f.met else "MISSED"
             print(f"{f.name:<{width}}  {f.value:>9,.2f} {f.unit:<12} {f.target:<7} {mark}")
         if busy is not None:
             print(f"The processors of this machine were busy for {busy:.0%} of the time.")
     return int(not all(figure.met for figure in figures))
-
-
-def _measure(bytecode: Path, *, quick: bool) -> list[Figure]:
-    count = 40 if quick else 150
-    figures = screen_runs.start(bytecode, 2 if quick else 6)
-    figures += screen_runs.keys(bytecode, 5_000, (2, 8, 22), count)
-    if not quick:
-        figures += screen_runs.keys(bytecode, 20_000, (4, 16, 45), count)
-        figures += screen_runs.through_tmux(bytecode, count)
-        figures += screen_runs.loop(bytecode, 20_000)
-        figures += screen_runs.slow_link(bytecode, 200)
-    figures += screen_runs.loop(bytecode, 5_000)
-    figures += screen_runs.saves(bytecode, 5 if quick else 20)
-    figures += screen_runs.large_file(bytecode)
-    return figures
 
 
 def _processors() -> tuple[int, int] | None:

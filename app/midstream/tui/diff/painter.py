@@ -189,7 +189,8 @@ class RowPainter:
 
     def _fit(self, segments: list[Segment], ground: Style, width: int) -> Strip:
         """A strip of exactly ``width`` cells; what does not fit ends in a mark."""
-        used = sum(len(text) if text.isascii() else cell_len(text) for text, _, _ in segments)
+        line = "".join([text for text, _, _ in segments])
+        used = len(line) if line.isascii() else cell_len(line)
         if used > width:
             cut = Strip(segments).crop(0, width - 1)
             mark = Segment(self.glyphs.ellipsis, self.palette.style("muted") + ground)

@@ -299,13 +299,13 @@ class ReviewScreen(Following):
     # the tick
 
     def _tick(self) -> None:
-        now = perf_counter()
+        now, pane = perf_counter(), self.pane
         if self.output_backlog > 2 or not self.pace.due(now, FRAME_S):
-            self.pane.lex_along()
+            pane.lex_along()
             return
         began = thread_time()
         self.go_along()
-        self.pane.sync()
+        pane.sync()
         if self.settled:
             self.hunk_settled()
         if now - self._facts_at >= FACTS_S:

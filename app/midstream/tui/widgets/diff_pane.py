@@ -365,16 +365,15 @@ class DiffPane(PaneWindow, can_focus=True):
         )
 
     def _visible_strips(self) -> list[Strip]:
-        y, height = self.scroll_offset.y, self.size.height
+        top, height = self.top, self.size.height
         if self._syntax is not None:
             self._syntax.begin_frame()
         self._rows.unlexed = False
         marked = self.selection_rows or (0, 0)
-        strips: list[Strip] = []
+        strips: list[Strip] = self._strips_of(top, marked)[self.skip :]
+        y = top + 1
         while len(strips) < height:
             strips += self._strips_of(y, marked)
-            if y == self.top and self.skip:
-                del strips[: self.skip]
             y += 1
         return strips[:height]
 
