@@ -84,12 +84,14 @@ class Drafter:
 
     def learn(self, output: Sequence[int]) -> None:
         """Take note of tokens that the model has written."""
+        text, pairs = self._text, self._pairs
         for token in output:
             self._follow(token)
-            self._text.append(token)
-            pair = tuple(self._text[-2:])
-            self._pairs.setdefault(pair, []).append(len(self._text) - 1)
-            self._find_again()
+            pair = (text[-1], token) if text else (token,)
+            text.append(token)
+            pairs.setdefault(pair, []).append(len(text) - 1)
+            if self._at is None:
+                self._find_again()
 
     def _ahead(self, at: int | None, inside: int) -> Iterator[int]:
         """Yield the text from a place on, with the changes that are expected in it."""
@@ -193,13 +195,12 @@ class Drafter:
         self._departure = None
 
     def _find_again(self) -> None:
-        """Set the pointer where the output's last tokens stood before, if it is lost."""
-        if self._at is None:
-            length, place = self._match()
-            if self._departure is None:
-                self._at = place
-            elif length >= SURE_MATCH and place is not None and self._begin <= place < self._end:
-                self._departure, self._at = None, place
+        """Set the pointer, which is lost, where the output's last tokens stood before."""
+        length, place = self._match()
+        if self._departure is None:
+            self._at = place
+        elif length >= SURE_MATCH and place is not None and self._begin <= place < self._end:
+            self._departure, self._at = None, place
 
     def _match(self) -> tuple[int, int | None]:
         """Return length and end of the longest run of two and more tokens with which the text ends

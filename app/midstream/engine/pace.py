@@ -22,8 +22,9 @@ FREE_ROWS = 2
 class RowCost:
     """What one more row adds to a run of the fewest rows, as a share of it.
 
-    Small weights are computed with, not waited for: a row costs most of a step more. Of large ones
-    the reading takes the time, and more rows come nearly for nothing.
+    Where products take rows one or two at a time, a row of small weights, which are computed with
+    and not waited for, costs a good part of a step more. Integer products take many rows in the
+    time of a few; and of large weights the reading takes the time.
     """
 
     def __init__(self, share: float = 0.15) -> None:

@@ -53,10 +53,12 @@ class PrefixCache:
         live = shared_length(self.tokens, prompt)
         best: tuple[int, ...] | None = None
         longest = live
+        start = tuple(prompt[: longest + 1])
         for key in self._saved:
-            length = shared_length(key, prompt)
-            if length > longest:
-                best, longest = key, length
+            # Most begin otherwise, and are told by one comparison.
+            if key[: longest + 1] == start and longest < len(prompt):
+                best, longest = key, shared_length(key, prompt)
+                start = tuple(prompt[: longest + 1])
         rows = self._saved[best] if best is not None else None
         if best is not None:
             self._saved.move_to_end(best)
