@@ -49,6 +49,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     before = path.read_bytes()
     screen = await opened(stage)
     assert rows(screen)[0].split() == ["▸", "[", "]", "pkg/things.py", "+1", "-1", "not", "staged"]
+    await stage.until(lambda: len(rows(screen)) > 3, "recent commits")
     assert [row.strip() for row in rows(screen)[2:4]] == ["Lately committed here", "First"]
     assert "1 hunk still waits" in shown(screen, "change")
     assert "+    found = 0" in shown(screen, "change")
@@ -123,6 +124,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         await answered(stage)
         await accepted(stage, 1)
         screen = await opened(stage)
+        await stage.until(lambda: len(rows(screen)) > 1, "recent commits")
         assert rows(screen)[1].split() == ["Lately", "Second", "·", "First"]
         await stage.press("space")
         await state_is(stage, screen, "staged")

@@ -88,9 +88,10 @@ class CommitScreen(PageScreen):
 
     def _look(self) -> None:
         async def work() -> None:
+            await self._read()
             if self.session is not None:
                 self.recent = await self.session.committing.recent()
-            await self._read()
+                self.show_all()
 
         self.in_order(work)
 
