@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from pages_support import answered, make_repo, page
 from rich.console import RenderableType
+from textual.events import Key
 from textual.screen import Screen
+from textual.widget import Widget
 from tui_support import Stage, on_stage
 
 from midstream.tui.screens.commit import CommitScreen
 from midstream.tui.screens.models import ModelsScreen
 from midstream.tui.screens.settings import SettingsScreen
+from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.key_sheet import KeySheet
 
 
@@ -196,3 +200,37 @@ async def test_ctrl_l_on_a_page_paints_the_whole_screen_again(stage: Stage) -> N
     await stage.open("pkg/things.py")
     await page(stage, "comma", SettingsScreen)
     assert await whole_screens(stage, "ctrl+l") > 0
+
+
+BURSTS = (
+    (("a", "b", "ctrl+u", "c"), "c"),
+    (("a", "b", "left", "x"), "axb"),
+    (("a", "b", "backspace", "backspace", "c"), "c"),
+    (("a", "b", "home", "delete", "c", "end", "d"), "cbd"),
+)
+
+
+def burst(stage: Stage, keys: Sequence[str]) -> None:
+    """Keys that arrive together, as from a macro or over a slow line."""
+    for key in keys:
+        stage.app.post_message(Key(key, key if len(key) == 1 else None))
+
+
+@pytest.mark.parametrize(("keys", "text"), BURSTS)
+async def test_in_a_burst_no_key_overtakes_another(
+    stage: Stage, keys: tuple[str, ...], text: str
+) -> None:
+    await stage.open("pkg/things.py")
+    burst(stage, ("i", *keys))
+    await stage.until(lambda: stage.screen.composer.text == text, text)
+    await stage.press("escape", "slash")
+    field = stage.screen.query_one("#search", Widget).query_one(LineField)
+    burst(stage, keys)
+    await stage.until(lambda: field.value == text, f"search {text}")
+
+
+async def test_a_burst_with_enter_in_the_middle_sends_what_stood_before_it(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    burst(stage, (*"iab", "backspace", "enter"))
+    await stage.until(lambda: stage.model.requests, "a request")
+    assert stage.session.turns[0].instruction == "a"

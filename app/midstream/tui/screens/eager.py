@@ -16,7 +16,7 @@ from time import perf_counter, thread_time
 from typing import Any, Final, cast
 
 from textual import events, messages
-from textual.binding import BindingsMap
+from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
@@ -70,6 +70,13 @@ class EagerScreen(Screen[Any]):
                 self._chains.clear()
             known = self._chains[focused] = (made_from, super()._binding_chain)
         return known[1]
+
+    def bound_to(self, widget: Widget, key: str) -> Binding | None:
+        """What a key does on a widget itself, the person's own keys included."""
+        for node, bindings in self._binding_chain:
+            if node is widget:
+                return next(iter(bindings.key_to_bindings.get(key, ())), None)
+        return None
 
     async def _on_layout(self, message: messages.Layout) -> None:
         # Textual measures a widget again only if it has counted a change since, and it does not

@@ -9,9 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.widgets.fields import TextField
 
 
 class _Words(Static):
@@ -64,7 +65,7 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         self._title = title
         self._gone = gone
         self._resumed = resumed
-        self.field = TextArea(
+        self.field = TextField(
             text,
             compact=True,
             soft_wrap=False,

@@ -29,6 +29,7 @@ from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.screens.page_help import PageHelp
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.notice import NoticeLine
 from midstream.tui.widgets.row_list import RowList
@@ -106,7 +107,7 @@ class EntryBar(Horizontal):
     def compose(self) -> ComposeResult:
         """The widgets."""
         yield Static("", markup=False)
-        yield Input(compact=True, select_on_focus=False)
+        yield LineField(compact=True, select_on_focus=False)
 
     @property
     def field(self) -> Input:

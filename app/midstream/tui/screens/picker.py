@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.row_list import ListRow, RowList
 
 MOST_SHOWN = 500
@@ -99,7 +100,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         box = Vertical()
         box.border_title = self._title
         with box:
-            yield Input(placeholder="type to narrow down", compact=True)
+            yield LineField(placeholder="type to narrow down", compact=True)
             yield self.list
             yield Static(classes="none", markup=False)
 

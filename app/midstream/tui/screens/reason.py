@@ -14,6 +14,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.key_bar import KeyHint
 
 
@@ -45,7 +46,7 @@ class HunkQuestion(Horizontal):
     def compose(self) -> ComposeResult:
         """The widgets."""
         yield Static(self.QUESTION, markup=False)
-        yield Input(compact=True, select_on_focus=False, placeholder=self.ABOUT)
+        yield LineField(compact=True, select_on_focus=False, placeholder=self.ABOUT)
 
     def open(self, hunk_id: int) -> None:
         """Ask about a hunk."""

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from midstream.tui.diff.intraline import Range
 from midstream.tui.diff.rows import FOLDS
 from midstream.tui.diff.view import FileView
+from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.key_bar import KeyHint
 
 
@@ -92,7 +93,7 @@ class SearchBar(Horizontal):
     def compose(self) -> ComposeResult:
         """The widgets."""
         yield Static("Search", markup=False)
-        yield Input(compact=True, select_on_focus=True)
+        yield LineField(compact=True, select_on_focus=True)
 
     def open(self, text: str) -> None:
         """Show the field."""

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.fields import TextField
 
 SUBJECT: Final = 50
 """Characters of the first line that every tool shows whole."""
@@ -83,7 +84,7 @@ class MessageField(Vertical):
     def __init__(self, palette: Palette, text: str, placeholder: str) -> None:
         super().__init__()
         self.title = MessageTitle(palette)
-        self.field = TextArea(
+        self.field = TextField(
             text, compact=True, highlight_cursor_line=False, placeholder=placeholder
         )
         self.field.cursor_blink = False
