@@ -303,3 +303,10 @@ async def test_a_burst_of_keys_acts_in_its_order(stage: Stage, config: Path) -> 
         stage.app.post_message(Key(key, character))
     await stage.until(lambda: "ascii = true" in config.read_text(), "written")
     assert stage.app.screen is screen
+
+
+async def test_a_tiny_screen_shows_more_than_one_setting(project: Path, config: Path) -> None:
+    async with on_stage(project, size=(40, 12), settings=load_settings(project)) as stage:
+        screen = await opened(stage)
+        assert screen.list.size.height >= 4
+        assert screen.detail.size.height >= 3
