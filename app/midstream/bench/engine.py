@@ -245,10 +245,12 @@ def as_lines(report: Report) -> Iterator[str]:
     ):
         for key, value in values.items():
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
-    yield (
-        f"  after a redirect     {100 * report.redirect_share['time']:8.0f} % of the cold time; "
-        f"{100 * report.redirect_share['tokens read']:.0f} % of its prompt is read"
-    )
+    shares = report.redirect_share
+    for title in ("", latency.LONG) if latency.LONG + "time" in shares else ("",):
+        yield (
+            f"  {title}after a redirect {100 * shares[title + 'time']:8.0f} % of the cold time; "
+            f"{100 * shares[title + 'tokens read']:.0f} % of its prompt is read"
+        )
     for key, value in report.stop_forwards.items():
         yield f"  {'slowest stop, ' + key:24} {value:8.2f} forwards"
     for key, value in report.bandwidth_gb_s.items():

@@ -5,18 +5,22 @@ stop, and for an event loop beside it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from statistics import median
 
-from midstream.bench.reference_edits import edit_requests
+from midstream.bench.reference_edits import edit_requests, long_requests
 from midstream.edits.request import render_follow_up
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration
-from midstream.engine.model import OnnxModel
+from midstream.engine.model import OnnxModel, PromptTooLongError
 from midstream.engine.plan import Plan
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, Message
+
+LONG = "long region, "
+"""In front of what is measured on long regions."""
 
 STOPS = 12
 """Generations stopped, each at another moment."""
@@ -25,45 +29,61 @@ STOPS = 12
 def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
     """Return milliseconds to the first token: nothing cached, all cached, and after a redirect; and
     which share of the cold time a redirect takes and of its prompt it reads.
+
+    Of the reference functions one by one, and of several of them as one long region.
     """
-    times: dict[str, list[float]] = {"cold": [], "warm": [], "redirect": []}
-    shares: dict[str, list[float]] = {"time": [], "tokens read": []}
-    for request in edit_requests() * repeat:
-        model.cache.clear()
-        times["cold"].append(_first_token(model, request)[0])
-        seconds, text, _ = _first_token(model, request)
-        times["warm"].append(seconds)
-        text += "".join(piece.text for piece in model.start(request))
-        kept = "".join(text.splitlines(keepends=True)[:2])
-        redirected = GenerateRequest(
-            messages=(
-                *request.messages,
-                Message("assistant", kept),
-                Message("user", render_follow_up("rename `result` to `outcome`")),
-            ),
-            max_output_tokens=4,
-        )
-        seconds, _, read = _first_token(model, redirected)
-        times["redirect"].append(seconds)
-        shares["time"].append(seconds / times["cold"][-1])
-        shares["tokens read"].append(read)
+    times: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
+    for title, requests in (("", edit_requests()), (LONG, long_requests())):
+        for request in requests * repeat:
+            # A tiny context has no room for a long region.
+            with contextlib.suppress(PromptTooLongError):
+                found, share = _redirect(model, request)
+                for key, value in found.items():
+                    times.setdefault(title + key, []).append(value)
+                for key, value in share.items():
+                    shares.setdefault(title + key, []).append(value)
     return (
         {key: 1000 * median(values) for key, values in times.items()},
         {key: median(values) for key, values in shares.items()},
     )
 
 
-def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, str, float]:
-    """Return the seconds to a first token, its text, and the share of the prompt that was read."""
+def _redirect(
+    model: OnnxModel, request: GenerateRequest
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Answer a request and redirect the answer behind its second line; see `first_tokens`."""
+    model.cache.clear()
+    cold, _ = _first_token(model, request)
+    warm, _ = _first_token(model, request)
+    text = "".join(piece.text for piece in model.start(request))
+    kept = "".join(text.splitlines(keepends=True)[:2])
+    redirected = GenerateRequest(
+        messages=(
+            *request.messages,
+            Message("assistant", kept),
+            Message("user", render_follow_up("rename `result` to `outcome`")),
+        ),
+        max_output_tokens=4,
+    )
+    seconds, read = _first_token(model, redirected)
+    return (
+        {"cold": cold, "warm": warm, "redirect": seconds},
+        {"time": seconds / cold, "tokens read": read},
+    )
+
+
+def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:
+    """Return the seconds to a first token, and the share of the prompt that was read."""
     started = time.perf_counter()
     generation = model.start(request)
     pieces = iter(generation)
-    piece = next(pieces)
+    next(pieces)
     seconds = time.perf_counter() - started
     close: Callable[[], None] = getattr(pieces, "close")  # noqa: B009
     close()
     usage = generation.usage
-    return seconds, piece.text, 1 - usage.cached_tokens / usage.input_tokens
+    return seconds, 1 - usage.cached_tokens / usage.input_tokens
 
 
 class _Silent:

@@ -94,17 +94,18 @@ REFERENCE_EDITS: tuple[tuple[str, str], ...] = (
 
 def edit_requests() -> list[GenerateRequest]:
     """Return the reference edits as requests."""
-    return [
-        GenerateRequest(
-            messages=(
-                Message(
-                    "user",
-                    render_request(
-                        RegionRequest(instruction=instruction, region=region, path="reference.py")
-                    ),
-                ),
-            ),
-            max_output_tokens=512,
-        )
-        for instruction, region in REFERENCE_EDITS
-    ]
+    return [_request(instruction, region) for instruction, region in REFERENCE_EDITS]
+
+
+def long_requests() -> list[GenerateRequest]:
+    """Return edits of one long region: four of the functions, and a rename in each."""
+    region = "\n\n".join((_TOTAL, _READ, _FIND, _MERGE))
+    renames = [text for text, function in REFERENCE_EDITS if function in region]
+    return [_request(text, region) for text in renames if text.startswith("rename")]
+
+
+def _request(instruction: str, region: str) -> GenerateRequest:
+    text = render_request(
+        RegionRequest(instruction=instruction, region=region, path="reference.py")
+    )
+    return GenerateRequest(messages=(Message("user", text),), max_output_tokens=512)
