@@ -310,3 +310,7 @@ async def test_a_tiny_screen_shows_more_than_one_setting(project: Path, config: 
         screen = await opened(stage)
         assert screen.list.size.height >= 4
         assert screen.detail.size.height >= 3
+        title = screen.title_row.render().plain
+        assert title.startswith(" Settings  ·  ")
+        assert title.endswith("…")
+        assert len(title) < 40

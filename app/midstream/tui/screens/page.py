@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 WIDE: Final = 110
 """Columns from which on a page shows its list and what is chosen in it side by side."""
+SHORTEST_FACT: Final = 10
+"""Cells of a fact in the title row below which it is left out."""
 FACT_S: Final = 8.0
 """How long a mere fact stays."""
 
@@ -69,12 +71,19 @@ class TitleRow(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        """The title and the facts."""
-        line = Text(" ", no_wrap=True, overflow="ellipsis")
+        """The title and the facts, as far as there is room."""
+        line = Text(" ", no_wrap=True, overflow="crop")
         line.append(self.title, self._palette.style("accent", bold=True))
+        separator = f"  {self._glyphs.separator}  "
         for text, role in self.facts:
-            line.append(f"  {self._glyphs.separator}  ", self._palette.style("muted"))
-            line.append(visible(text), self._palette.style(role))
+            room = self.size.width - line.cell_len - len(separator) - 1
+            words = visible(text)
+            if cell_len(words) > room:
+                if room < SHORTEST_FACT:
+                    break
+                words = fitted(words, room, self._glyphs)
+            line.append(separator, self._palette.style("muted"))
+            line.append(words, self._palette.style(role))
         return line
 
 
