@@ -49,7 +49,7 @@ def calibrated(
     reach: dict[str, Array] = {}
     for product, rows in _activations(shape, weights, known):
         top = np.abs(rows).max(axis=0)
-        reach[product] = np.maximum(reach.get(product, top), top)
+        reach[product] = np.maximum(reach[product], top) if product in reach else top
     smooth = _smoothed(shape, weights, reach)
     rng = np.random.default_rng(0)
     samples: dict[str, list[Array]] = {}
