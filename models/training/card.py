@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from models.training import expected
+from models.training import aims, expected
 from models.training.export import load_run, midstream_toml
 from models.training.phrasings import good
 
@@ -40,6 +40,13 @@ Exact match means every character of the region; "same program" compares syntax 
 | new phrasings | {new[n]} | {new[exact_match]} % | {new[same_tree]} % | {new[parses]} % | {new[untouched_lines_kept]} % |
 {human_row}
 {before}
+
+What it was meant to reach, and what it reached (italics: short of it). "Right to give up" is the share
+of the requests it gives up on that are beyond it, if one request in ten were.
+
+| | aim | known | new |
+|---|---|---|---|
+{aims}
 
 - An edit takes {known[milliseconds_median]} ms (median, request read and answer written, one core
   of a shared machine) at {known[tokens_a_forward]} tokens a forward pass; renaming a variable in a function of
@@ -338,6 +345,7 @@ def measured(report: dict[str, Any], skipped: list[str]) -> dict[str, Any]:
         ),
         "chosen_form": "The appended form" if report["appended"] else "Reading again",
         "groups": _groups(report["groups"]),
+        "aims": aims.table(report),
         "thirty": report["thirty_lines"],
         "rows": "\n".join(rows),
         "unsure": _unsure(report.get("confidence")),
