@@ -73,6 +73,32 @@ async def test_the_mouse_moves_scrolls_and_presses_hints(project: Path) -> None:
         await stage.until(lambda: stage.screen.path == "notes.md", "opened with the mouse")
 
 
+async def test_a_drag_marks_lines_and_a_click_takes_the_mark_away(project: Path) -> None:
+    async with on_stage(project, size=(120, 30)) as stage:
+        await stage.open("pkg/things.py")
+        pane = stage.screen.pane
+        await stage.pilot.mouse_down(pane, offset=(20, 6))
+        for y in (6, 7, 9):
+            # The pilot's own move holds no button.
+            x, down = pane.region.x + 20, pane.region.y + y
+            stage.app.post_message(
+                events.MouseMove(pane, 20, y, 0, 1, 1, False, False, False, x, down)
+            )
+            await stage.pilot.pause()
+        await stage.pilot.mouse_up(pane, offset=(20, 9))
+        assert pane.selection_rows == (6, 10)
+        await stage.until(lambda: "esc unmark" in stage.keys, "keys for marked lines")
+        await stage.press("y")
+        assert stage.notice == "Copied 4 lines."
+        await stage.pilot.click(pane, offset=(20, 3))
+        assert pane.selection_rows is None
+        assert pane.cursor == 3
+        # A mark of the keyboard is kept by a click, which marks up to there.
+        await stage.press("v")
+        await stage.pilot.click(pane, offset=(20, 5))
+        assert pane.selection_rows == (3, 6)
+
+
 @pytest.mark.parametrize("size", [(40, 10), (20, 6), (200, 60)])
 async def test_odd_sizes_do_not_fall_over(project: Path, size: tuple[int, int]) -> None:
     async with on_stage(project, size=size) as stage:

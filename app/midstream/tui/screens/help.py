@@ -22,8 +22,8 @@ _ABOUT: Final = (
 )
 _WRITING: Final = "While writing an instruction"
 _MOUSE: Final = (
-    "Mouse: click moves the cursor, the wheel scrolls. Hold Shift (Option on a Mac) to select "
-    "text as your terminal does."
+    "Mouse: a click moves the cursor, a drag marks lines, the wheel scrolls. Hold Shift (Option on "
+    "a Mac) to select text as your terminal does."
 )
 
 

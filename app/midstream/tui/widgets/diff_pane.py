@@ -1,8 +1,8 @@
 """The code pane: a whole file with the rewrite streaming in place, painted row by row.
 
 A change repaints the lines that differ and nothing else.  The pane moves its cursor and says so; it
-decides no hunk and talks to no session.  Its window is ``pane_window``'s, the painted rows are
-``diff.strips``'.
+decides no hunk and talks to no session.  Its window is ``pane_window``'s, clicks are
+``pane_mouse``'s, the painted rows are ``diff.strips``'.
 
 Semi-internal touches of Textual, held by contract tests: ``render_lines`` is overridden (no style
 cache in between) and ``virtual_size`` is set without announcing it, because announcing would lay
@@ -35,7 +35,8 @@ from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import filtered
-from midstream.tui.widgets.pane_window import MARGIN, PaneWindow
+from midstream.tui.widgets.pane_mouse import PaneMouse
+from midstream.tui.widgets.pane_window import MARGIN
 
 SPLIT_FROM: Final = 150
 """Cells from which on the automatic layout shows both sides."""
@@ -43,7 +44,7 @@ TWO_NUMBERS_FROM: Final = 96
 """Cells from which on both line numbers are shown."""
 
 
-class DiffPane(PaneWindow, can_focus=True):
+class DiffPane(PaneMouse, can_focus=True):
     """Shows one :class:`FileView`."""
 
     ALLOW_SELECT: ClassVar[bool] = False
@@ -481,16 +482,9 @@ class DiffPane(PaneWindow, can_focus=True):
         self.repaint()
         self.post_message(self.Moved(self))
 
-    def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the clicked row; with Shift, mark up to it."""
-        row = self.row_at(event.y)
-        if self.view is None or row >= self.view.size:
-            return
-        if event.shift and self.mark is None:
-            self.mark = self.cursor
-        self.go_to(row)
-        if event.chain == 2:
-            self.post_message(self.Chosen(self))
+    def choose(self) -> None:
+        """Say that the row under the cursor was double-clicked."""
+        self.post_message(self.Chosen(self))
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Text selection by the screen is off; ``y`` copies code without the gutter."""
