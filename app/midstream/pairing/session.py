@@ -30,6 +30,7 @@ from midstream.pairing.desk import Desk
 from midstream.pairing.effort import Effort
 from midstream.pairing.errands import Errands
 from midstream.pairing.guarding import Guard
+from midstream.pairing.halves import Halves
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.outside import Outside
@@ -121,6 +122,7 @@ class PairingSession(Deciding, Outside, Showing):
         self.attention = Attention(settings.attention, self.reason)
         self.committing = Committing(self.root, self.files, hunks, self.attention)
         self._board.subscribe(self.committing.hear)
+        self._board.subscribe(Halves(self.files, hunks, self._board, self._spawn).hear)
         self._effort = Effort(
             settings.effort,
             workspace=workspace,

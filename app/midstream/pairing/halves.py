@@ -1,0 +1,81 @@
+"""Names that nothing defines any more, once all hunks of a file are decided and some were rejected.
+
+A rename of which one hunk was accepted and another rejected is what the person decided, and leaves
+code that does not run.  It is said, never mended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from midstream.pairing.events import HunkDecided, SessionEvent
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.board import Board
+
+_UNDEFINED = re.compile(r"line (\d+): F821 Undefined name `(\w+)`")
+
+
+class Halves:
+    """Looks at a file when its last open hunk was decided.
+
+    Args:
+        files: Open proposals by path.
+        hunks: Every hunk and its decision.
+        board: Where it is said.
+        spawn: Runs something in the background of the session.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, FileProposal],
+        hunks: HunkStore,
+        board: Board,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._files = files
+        self._hunks = hunks
+        self._board = board
+        self._spawn = spawn
+        self._looking: set[str] = set()
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    def hear(self, event: SessionEvent) -> None:
+        """Look at the file of a decision as soon as the decisions taken with it are known too."""
+        if isinstance(event, HunkDecided) and event.path not in self._looking:
+            self._looking.add(event.path)
+            self._spawn(self._look(event.path))
+
+    async def _look(self, path: str) -> None:
+        from midstream.pairing.verdicts import look
+
+        await asyncio.sleep(0)
+        self._looking.discard(path)
+        proposal = self._files.get(path)
+        if proposal is None or not self._is_half(path, proposal):
+            return
+        after = proposal.composed().lines
+        verdict = await look(path, proposal.base.lines, after)
+        found = [match for each in verdict.introduced if (match := _UNDEFINED.match(each))]
+        names = tuple(dict.fromkeys(match[2] for match in found))
+        told = self._told.get(path, ())
+        self._told[path] = names
+        if names and names != told and after == proposal.composed().lines:
+            them = " and ".join(f"`{name}`" for name in names[:2])
+            self._board.warn(
+                f"Half of the change is in {path}: {them}, used in line {found[0][1]}, "
+                f"{'is' if len(names) == 1 else 'are'} defined nowhere now. "
+                "Undo a decision, or ask for the rest."
+            )
+
+    def _is_half(self, path: str, proposal: FileProposal) -> bool:
+        """Whether nothing is open in a file, and of its hunks some are in it and others not."""
+        if self._hunks.undecided(path) or not all(s.finished for s in proposal.segments):
+            return False
+        states = {hunk.state for hunk in self._hunks.for_path(path)}
+        return {"accepted", "rejected"} <= states

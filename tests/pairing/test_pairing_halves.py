@@ -1,0 +1,86 @@
+"""What a session says when half of a change was accepted and does not hold without the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedModel, Witness
+
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+
+BEFORE = """\
+def total(rows):
+    found = []
+    # first those that are paid
+    # then those that are not
+    for row in rows:
+        found.append(row)
+    return len(rows), known
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_text(BEFORE)
+    return root
+
+
+@pytest.fixture
+async def session(root: Path, settings: Settings, endpoint: Endpoint):
+    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with opened:
+        yield opened
+
+
+async def answered(session: PairingSession, model: SteppedModel, text: str) -> None:
+    model.give(text)
+    model.end()
+    await session.instruct("rename it", path="run.py", cursor=1)
+    await session.finished()
+
+
+def said(session: PairingSession) -> list[str]:
+    return [notice.text for notice in session.notices if notice.text.startswith("Half")]
+
+
+async def test_half_a_rename_is_told_and_told_once(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await answered(session, model, BEFORE.replace("found", "kept"))
+    assert await session.accept(1)
+    assert said(session) == [], "a hunk still waits"
+    assert await session.reject(2)
+    await witness.until(lambda: bool(said(session)))
+    (sentence,) = said(session)
+    assert "`found`, used in line 6, is defined nowhere now" in sentence
+    assert "known" not in sentence, "that was so before"
+    await session.undo()
+    assert await session.reject(2)
+    await session.undo()
+    assert await session.accept(2)
+    assert len(said(session)) == 1
+
+
+async def test_halves_that_hold_are_not_told(session: PairingSession, model: SteppedModel) -> None:
+    witness = Witness(session)
+    await answered(
+        session, model, BEFORE.replace("found = []", "found = list()").replace("len(rows)", "0")
+    )
+    assert await session.accept(1)
+    assert await session.reject(2)
+    await answered(session, model, BEFORE.replace("found = []", "x = []"))
+    assert await session.reject_rest("run.py") == 1
+    kept = BEFORE.replace("found = []", "found = list()")
+    await answered(session, model, kept.replace("found", "paid"))
+    first, second = await witness.decidable(2)
+    assert await session.reject(first)
+    assert await session.accept(second)
+    await witness.until(lambda: bool(said(session)))
+    assert len(said(session)) == 1
+    assert "`paid`" in said(session)[0]
