@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from unittest.mock import patch
 
@@ -15,6 +17,8 @@ from textual._compositor import Compositor
 from textual._xterm_parser import XTermParser
 from textual.geometry import Region, Size
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 from tui_support import Stage
 
 from midstream.tui.screens.compositing import SparingCompositor
@@ -22,6 +26,7 @@ from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.terminal import teach_sequences
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently
+from midstream.tui.widgets.status_row import StatusRow
 
 
 def test_alt_enter_without_the_kitty_protocol() -> None:
@@ -104,6 +109,55 @@ async def test_fewer_widgets_are_asked_for_the_same_lines(stage: Stage) -> None:
     stage.screen.query_one(KeyBar).render_lines = lambda crop: asked.append(crop) or []  # type: ignore[method-assign]
     compositor._render_chops(pane, range(pane.y, pane.bottom).__contains__)
     assert asked == []
+
+
+async def test_a_partial_update_is_written_out_as_textual_would(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.pilot.pause(0.1)
+    compositor, console = stage.screen._compositor, stage.app.console
+    width, height = compositor.size
+    random = Random(7)
+    for _ in range(40):
+        regions = set()
+        for _ in range(random.randint(1, 5)):
+            x, y = random.randrange(width), random.randrange(height)
+            wide, high = random.randint(1, width - x), random.randint(1, min(4, height - y))
+            regions.add(Region(x, y, wide, high))
+        written = []
+        for render in (Compositor.render_partial_update, SparingCompositor.render_partial_update):
+            compositor._dirty_regions.clear()
+            compositor._dirty_regions.update(regions)
+            update = render(compositor)
+            assert update is not None
+            # A move of the cursor to where nothing is written means nothing.
+            text = update.render_segments(console)
+            written.append(re.sub(r"\x1b\[\d+;\d+H(?=\x1b\[\d+;\d+H|\n|$)", "", text))
+            assert not compositor._dirty_regions
+        assert written[0] == written[1], regions
+    assert compositor.render_partial_update() is None
+
+
+async def test_nobody_is_asked_for_what_lies_between_two_changes(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.pilot.pause(0.1)
+    screen = stage.screen
+    asked: list[tuple[str, Region]] = []
+    for widget in (screen.pane, screen.query_one(KeyBar), screen.query_one(StatusRow)):
+
+        def note(crop: Region, widget: Widget = widget) -> list[Strip]:
+            asked.append((widget.id or "", crop))
+            return type(widget).render_lines(widget, crop)
+
+        widget.render_lines = note  # type: ignore[method-assign]
+    status, pane = screen.query_one(StatusRow).region, screen.pane.region
+    rows = Region(pane.x, pane.y + 3, pane.width, 2)
+    screen._compositor._dirty_regions.clear()
+    screen._compositor._dirty_regions.update({status, rows})
+    screen._compositor.render_partial_update()
+    assert sorted(asked) == [
+        ("pane", Region(0, 3, pane.width, 2)),
+        ("status", Region(0, 0, status.width, 1)),
+    ]
 
 
 async def test_growing_silently_lays_nothing_out(stage: Stage) -> None:
