@@ -45,11 +45,23 @@ async def test_brackets_walk_over_undecided_hunks_only(stage: Stage) -> None:
     assert marked(stage) == "found = 0"
 
 
-async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(stage: Stage) -> None:
+async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await answered(stage)
+    monkeypatch.setattr(type(stage.screen), "talks", True)
     await stage.press("g", "]", "]", "c")
     assert stage.screen.composer.field.has_focus
     assert stage.screen.composer.text == "At line 11 (`found += 1`): "
+
+
+async def test_an_edit_model_gets_no_place_in_a_comment(stage: Stage) -> None:
+    await answered(stage)
+    await stage.press("g", "]", "]", "c")
+    assert stage.screen.composer.field.has_focus
+    assert stage.screen.composer.text == ""
+    assert "Say all of what should change" in stage.notice
+    assert "count, lines 6-13" in stage.title
 
 
 async def test_enter_in_the_code_goes_to_the_composer_and_in_the_list_opens_the_file(

@@ -270,9 +270,16 @@ class SteerActions(DecideActions):
         self._in_sight(hunk)
         lines = hunk.new or hunk.old
         words = visible(next((line for line in lines if line.strip()), "")).strip()
-        if not self.composer.text.strip():
-            self.composer.put(f"At line {hunk.start + 1} (`{words[:60]}`): ")
         self.set_focus(self.composer.field)
+        if not self.talks:
+            # An edit model would take the place for a part of the change.
+            self.say(
+                "info",
+                "Say all of what should change: this model reads the lines marked on the left and "
+                "your sentence, nothing else.",
+            )
+        elif not self.composer.text.strip():
+            self.composer.put(f"At line {hunk.start + 1} (`{words[:60]}`): ")
 
     # the region an instruction gets: lines are those of the file on disk, as the session counts
 
