@@ -351,6 +351,19 @@ async def test_instructions_that_go_nowhere(
     await session.stop()
 
 
+async def test_a_name_that_another_file_has_is_found_there(
+    session: PairingSession, root: Path
+) -> None:
+    (root / "walks.py").write_text("def walk_all(tree):\n    return tree\n")
+    with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py") as caught:
+        await session.instruct("add a docstring to `walk_all`", path="run.py")
+    assert caught.value.candidates == ("walks.py: walk_all",)
+    (root / "more.py").write_text("def walk_all():\n    pass\n")
+    with pytest.raises(TargetUnclearError, match=r"in more\.py and walks\.py") as caught:
+        await session.instruct("add a docstring to walk_all", path="run.py", cursor=3)
+    assert caught.value.candidates == ("more.py: walk_all", "walks.py: walk_all")
+
+
 async def test_instruction_without_a_path_finds_the_file(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -80,6 +80,10 @@ def line_of(text: str, source: str = SHOP) -> int:
         ("sort the keys of Order", "Order"),
         ("increase `LIMIT` by ten", "LIMIT"),
         ("extract a function `read` out of load", "load"),
+        ("fetch_all: rename urls to links", "fetch_all"),
+        ("`load`: rename path to source", "load"),
+        ("load: skip blank lines", "load"),
+        ("Order.add adds one more than the total of load", "Order.add"),
     ],
 )
 def test_named_symbol(instruction: str, symbol: str) -> None:

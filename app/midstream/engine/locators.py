@@ -16,6 +16,7 @@ _PHRASE = (
     r"(?P<quote>[`'\"]?)(?:\w+\.)*{name}(?:\(\))?(?P=quote)(?:\s+(?:function|method|class)\b)?"
     r"(?=\s|$|[,.;:?!])"
 )
+_HEAD = r"^\s*(?P<quote>[`'\"]?)(?:\w+\.)*{name}(?:\(\))?(?P=quote)\s*:\s"
 _ENDS = re.compile(r"^[\s,:]+|[\s,]+$")
 
 
@@ -29,6 +30,7 @@ def without_locator(instruction: str, region: str) -> str:
     first = _DEFINITION.search(region)
     if first is None:
         return instruction
-    name = re.escape(first.group(1))
-    shorter = _ENDS.sub("", re.sub(_PHRASE.replace("{name}", name), "", instruction))
+    name, shorter = re.escape(first.group(1)), instruction
+    for phrase in (_HEAD, _PHRASE):
+        shorter = _ENDS.sub("", re.sub(phrase.replace("{name}", name), "", shorter))
     return shorter or instruction

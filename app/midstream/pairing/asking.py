@@ -159,12 +159,29 @@ class Asker:
                 max_lines=requests.longest_region(facts) if wanted in ("region", "auto") else None,
                 path=proposal.path,
             )
-        except TargetUnclearError:
+        except TargetUnclearError as unclear:
             if not self._finds_places(facts):
-                raise
+                raise await self._elsewhere(unclear, proposal.path) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
         return Place(proposal, base, facts, target, wanted in ("region", "auto"), mentioned)
+
+    async def _elsewhere(self, unclear: TargetUnclearError, here: str) -> TargetUnclearError:
+        """The question about a name that is not in the file ``here``, if another one defines it."""
+        if not unclear.missing:
+            return unclear
+        try:
+            path = await search_workspace(self._workspace, f"`{unclear.missing}`")
+        except TargetUnclearError as several:
+            found = () if several.missing else several.candidates
+        else:
+            found = (f"{path}: {unclear.missing}",)
+        if not found:
+            return unclear
+        places = " and ".join(dict.fromkeys(place.partition(": ")[0] for place in found[:3]))
+        return TargetUnclearError(
+            f"`{unclear.missing}` is not in {here} but in {places}; go there?", found
+        )
 
     def begin(self) -> None:
         """A new conversation begins: what earlier ones were told does not count."""

@@ -34,12 +34,15 @@ class Mention:
         place: It stands where the place of the change is named (``in x``, ``function x``).
         fresh: It is introduced by the instruction (``rename a to fresh``, ``a parameter fresh``)
             and need not exist.
+        subject: It is the first word (``Cart.add forgets the price``), and so more likely the
+            place than a plain word that follows.
     """
 
     name: str
     sureness: Sureness
     place: bool = False
     fresh: bool = False
+    subject: bool = False
 
 
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -50,6 +53,8 @@ _TOKEN = re.compile(
 _SHAPED = re.compile(r"_|\d|\w\.\w|[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|^__")
 _PLACE = frozenset({"in", "inside", "within", "of", "function", "method", "class", "def"})
 _GIVING = frozenset({"add", "append", "apply", "attach", "give", "put", "write"})
+_HEADS = re.compile(r"\s*:\s")
+"""What follows a place that stands before the request: ``load_all: rename x to y``."""
 _NEVER = frozenset({"and", "or", "to", "the", "a", "an", "in", "of"})
 _LINKS = frozenset({"the", "a", "an", "this", "my", "our", "its"})
 _NEW = re.compile(
@@ -100,7 +105,8 @@ def find_mentions(instruction: str) -> Mentions:
             sureness = Sureness.SHAPED
         else:
             sureness = Sureness.WORD
-        if sureness is Sureness.WORD and (first_word or name.lower() in _NEVER):
+        heads = not before and _HEADS.match(instruction, match.end()) is not None
+        if sureness is Sureness.WORD and not heads and (first_word or name.lower() in _NEVER):
             continue  # The first word is the verb: "add", "sort", "rename".
         fresh = bool(_NEW.search(instruction[: match.start()]))
         if rename is not None and match.start() <= rename.start("new") < match.end():
@@ -108,8 +114,9 @@ def find_mentions(instruction: str) -> Mentions:
         if before[-1:] == ["and"] and found:  # "to load and save" names two places
             place = not fresh and list(found.values())[-1].place
         else:
-            place = not fresh and _is_place(before)
-        mention = Mention(name, sureness, place, fresh)
+            place = not fresh and (_is_place(before) or (heads and sureness > Sureness.WORD))
+        subject = not before and sureness > Sureness.WORD and not fresh
+        mention = Mention(name, sureness, place, fresh, subject)
         known = found.get(name)
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention

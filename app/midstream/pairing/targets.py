@@ -28,14 +28,18 @@ class TargetUnclearError(UserError):
 
     Attributes:
         candidates: Dotted names (or ``path: name``) that could be meant, best first.
+        missing: The name that is not in the file; another file may have it.
     """
 
     code = "target-unclear"
     exit_code = 2
 
-    def __init__(self, question: str, candidates: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, question: str, candidates: tuple[str, ...] = (), missing: str = ""
+    ) -> None:
         super().__init__(question)
         self.candidates = candidates
+        self.missing = missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,8 @@ def find_in_files(
     choices = tuple(f"{homes[name]}: {name}" for name in near)
     if missing:
         hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
-        raise TargetUnclearError(f"Nothing here is called `{missing}`; {hint}.", choices)
+        sentence = f"Nothing here is called `{missing}`; {hint}."
+        raise TargetUnclearError(sentence, choices, missing)
     hint = f" Nearest: {_listed(near)}." if near else ""
     raise TargetUnclearError(
         "Which file is this about? Open one, or name a function or class in the instruction."
@@ -179,10 +184,14 @@ def _narrowed(found: Sequence[_Found]) -> list[_Found]:
     """What remains when the words that say where, and the surest words, are preferred."""
     pool = list(found)
     places = [f for f in pool if f.mention.place]
+    subjects = [f for f in pool if f.mention.subject]
+    if places and subjects and all(f.mention.sureness is Sureness.WORD for f in places):
+        # "Cart.next goes past the end of items" is not about what is called `items`.
+        places = subjects
     if places:
         pool = [f for f in pool if f in places or any(_houses(place, f) for place in places)]
     if any(f.mention.sureness > Sureness.WORD for f in pool):
-        pool = [f for f in pool if f.mention.sureness > Sureness.WORD or f.mention.place]
+        pool = [f for f in pool if f.mention.sureness > Sureness.WORD or f in places]
     # "add in Cart" means Cart's, where several classes have an `add`.
     housed = {f.mention for f in pool if any(_houses(other, f) for other in pool)}
     pool = [f for f in pool if f.mention not in housed or any(_houses(other, f) for other in pool)]
@@ -256,7 +265,8 @@ def _check_existing(
             continue
         near = _nearest([mention.name], {d.name for d in outlined.definitions})
         hint = f"; nearest: {_listed(near)}" if near else ""
-        raise TargetUnclearError(f"There is no `{mention.name}` in {path}{hint}.", near)
+        sentence = f"There is no `{mention.name}` in {path}{hint}."
+        raise TargetUnclearError(sentence, near, mention.name)
 
 
 _NO_NAMES = frozenset({
@@ -284,7 +294,8 @@ def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, p
         if name not in words and name not in _NO_NAMES:
             near = _nearest([mention.name], {d.name for d in outlined.definitions})
             hint = f"; nearest: {_listed(near)}." if near else "; name a function, or select lines."
-            raise TargetUnclearError(f"There is no `{mention.name}` in {path}{hint}", near)
+            sentence = f"There is no `{mention.name}` in {path}{hint}"
+            raise TargetUnclearError(sentence, near, mention.name)
 
 
 def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target | None:
