@@ -260,6 +260,26 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
 
 
+async def test_the_hunks_of_a_redirected_answer_stay_in_sight(
+    stage: Stage, project: Path
+) -> None:
+    body = "".join(f"    step({n})\n" for n in range(50))
+    (project / "pkg" / "long.py").write_text(f"def run():\n{body}    return total\n")
+    await stage.open("pkg/long.py")
+    await stage.instruct("rename total to count in run")
+    await stage.stream("def run():\n    step(0)\n")
+    await stage.press("i")
+    stage.screen.composer.put("rename total to found")
+    await stage.press("enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "redirect")
+    await stage.stream(body.split("\n", 1)[1] + "    return found\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    assert stage.screen.composer.field.has_focus
+    await stage.pilot.pause(0.1)
+    assert any("return found" in row for row in stage.rows)
+
+
 async def test_escape_only_closes(stage: Stage) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:2]))

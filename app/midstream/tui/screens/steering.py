@@ -166,7 +166,6 @@ class SteerActions(DecideActions):
                 self.composer.take()
             self.send(text, selection=(found[0].start, found[0].stop))
 
-        self.hush()
         self.in_order(work)
 
     def action_queue(self) -> None:
@@ -351,7 +350,9 @@ class SteerActions(DecideActions):
             if active:
                 # Who writes an instruction sees what it is about.
                 first, last = view.row_of_base(pane.scope[0]), view.row_of_base(pane.scope[1] - 1)
-                if not pane.shows(first, min(last + 1, first + pane.height)):
+                # The part of it in which the cursor stands is what is looked at.
+                here = first <= pane.cursor <= last and pane.shows(pane.cursor, pane.cursor + 1)
+                if not here and not pane.shows(first, min(last + 1, first + pane.height)):
                     pane.show_rows(first, last + 1)
         pane.repaint()
 
