@@ -9,6 +9,7 @@ from textual.geometry import Region
 from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
+from midstream.tui.screens import review_base
 from midstream.tui.screens.picker import PickerScreen
 from midstream.tui.widgets.key_sheet import KeySheet
 from midstream.tui.widgets.row_list import RowList
@@ -222,6 +223,26 @@ async def test_a_question_is_answered_with_a_number(project: Path) -> None:
         await stage.until(lambda: bool(stage.model.requests), "request")
         assert "return 2" in stage.model.region
         assert stage.screen.composer.text == ""
+
+
+async def test_a_question_outlives_the_facts_that_cover_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_base, "COVER_S", 0.3)
+    (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("add a docstring to `walk`")
+    await stage.press("enter")
+    await stage.until(lambda: "not in pkg/things.py but in pkg/more.py" in stage.notice, "question")
+    await stage.press("a")
+    assert "No hunk" in stage.notice
+    await stage.until(lambda: "go there?" in stage.notice, "the question again")
+    await stage.press("a", "1")
+    await stage.until(lambda: stage.model.requests, "the answer counts")
+    assert stage.screen.path == "pkg/more.py"
+    await stage.pilot.pause(0.5)
+    assert "go there?" not in stage.notice
 
 
 async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:

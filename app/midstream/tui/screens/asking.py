@@ -147,15 +147,11 @@ class AskActions(ViewActions):
                 self.composer.take()
             self.send(text, selection=selection)
 
-        def leave() -> None:
-            self.hush()
-            self.set_focus(self.composer.field)
-
         self.ask(
             f"Git ignores {names}, so {'it' if one else 'they'} may hold secrets. "
             f"Send {'it' if one else 'them'} to {where}?",
             (f"send {names}; not asked again in this session", "do not send, back to the text"),
-            (send, leave),
+            (send, lambda: self.set_focus(self.composer.field)),
         )
         self.set_focus(self.pane if self.view is not None else None)
 

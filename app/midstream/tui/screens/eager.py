@@ -11,6 +11,7 @@ parts of Textual; ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from time import perf_counter, thread_time
 from typing import Any, Final, cast
@@ -27,6 +28,8 @@ SHORTEST_FRAME_S: Final = 0.004
 """Seconds between two immediate paints; closer ones wait for the timer."""
 RETRY_S: Final = 0.008
 """Seconds until the next look whether a terminal that lagged behind has caught up."""
+_HOPS: Final = 4
+"""Rounds of the loop that a key takes from the driver to the field that has the focus."""
 BACKLOG: Final = 2
 """Writes waiting for the terminal from which on it counts as lagging behind."""
 
@@ -41,6 +44,8 @@ class EagerScreen(Screen[Any]):
 
     _last_paint = 0.0
     _retry_armed = False
+    _frame_made = False
+    """Whether what is due is a frame of a stream, which nobody has asked for by a key."""
     paint_s = 0.0
     """Processor time of the last paint."""
 
@@ -88,6 +93,9 @@ class EagerScreen(Screen[Any]):
             return
         event.prevent_default()
         if not self.app._batch_count and self.is_current and self._paint_is_due():
+            if self._frame_made:
+                self._frame_made = False
+                await let_keys_pass()
             if perf_counter() - self._last_paint < SHORTEST_FRAME_S:
                 self._update_timer.resume()
             else:
@@ -102,8 +110,10 @@ class EagerScreen(Screen[Any]):
         ready = widget._repaint_required and not (self._layout_required or self._scroll_required)
         if EAGER and ready and perf_counter() - self._last_paint >= SHORTEST_FRAME_S:
             widget._repaint_required = False
-            self._dirty_widgets.add(widget)
+            # What else has changed comes with the next frame; it may be a whole page.
+            others, self._dirty_widgets = self._dirty_widgets, {widget}
             self._on_timer_update()
+            self._dirty_widgets |= others
 
     def _paint_is_due(self) -> bool:
         return bool(
@@ -148,6 +158,12 @@ class EagerScreen(Screen[Any]):
         """Writes that wait for the terminal; 0 where the driver has no queue."""
         writer = getattr(self.app._driver, "_writer_thread", None)
         return 0 if writer is None else writer._queue.qsize()
+
+
+async def let_keys_pass() -> None:
+    """Let the loop go round until a key that has arrived is on screen; next to nothing if none."""
+    for _ in range(_HOPS):
+        await asyncio.sleep(0)
 
 
 def paint_now(widget: Widget) -> None:

@@ -37,6 +37,7 @@ from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui import garbage
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
+from midstream.tui.screens.eager import let_keys_pass
 from midstream.tui.screens.following import Following
 from midstream.tui.screens.pace import FramePace
 from midstream.tui.screens.reason import ReasonBar, ReleaseBar
@@ -298,11 +299,12 @@ class ReviewScreen(Following):
 
     # the tick
 
-    def _tick(self) -> None:
+    async def _tick(self) -> None:
         now, pane = perf_counter(), self.pane
         if self.output_backlog > 2 or not self.pace.due(now, FRAME_S):
             pane.lex_along()
             return
+        await let_keys_pass()
         began = thread_time()
         self.go_along()
         pane.sync()
@@ -311,6 +313,7 @@ class ReviewScreen(Following):
         if now - self._facts_at >= FACTS_S:
             self._facts_at = now
             self.refresh_facts()
+        self._frame_made = True
         self.pace.took(thread_time() - began + self.paint_s)
 
     def _lex(self) -> None:
@@ -351,7 +354,9 @@ class ReviewScreen(Following):
         """Answer a question or take an example; says whether there was one."""
         if self.answers:
             if number <= len(self.answers):
-                self.answers[number - 1]()
+                answer = self.answers[number - 1]
+                self.hush()
+                answer()
             return True
         widget = self.query_one(Suggestions)
         if number > len(widget.examples):

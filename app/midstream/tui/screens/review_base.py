@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FACT_S = 8.0
 """How long a mere fact stays on screen."""
+COVER_S = 3.0
+"""How long it stays where it covers a question that is open."""
 ARRIVAL_S = 0.4
 """After following into another file, decisions wait for so long: they were meant for the former."""
 RUNNING = frozenset({SessionState.WAITING, SessionState.STREAMING})
@@ -52,7 +54,8 @@ class ReviewBase(EagerScreen):
         self.places: dict[str, tuple[int, int]] = {}
         """Cursor and first visible row of files that were left."""
         self.answers: tuple[Callable[[], None], ...] = ()
-        """What the number keys do while a question is shown."""
+        """What the number keys do while a question is open."""
+        self._question: tuple[str, tuple[str, ...]] = ("", ())
         self._order = asyncio.Lock()
         self._arrived = 0.0
         self._fading: Timer | None = None
@@ -151,7 +154,7 @@ class ReviewBase(EagerScreen):
         return hunk if hunk is not None and hunk.state is HunkState.SETTLED else None
 
     def say(self, level: str, text: str, *, outcome: bool = False) -> None:
-        """Show one sentence; a mere fact goes away by itself.
+        """Show one sentence; a mere fact goes away by itself, and an open question comes back.
 
         Args:
             level: ``info`` for a fact, ``warning`` or ``error``.
@@ -161,17 +164,22 @@ class ReviewBase(EagerScreen):
         """
         if not self.is_mounted or not self.program.is_running:
             return
-        self.answers = ()
+        if level != "info":
+            self.answers = ()
         self.notice.show(level, text)
         if self._fading is not None:
             self._fading.stop()
         self._waits_for_key = False
         fade = self._fade_with_key if outcome else self._fade
-        self._fading = self.set_timer(FACT_S, fade) if level == "info" else None
+        time = COVER_S if self.answers else FACT_S
+        self._fading = self.set_timer(time, fade) if level == "info" else None
 
     def _fade(self) -> None:
         if self.notice.level == "info":
-            self.notice.clear()
+            if self.answers:
+                self.notice.show("question", *self._question)
+            else:
+                self.notice.clear()
 
     def _fade_with_key(self) -> None:
         self._waits_for_key = True
@@ -186,7 +194,7 @@ class ReviewBase(EagerScreen):
         self, text: str, choices: tuple[str, ...], answers: tuple[Callable[[], None], ...]
     ) -> None:
         """Show a question whose answers the number keys choose."""
-        self.answers = answers
+        self.answers, self._question = answers, (text, choices)
         self.notice.show("question", text, choices)
 
     def hush(self) -> None:
