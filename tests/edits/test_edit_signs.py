@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.edits.signs import MOST_LINES, Signs, read_signs
+from midstream.edits.signs import MOST_LINES, Signs, read_signs, strangers, vanished
 
 HINTED = '''\
 def pick(self, names: list[str], quiet: bool = False) -> None:
@@ -142,3 +142,12 @@ def test_signs_of_any_text(asked: str, old: list[str], new: list[str]) -> None:
 
 def test_a_long_text_is_not_looked_at() -> None:
     assert read_signs("x", "a\n" * (MOST_LINES + 1), "b\n") == Signs()
+
+
+def test_names_that_come_from_nowhere_and_functions_that_go() -> None:
+    before = "def load(path):\n    return open(path)  # quick\n"
+    after = 'def fetch(path):\n    return retry(open(path), "some text")\n'
+    assert strangers("make it better", "import os\n" + before, after) == ("fetch", "retry")
+    assert strangers("call it fetch, retry twice", before, after) == ()
+    assert vanished("make it better", before, after) == ("load",)
+    assert vanished("rename load to fetch", before, after) == ()

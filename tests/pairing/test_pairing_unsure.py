@@ -103,6 +103,18 @@ async def test_an_unsure_answer_is_told_as_one(
     assert turn.confidence == 0.21
 
 
+async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(
+        session, model, BODY.replace("load(", "fetch(").replace("data.strip()", "data.soneone")
+    )
+    assert session.notices[-1].text.startswith(
+        "stepped is unsure about this one: it no longer defines `load` "
+        "and wrote `fetch` and `soneone` out of nowhere. "
+    )
+
+
 async def test_its_hunks_are_not_accepted_in_bulk(
     session: PairingSession, model: CalibratedModel
 ) -> None:
@@ -250,9 +262,11 @@ def test_signs_in_words() -> None:
         "never touched `a` and `b`",
         "took the word `two` for a name",
     ]
-    assert "it wrote what is no valid Python and left out `X`." in unsure_of("m", every, ())
-    assert "m is unsure about this one: it wavered" in unsure_of("m", Signs(), ())
-    assert unsure_of("m", Signs(), (), "its change of a.py").startswith(
+    assert "it wrote what is no valid Python and left out `X`." in unsure_of(
+        "m", seen_in(every), ()
+    )
+    assert "m is unsure about this one: it wavered" in unsure_of("m", [], ())
+    assert unsure_of("m", [], (), "its change of a.py").startswith(
         "m is unsure about its change of a.py: it wavered"
     )
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")

@@ -134,6 +134,26 @@ def read_signs(instruction: str, before: str, after: str, *, python: bool = True
     )
 
 
+def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
+    """Names of a rewrite that come from nowhere.
+
+    Args:
+        instruction: what was asked, in words.
+        known: the whole file as it was.
+        after: the lines as they are to be.
+    """
+    had = frozenset((*_NAME.findall(known), *_NAME.findall(instruction)))
+    return tuple(name for name in _names(after) if name not in had and name not in _BUILTIN)
+
+
+def vanished(instruction: str, before: str, after: str) -> tuple[str, ...]:
+    """Functions and classes that a rewrite no longer defines though the instruction names none of
+    them.
+    """
+    kept = frozenset((*_DEFINED.findall(after), *_NAME.findall(instruction)))
+    return tuple(name for name in dict.fromkeys(_DEFINED.findall(before)) if name not in kept)
+
+
 def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
     """Return the lines that are gone, those that have come, and how many more are gone where
     something changed.

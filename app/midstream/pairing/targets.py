@@ -34,9 +34,7 @@ class TargetUnclearError(UserError):
     code = "target-unclear"
     exit_code = 2
 
-    def __init__(
-        self, question: str, candidates: tuple[str, ...] = (), missing: str = ""
-    ) -> None:
+    def __init__(self, question: str, candidates: tuple[str, ...] = (), missing: str = "") -> None:
         super().__init__(question)
         self.candidates = candidates
         self.missing = missing

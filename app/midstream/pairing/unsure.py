@@ -108,7 +108,7 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         board: Where it is told.
         aloud: Whether it is told, and not only noted.
     """
-    from midstream.edits.signs import read_signs
+    from midstream.edits.signs import read_signs, strangers, vanished
 
     sureness, turn = answer.sureness.get(answer.text), answer.turn
     if sureness is None or answer.region is None:
@@ -119,8 +119,14 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     before = "".join(f"{line}\n" for line in _before(answer))
     python = is_python(turn.path)
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
+    gone = odd = ()
+    if python and not signs.broken:
+        file = "\n".join(answer.proposal.base.lines)
+        gone = vanished(turn.instruction, before, answer.region.new_text)
+        odd = strangers(turn.instruction, file, answer.region.new_text)
+    seen = seen_in(signs, gone, odd)
     about = f"its change of {turn.path}" if turn.background else "this one"
-    turn.unsure = unsure_of(link.model_name, signs, link.others, about)
+    turn.unsure = unsure_of(link.model_name, seen, link.others, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)
@@ -138,9 +144,17 @@ def way_out(endpoints: Sequence[str]) -> str:
     return f"say it in other words, or ask a larger model{f': {named}' if named else ''}."
 
 
-def unsure_of(model: str, signs: Signs, endpoints: Sequence[str], about: str = "this one") -> str:
-    """The sentence about an answer that the model is unsure of; ``about`` says which."""
-    seen = seen_in(signs)
+def unsure_of(
+    model: str, seen: Sequence[str], endpoints: Sequence[str], about: str = "this one"
+) -> str:
+    """The sentence about an answer that the model is unsure of.
+
+    Args:
+        model: Its name.
+        seen: What speaks against the answer, as sentences without their "it", the worst first.
+        endpoints: Configured endpoints that could do it.
+        about: Which answer it is.
+    """
     what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
     return f"{model} is unsure about {about}: {what}. Look closely, {way_out(endpoints)}"
 
@@ -165,8 +179,14 @@ def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) ->
     return f"{said} {out[0].upper()}{out[1:]}"
 
 
-def seen_in(signs: Signs) -> list[str]:
-    """What speaks against a rewrite, as sentences without their "it", the worst first."""
+def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:
+    """What speaks against a rewrite, as sentences without their "it", the worst first.
+
+    Args:
+        signs: What its lines show.
+        gone: Functions that it no longer defines and nobody spoke of.
+        odd: Names that neither the file nor the instruction has.
+    """
     found: list[str] = []
     if signs.broken:
         found.append("wrote what is no valid Python")
@@ -177,6 +197,10 @@ def seen_in(signs: Signs) -> list[str]:
     if signs.unbound:
         them = "it" if len(signs.unbound) == 1 else "them"
         found.append(f"still uses {_quoted(signs.unbound)} and no longer defines {them}")
+    if gone:
+        found.append(f"no longer defines {_quoted(gone)}")
+    if odd:
+        found.append(f"wrote {_quoted(odd)} out of nowhere")
     if signs.deleted:
         found.append(f"deleted {signs.deleted} line{'s' * (signs.deleted != 1)}")
     if signs.untouched:
