@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
-from tui_support import Stage, on_stage
+from tui_support import Stage, SteppedModel, on_stage, served
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.screens import review_base
 
 
@@ -119,3 +122,43 @@ async def test_wrapping_is_remembered(
             assert stage.screen.pane.wrap is wraps
             if not wraps:
                 await stage.press("w")
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_what_is_sent_while_the_session_opens_is_sent_then(
+    project: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    may_open = asyncio.Event()
+    opening = PairingSession.open
+
+    async def open_later(*arguments: object, **options: object) -> PairingSession:
+        await may_open.wait()
+        return await opening(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PairingSession, "open", open_later)
+    model = SteppedModel()
+    async with served(model) as endpoint:
+        app = MidstreamApp(
+            project,
+            Settings(journal=False, attention=False),
+            endpoint=endpoint,
+            open_file="pkg/things.py",
+        )
+        async with app.run_test(size=(100, 30)) as pilot:
+            stage = Stage(app, pilot, model)
+            await stage.type("rename number in double")
+            await stage.press("enter")
+            await stage.until(lambda: "is sent then" in stage.notice, "told")
+            if stops:
+                await stage.press("ctrl+c")
+                assert stage.notice == "It is not sent; your text stays here."
+            may_open.set()
+            await stage.until(lambda: stage.screen.path == "pkg/things.py", "opened")
+            if stops:
+                await stage.until(lambda: stage.session.state == "ready", "ready")
+                assert stage.screen.composer.text == "rename number in double"
+                assert not model.requests
+            else:
+                await stage.until(lambda: model.requests, "request")
+                assert model.region.startswith("def double")
+                assert stage.screen.composer.text == ""

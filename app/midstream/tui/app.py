@@ -195,6 +195,7 @@ class MidstreamApp(App[None]):
         self.review.attach(session)
         if self._open_file is not None:
             self.review.show_path(self._open_file, focus=False)
+        self.review.send_held()
         wrong = [*map(str, self._theme_errors), *self._key_errors, *clashes(self.keys)]
         if wrong:
             self.review.say("warning", " ".join(wrong))

@@ -36,6 +36,8 @@ class SteerActions(DecideActions):
     _stopped_at = 0.0
     _ended_at = 0.0
     """When an answer has ended by itself, on the monotonic clock; 0 once a late stop was told."""
+    _held = ""
+    """What is to be sent as soon as the session is open."""
     _aim_timer: Timer | None = None
 
     def action_compose(self) -> None:
@@ -87,9 +89,20 @@ class SteerActions(DecideActions):
                 )
             return
         if self.session is None:
-            self.say("warning", "The session is still being opened; your text stays here.")
+            self._held = text
+            self.say("info", "The session is still being opened; your text is sent then.")
             return
         self.send(self.composer.take())
+
+    def send_held(self) -> None:
+        """The session is open: send what was to be sent before, if nobody has changed it since."""
+
+        async def work() -> None:
+            if self._held and self._held == self.composer.text.strip():
+                self.send(self.composer.take())
+            self._held = ""
+
+        self.in_order(work)
 
     def send(self, text: str, *, selection: tuple[int, int] | None = None) -> None:
         """Send an instruction for the lines in scope, or for ``selection``."""
@@ -192,6 +205,10 @@ class SteerActions(DecideActions):
         """
         session = self.session
         now = time.monotonic()
+        if session is None and self._held:
+            self._held = ""
+            self.say("info", "It is not sent; your text stays here.")
+            return
         if session is not None and session.state in (
             SessionState.WAITING,
             SessionState.STREAMING,
