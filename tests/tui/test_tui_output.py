@@ -19,11 +19,13 @@ import pytest
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 from textual.geometry import Region
+from textual.strip import Strip
 from tui_support import Stage
 
 from midstream.tui.output import Outlet, PromptDriver, prompt
-from midstream.tui.screens.eager import SHORTEST_FRAME_S
+from midstream.tui.screens.eager import SHORTEST_FRAME_S, let_keys_pass
 
 PAGE = "ä line of a frame, 0123456789 \u2501\n" * 600
 
@@ -164,6 +166,36 @@ async def test_what_was_typed_is_painted_before_anything_else_happens(stage: Sta
     assert screen._last_paint == just_now, "a paste is not painted letter by letter"
     await stage.pilot.pause(0.1)
     assert screen._last_paint > just_now
+
+
+async def test_a_frame_that_is_due_comes_behind_the_key(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    screen, field = stage.screen, stage.screen.composer.field
+    await stage.press("escape", "i")
+    asked: list[str] = []
+
+    def note(crop: Region) -> list[Strip]:
+        asked.append(field.text)
+        return type(screen.pane).render_lines(screen.pane, crop)
+
+    screen.pane.render_lines = note  # type: ignore[method-assign]
+    screen._last_paint -= SHORTEST_FRAME_S
+    screen.pane.refresh()
+    screen.pane._check_refresh()
+    screen._dirty_widgets.add(screen.pane)
+    field.insert("x")
+    assert not field._repaint_required
+    assert not asked, "a page of code is not painted before what was typed"
+    await stage.pilot.pause(0.1)
+    assert asked[0] == "x"
+
+
+async def test_keys_that_have_arrived_go_before_a_frame(stage: Stage) -> None:
+    await stage.press("escape", "i")
+    field = stage.screen.composer.field
+    stage.app.post_message(Key("q", "q"))
+    await let_keys_pass()
+    assert field.text == "q"
 
 
 async def test_a_line_that_is_added_is_laid_out_before_it_is_painted(stage: Stage) -> None:

@@ -113,7 +113,9 @@ class EagerScreen(Screen[Any]):
             # What else has changed comes with the next frame; it may be a whole page.
             others, self._dirty_widgets = self._dirty_widgets, {widget}
             self._on_timer_update()
-            self._dirty_widgets |= others
+            if others:
+                self._dirty_widgets |= others
+                self.check_idle()
 
     def _paint_is_due(self) -> bool:
         return bool(
