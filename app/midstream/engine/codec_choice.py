@@ -120,10 +120,13 @@ class AnswerChoice:
         return here < IN_THIS_LINE
 
     def _best(self, logits: Array) -> int:
-        order = np.argsort(-logits)
-        likely = [int(token) for token in order[:CANDIDATES]]
-        ends = [int(token) for token in order if token < self.codec.first_text_id]
-        return next((token for token in [*likely, *ends] if self.allows(token)), likely[0])
+        top = np.argpartition(logits, -CANDIDATES)[-CANDIDATES:]
+        likely = [int(token) for token in top[np.argsort(-logits[top])]]
+        for token in likely:
+            if self.allows(token):
+                return token
+        ends = np.argsort(-logits[: self.codec.first_text_id])
+        return next((int(token) for token in ends if self.allows(int(token))), likely[0])
 
     def allows(self, token: int) -> bool:
         """Whether a token means something where the answer stands."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 _PIECE = re.compile(
@@ -102,18 +102,16 @@ class LineState:
             code += "" if piece["comment"] else "x"
         code = (code + line[at:]).rstrip()
         text = line.lstrip(" \t")
-        if not self.inside and (not text or text[0] == "#"):
-            return self
-        state = replace(self, depth=max(depth, 0), quote=quote, joined=code.endswith("\\"))
+        indent, blocks = self.indent, self.blocks
         if not self.inside:
-            state = state._begun(len(line) - len(text), text)
-        ends_block = not state.inside and code.endswith(":")
-        return replace(state, header=state.indent if ends_block else -1)
-
-    def _begun(self, at: int, text: str) -> LineState:
-        """Return the state with a statement of this indentation begun."""
-        blocks = [block for block in self.blocks if block[0] < at]
-        return replace(self, indent=at, blocks=(*blocks, (at, _first_word(text))))
+            if not text or text[0] == "#":
+                return self
+            indent = len(line) - len(text)
+            outer = [block for block in blocks if block[0] < indent]
+            blocks = (*outer, (indent, _first_word(text)))
+        joined = code.endswith("\\")
+        ends = code.endswith(":") and depth <= 0 and not quote
+        return LineState(max(depth, 0), quote, joined, indent, indent if ends else -1, blocks)
 
 
 def _first_word(text: str) -> str:
