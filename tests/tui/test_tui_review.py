@@ -281,9 +281,7 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
 
 
-async def test_the_hunks_of_a_redirected_answer_stay_in_sight(
-    stage: Stage, project: Path
-) -> None:
+async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, project: Path) -> None:
     body = "".join(f"    step({n})\n" for n in range(50))
     (project / "pkg" / "long.py").write_text(f"def run():\n{body}    return total\n")
     await stage.open("pkg/long.py")
@@ -320,6 +318,21 @@ async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
     assert not stage.app._exit
     await stage.press("ctrl+c")
     assert stage.app._exit
+
+
+async def test_ctrl_c_right_after_enter_stops_what_is_not_sent_yet(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    stage.screen.composer.put("rename total in count")
+    # In one burst, before the session has heard of the instruction.
+    stage.screen.action_send()
+    stage.screen.action_stop()
+    await stage.until(lambda: "Stopped before" in stage.notice, "told")
+    assert stage.screen.composer.text == "rename total in count"
+    assert stage.session.state == "ready"
+    assert not stage.session.turns
+    await stage.press("enter")
+    await stage.until(lambda: stage.model.requests, "request")
 
 
 async def test_ctrl_c_right_after_an_answer_was_meant_for_it(stage: Stage) -> None:

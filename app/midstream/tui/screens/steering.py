@@ -36,6 +36,10 @@ class SteerActions(DecideActions):
     _stopped_at = 0.0
     _ended_at = 0.0
     """When an answer has ended by itself, on the monotonic clock; 0 once a late stop was told."""
+    _sending = False
+    """Whether an instruction is on its way to the session."""
+    _stopped_early = False
+    """Whether it was stopped before it came there."""
     _held = ""
     """What is to be sent as soon as the session is open."""
     _aim_timer: Timer | None = None
@@ -116,17 +120,24 @@ class SteerActions(DecideActions):
         marked = selection or self.marked_lines
         if not redirecting:
             self.set_focus(self.pane)
+        self._sending, self._stopped_early = True, False
 
         async def work() -> None:
             try:
+                if self._stopped_early:
+                    raise UserError("Stopped before the instruction was sent.")
                 if redirecting and self.running:
                     await session.redirect(text)
                 else:
                     await session.instruct(text, path=path, cursor=cursor, selection=marked)
+                if self._stopped_early:
+                    await session.stop()
             except UserError as error:
                 self.composer.give_back(text)
                 self._explain(error, text, selection)
                 return
+            finally:
+                self._sending = False
             pane.mark = None
             self.mark_tried(text)
 
@@ -209,11 +220,12 @@ class SteerActions(DecideActions):
             self._held = ""
             self.say("info", "It is not sent; your text stays here.")
             return
-        if session is not None and session.state in (
-            SessionState.WAITING,
-            SessionState.STREAMING,
-            SessionState.STOPPING,
+        if session is not None and (
+            self._sending
+            or session.state
+            in (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING)
         ):
+            self._stopped_early = self._sending
             # Not in order: stopping must not wait for a write that is on its way.
             self.run_worker(session.stop(), group="stop", exclusive=True)
             self._stopped_at = 0.0
