@@ -208,10 +208,47 @@ async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, 
         await stage.session.accept(hunk.id)
     screen = await opened(stage)
     assert "conflict" in rows(screen)[0]
-    assert "does not fit what is staged already" in shown(screen, "change")
+    assert "cannot be staged by itself" in shown(screen, "change")
     await stage.press("space")
     assert screen.notice.level == "error"
     assert "sum = 0" in git(repo, "diff", "--cached")
+
+
+async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
+    stage: Stage, repo: Path
+) -> None:
+    path = repo / "pkg" / "things.py"
+    await answered(stage)
+    await accepted(stage, 2)
+    path.write_text(path.read_text().replace("number * 2", "number + number"))
+    await stage.until(lambda: any("number + number" in row for row in stage.rows), "own line")
+    screen = await opened(stage)
+    assert "2 lines of your own stay out; o takes the whole file" in shown(screen, "change")
+    assert "o whole file" in hints(screen)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    assert "number" not in git(repo, "diff", "--cached", "-U0").replace("def double(number)", "")
+    assert "stay out" in shown(screen, "change")
+    await stage.press("o")
+    await stage.until(lambda: "stay out" not in shown(screen, "change"), "taken along")
+    assert "+    return number + number" in git(repo, "diff", "--cached")
+    assert "o whole file" not in hints(screen)
+
+
+async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
+    stage: Stage, repo: Path
+) -> None:
+    path = repo / "pkg" / "things.py"
+    await answered(stage)
+    await accepted(stage, 1)
+    path.write_text(path.read_text().replace('"""Count the', '"""Tell the'))
+    await stage.until(lambda: any('"""Tell the' in row for row in stage.rows), "own line")
+    screen = await opened(stage)
+    await state_is(stage, screen, "conflict")
+    assert "lines that you changed" in shown(screen, "change").replace("\n", " ")
+    await stage.press("o")
+    await state_is(stage, screen, "staged")
+    assert git(repo, "diff") == ""
 
 
 async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:

@@ -37,6 +37,7 @@ class FileChange:
         undecided: Hunks of the file that still wait for a decision.
         diff: The change as lines of a patch, without the two lines that name the file.
         trouble: Why it cannot be staged, ``""`` if it can.
+        own: Lines of the file that the person changed and that stay out of a commit.
     """
 
     path: str
@@ -46,6 +47,7 @@ class FileChange:
     undecided: int
     diff: tuple[str, ...]
     trouble: str = ""
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,9 @@ class Committing:
             if texts := self.texts(place.rel):
                 diff, added, deleted = _diff(*texts)
                 waiting = len(self._hunks.undecided(place.rel))
+                counts = added, deleted, waiting
                 files.append(
-                    FileChange(place.rel, place.state, added, deleted, waiting, diff, place.trouble)
+                    FileChange(place.rel, place.state, *counts, diff, place.trouble, place.own)
                 )
         return Changes(tuple(files), view.others, view.branch, view.trouble)
 
@@ -154,6 +157,16 @@ class Committing:
         from midstream.workspace.staging import stage_changes
 
         await stage_changes(self._root, self._changes(dict.fromkeys(paths)))
+
+    async def stage_whole(self, path: str) -> None:
+        """Put a file into the index as it is on disk, the person's own lines included.
+
+        Raises:
+            GitError: Git's own words.
+        """
+        from midstream.workspace.staging import stage_whole
+
+        await stage_whole(self._root, path)
 
     async def unstage(self, path: str) -> None:
         """Take the accepted change of a file out of the index again; the file stays as it is.

@@ -54,6 +54,7 @@ _A, _C, _S, _E, _M = Page.ANY, Page.COMMIT, Page.SESSIONS, Page.SETTINGS, Page.M
 PAGE_ACTIONS: Final = (
     PageAction("commit.stage", _C, "space", "stage", "stage", "Stage what was accepted in this file, or take it out of the index again"),
     PageAction("commit.stage_all", _C, "a", "stage_all", "stage all", "Stage what was accepted in every file"),
+    PageAction("commit.whole", _C, "o", "whole", "whole file", "Stage the whole file, lines of your own included"),
     PageAction("commit.message", _C, "i,enter,tab", "message", "message", "Write the message"),
     PageAction("commit.commit", _C, "C", "commit", "commit", "Commit what is staged; your hooks run"),
     PageAction("commit.commit.anywhere", _C, "ctrl+s", "commit", "commit", "Commit, also while writing the message", True),

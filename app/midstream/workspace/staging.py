@@ -55,13 +55,16 @@ class IndexState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """Where the index stands with the change of one file; ``trouble`` says why there is a
-    conflict.
+    """Where the index stands with the change of one file.
+
+    ``trouble`` says why there is a conflict; ``own`` is how many lines of the work tree's file
+    neither the index nor the accepted change has, or lacks: the user's own, which stay out.
     """
 
     rel: str
     state: IndexState
     trouble: str = ""
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,15 @@ async def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
         GitError: no repository, a conflict with what is staged already, or git's own words.
     """
     await asyncio.to_thread(_stage, root, changes)
+
+
+async def stage_whole(root: Path, rel: str) -> None:
+    """Put a file into the index as it is in the work tree, the user's own lines included.
+
+    Raises:
+        GitError: git's own words.
+    """
+    await asyncio.to_thread(_asked, root, ["add", "--", f":(literal){rel}"])
 
 
 async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
@@ -178,7 +190,20 @@ def _compare_one(
         state = IndexState.STAGED if path in staged else IndexState.COMMITTED
     else:
         state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
-    return ChangePlace(change.rel, state)
+    own = 0 if mode_gone or not line else _own_lines(root, place.top, change.rel, path, wanted)
+    return ChangePlace(change.rel, state, own=own)
+
+
+def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
+    """How many lines of a file in the work tree are neither in a blob nor the other way round."""
+    try:
+        there = _store(top, path, (root / rel).read_bytes())
+    except OSError:
+        return 0
+    if there == blob:
+        return 0
+    added, deleted = os.fsdecode(_asked(top, ["diff", "--numstat", blob, there])).split("\t")[:2]
+    return int(added) + int(deleted) if added.isdigit() and deleted.isdigit() else 1
 
 
 def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> bytes:
@@ -239,8 +264,8 @@ def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> st
 
 def _conflict(path: str) -> GitError:
     return GitError(
-        f"The accepted change to {shown(path)} does not fit what is staged already; "
-        "stage it with git add -p."
+        f"The accepted change to {shown(path)} cannot be staged by itself: lines that you changed "
+        "or staged stand in the same place; stage the whole file, or use git add -p."
     )
 
 

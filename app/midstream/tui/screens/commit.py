@@ -6,7 +6,7 @@ the program until it is committed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -174,6 +174,11 @@ class CommitScreen(PageScreen):
             text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
             if file.trouble:
                 text.append(f"{visible(file.trouble)}\n", palette.style("error"))
+            if file.own or file.trouble:
+                key = self.program.key_for("commit.whole")
+                lines = f"{file.own} line{'s' * (file.own != 1)}" if file.own else "lines"
+                stay = f"{lines} of your own stay out; " if file.own else ""
+                text.append(f"{stay}{key} takes the whole file\n", palette.style("warning"))
             if file.undecided:
                 many = f"{file.undecided} hunk{'s' * (file.undecided != 1)}"
                 they = "waits" if file.undecided == 1 else "wait"
@@ -213,11 +218,14 @@ class CommitScreen(PageScreen):
         changes, hidden = self.changes, {"commit.files"}
         if changes is None or changes.trouble or not (changes.files or changes.others):
             return frozenset(
-                {"commit.stage", "commit.stage_all", "commit.commit", "commit.commit.anywhere"}
+                {"commit.stage", "commit.stage_all", "commit.whole"}
+                | {"commit.commit", "commit.commit.anywhere"}
                 | hidden
             )
         if self.file is None or self.file.state in ("committed", "conflict"):
             hidden.add("commit.stage")
+        if self.file is None or not (self.file.own or self.file.trouble):
+            hidden.add("commit.whole")
         if not any(file.state in ("unstaged", "partly") for file in changes.files):
             hidden.add("commit.stage_all")
         if not changes.staged:
@@ -262,13 +270,29 @@ class CommitScreen(PageScreen):
         else:
             committing = session.committing
             back = file.state == "staged"
+            self._do((committing.unstage if back else committing.stage)(file.path))
 
-            async def work() -> None:
-                await (committing.unstage(file.path) if back else committing.stage(file.path))
-                self.hush()
-                await self._read()
+    def _do(self, step: Coroutine[object, object, None]) -> None:
+        """Change the index and look at it again."""
 
-            self.in_order(work)
+        async def work() -> None:
+            await step
+            self.hush()
+            await self._read()
+
+        self.in_order(work)
+
+    def action_whole(self) -> None:
+        """Stage the file under the cursor as it is on disk."""
+        file, session = self.file, self.session
+        if file is None or session is None:
+            return
+        if self.changes is not None and self.changes.trouble:
+            self.say("warning", self.changes.trouble)
+        elif not (file.own or file.trouble):
+            self.say("info", f"{file.path} has no lines of yours beside what was accepted.")
+        else:
+            self._do(session.committing.stage_whole(file.path))
 
     def action_stage_all(self) -> None:
         """Stage every accepted change."""
@@ -282,13 +306,7 @@ class CommitScreen(PageScreen):
         if not paths:
             self.say("info", "Everything that was accepted is staged or committed already.")
             return
-
-        async def work() -> None:
-            await session.committing.stage(*paths)
-            self.hush()
-            await self._read()
-
-        self.in_order(work)
+        self._do(session.committing.stage(*paths))
 
     def action_commit(self) -> None:
         """Commit what is staged."""
