@@ -444,6 +444,28 @@ def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list
     assert opened.isascii() == ("--ascii" in arguments)
 
 
+def test_the_screen_is_served_to_a_browser(folder: Path, script: Path) -> None:
+    """As ``textual serve`` runs it: no terminal, packets on both streams."""
+    driver = "textual.drivers.web_driver:WebDriver"
+    environment = {**os.environ, "TEXTUAL_DRIVER": driver, "COLUMNS": "100", "ROWS": "30"}
+    with subprocess.Popen(
+        [PROGRAM, ".", "--replay", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        env=environment,
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        shown = read_all(program.stdout.fileno(), until=b"ready", keep=True)
+        assert b"__GANGLION__" in shown
+        assert b"ready" in shown, shown[-2000:]
+        program.stdin.write(b"D" + struct.pack(">I", 1) + b"\x11")
+        program.stdin.flush()
+        read_all(program.stdout.fileno(), keep=True)
+        assert program.wait(20) == 0
+
+
 def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:
     command = f"{PROGRAM} edit sums.py:1-5 -m rename --json --replay {script} | head -1"
     done = subprocess.run(

@@ -266,6 +266,8 @@ def _as_asked(settings: Settings, options: argparse.Namespace) -> Settings:
 
 
 def _check_terminal() -> None:
+    if os.environ.get("TEXTUAL_DRIVER"):  # `textual serve` shows the screen in a browser
+        return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The screen needs a terminal; --plain and `midstream edit FILE -m TEXT` work without."
