@@ -124,6 +124,10 @@ def test_selection_outside_the_file_is_refused() -> None:
         target("tidy", selection=(90, 95))
 
 
+def test_of_namesakes_a_rename_means_the_one_that_has_the_name() -> None:
+    assert target("rename amount to value in add").symbol == "Order.add"
+
+
 def test_namesakes_are_a_question() -> None:
     with pytest.raises(TargetUnclearError, match=r"`Cart\.add` or `Order\.add`\?") as caught:
         target("add a docstring to `add`")

@@ -196,7 +196,13 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     await stage.type("then this")
     await stage.press("alt+enter", "ctrl+c")
     await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
-    assert stage.notice.endswith("; 1 queued instruction will follow the next one.")
+    assert stage.notice.endswith("; 1 queued, enter in the empty line fetches it.")
+    assert stage.screen.composer.text == ""
+    requests = len(stage.model.requests)
+    await stage.press("enter")
+    assert stage.screen.composer.text == "then this", stage.notice
+    assert not stage.session.queued
+    assert len(stage.model.requests) == requests, "it is shown before it is sent"
 
 
 async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:

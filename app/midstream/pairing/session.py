@@ -346,6 +346,11 @@ class PairingSession(Deciding, Outside, Showing):
         if not self._steering.busy:
             self._run_next()
 
+    def fetch_queued(self) -> str:
+        """Take the next queued instruction out of the queue, ``""`` if none waits."""
+        self._board.touch()
+        return self.queued.pop(0) if self.queued else ""
+
     async def finished(self) -> None:
         """Wait until no turn runs, queued ones that follow included."""
         await self._steering.finished()

@@ -218,11 +218,13 @@ def _renamed(
 ) -> Target | None:
     """Where a rename happens: the place named, or what binds the name, or its definition."""
     places = [f for f in _narrowed([f for f in found if f.mention.place]) if f.mention.name != old]
+    binding = outlined.binding(old)
+    places = [f for f in places if f.definition in binding] or places
     if len(places) == 1:
         return _whole(places[0].definition, "named in the instruction")
     if places:
         raise _several([f.definition for f in places])
-    candidates = outlined.binding(old)
+    candidates = binding
     candidates += [d for d in outlined.named(old) if d.kind != "assignment"]
     if cursor is not None:
         candidates = [d for d in candidates if d.contains(cursor)][-1:] or candidates

@@ -288,7 +288,9 @@ class ReviewScreen(Following):
                 else "nothing had settled yet"
             )
             if count := len(session.queued):
-                what += f"; {count} queued instruction{'s' * (count != 1)} will follow the next one"
+                key = self.program.key_for("composer.send")
+                one = "it" if count == 1 else "one"
+                what += f"; {count} queued, {key} in the empty line fetches {one}"
             self.say("info", f"Stopped after {turn.tokens:,} tokens; {what}.", outcome=True)
         if following and turn.status is TurnStatus.DONE:
             self.end_following()

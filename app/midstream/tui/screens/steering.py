@@ -91,6 +91,9 @@ class SteerActions(DecideActions):
                     "info",
                     "Write what the model should do instead; Ctrl+C only stops it.",
                 )
+            elif self.session is not None and (queued := self.session.fetch_queued()):
+                self.composer.put(queued)
+                self.refresh_facts()
             return
         if self.session is None:
             self._held = text
