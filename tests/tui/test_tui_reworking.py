@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
@@ -136,6 +136,22 @@ async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
     await stage.until(lambda: on_disk(project) == wanted, "write")
     await stage.press("u", "u")
     await stage.until(lambda: stage.session.hunks.get(1).added == 4, "the model's text again")
+
+
+@pytest.mark.parametrize("theme", ["midnight", "paper"])
+async def test_the_lines_that_a_hunk_takes_away_can_be_read_beside_it(
+    project: Path, theme: str
+) -> None:
+    settings = Settings(journal=False, attention=False, theme=theme)
+    async with on_stage(project, settings=settings) as stage:
+        await propose(stage)
+        await stage.press("e")
+        await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor")
+        gone = stage.app.screen.query_one(".gone", Static)
+        assert str(gone.render()).startswith("-     total = 0\n")
+        ground, ink = gone.background_colors[1], gone.styles.color
+        assert ground.rgb == stage.app.palette.diff["deleted"].rgb
+        assert ink.rgb == stage.app.palette.colors["foreground"].rgb
 
 
 async def test_an_edit_that_changes_nothing_is_not_a_hunk(stage: Stage) -> None:

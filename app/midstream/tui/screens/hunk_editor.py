@@ -43,7 +43,9 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
         border-subtitle-color: $ms-muted;
     }
-    HunkEditor .gone { color: $ms-deleted; height: auto; max-height: 8; }
+    HunkEditor .gone {
+        background: $ms-deleted; color: $ms-foreground; height: auto; max-height: 8;
+    }
     HunkEditor TextArea {
         height: auto; min-height: 3; max-height: 20; padding: 0; border: none;
         background: $ms-panel; color: $ms-foreground; scrollbar-size-vertical: 1;
