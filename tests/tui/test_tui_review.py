@@ -305,6 +305,22 @@ async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, proj
     assert any("return found" in row for row in stage.rows)
 
 
+async def test_what_is_folded_fills_the_window(stage: Stage, project: Path) -> None:
+    body = "".join(f"step({n})\n" for n in range(60))
+    (project / "pkg" / "long.py").write_text(f"{body}total = 0\n{body}")
+    await stage.open("pkg/long.py")
+    stage.screen.pane.go_to(60, centre=True)
+    await stage.press("v")
+    await stage.instruct("rename total to count")
+    stage.model.give("count = 0\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+    await stage.press("z")
+    assert stage.screen.view.size < stage.screen.pane.height
+    assert "57 unchanged lines" in stage.rows[0]
+    assert "57 unchanged lines" in stage.rows[stage.screen.view.size - 1]
+
+
 async def test_escape_only_closes(stage: Stage) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:2]))

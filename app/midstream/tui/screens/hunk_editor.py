@@ -47,7 +47,7 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         background: $ms-deleted; color: $ms-foreground; height: auto; max-height: 8;
     }
     HunkEditor TextArea {
-        height: auto; min-height: 3; max-height: 20; padding: 0; border: none;
+        height: auto; min-height: 3; max-height: 20; padding: 0 0 0 2; border: none;
         background: $ms-panel; color: $ms-foreground; scrollbar-size-vertical: 1;
     }
     HunkEditor TextArea:focus { border: none; }

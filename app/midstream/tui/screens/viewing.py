@@ -57,10 +57,12 @@ class ViewActions(GuardActions):
         view.refresh()
         target = None if hunk is None else view.rows_of(hunk.id)
         pane.sync()
+        pane.fit_size()
         if target is not None:
             pane.go_to(target[0], detach=False)
         elif row is None or row.look is not Look.FOLDED_CONTEXT:
             pane.go_to(view.row_of_line(line), centre=True, detach=False)
+        pane.scroll_to_place((pane.top, pane.skip))  # no room is left empty that rows could take
         pane.refresh()
 
     def action_layout(self) -> None:
