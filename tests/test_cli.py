@@ -92,6 +92,7 @@ def test_every_command_explains_itself(command: str) -> None:
     done = midstream_(command, "--help")
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: midstream {command}")
+    assert "``" not in done.stdout
 
 
 def test_edit_prints_a_patch_that_applies(folder: Path, script: Path) -> None:
@@ -377,6 +378,7 @@ def test_every_benchmark_explains_itself(what: str) -> None:
     done = midstream_("bench", what, "--help")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: midstream bench {what}")
+    assert "``" not in done.stdout
 
 
 def test_doctor_tells_what_was_tried(folder: Path) -> None:

@@ -10,7 +10,13 @@ from midstream.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving the program."""
+    """A parser that raises instead of leaving the program, and whose help is plain text."""
+
+    def format_help(self) -> str:
+        """The help; descriptions that are docstrings lose the marks of their code."""
+        if self.description is not None:
+            self.description = self.description.replace("``", "")
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Refuse a command line.

@@ -404,6 +404,20 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     )
 
 
+async def test_lines_without_a_name_are_told_in_the_plural(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    lines = (session.root / "run.py").read_text().splitlines(keepends=True)
+    model.give("".join(lines[3:5]))
+    model.end()
+    await session.instruct("change", path="run.py", selection=(3, 5))
+    await session.finished()
+    assert witness.notice.startswith(
+        "Nothing to change: the model returned lines 4-5 of run.py as they are."
+    )
+
+
 async def test_a_name_that_is_not_there_is_told(
     session: PairingSession, model: SteppedModel
 ) -> None:

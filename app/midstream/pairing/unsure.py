@@ -161,7 +161,7 @@ def unsure_of(
 
 def unchanged(what: str) -> str:
     """The sentence about an answer that changes nothing; ``what`` it left as it is."""
-    return f"Nothing to change: the model returned {what} as it is."
+    return f"Nothing to change: the model returned {what} {_as_before(what)}."
 
 
 def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) -> str:
@@ -175,7 +175,7 @@ def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) ->
     out = way_out(endpoints)
     if not beyond:
         return f"{unchanged(what)} If there is, {out}"
-    said = f"Nothing was changed: this looks beyond {beyond}, which left {what} as it is."
+    said = f"Nothing was changed: this looks beyond {beyond}, which left {what} {_as_before(what)}."
     return f"{said} {out[0].upper()}{out[1:]}"
 
 
@@ -212,6 +212,10 @@ def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> 
             f"{'a name' if one else 'names'}"
         )
     return found
+
+
+def _as_before(what: str) -> str:
+    return "as they are" if what.startswith("lines ") else "as it is"
 
 
 def joined(parts: Sequence[str]) -> str:

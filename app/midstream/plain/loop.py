@@ -344,5 +344,6 @@ async def _run(
         await loop.run()
         waiting = len(session.hunks.undecided())
     if waiting and settings.journal:
-        put(f"{lines.counted(waiting, 'hunk')} left to decide; --resume takes them up again.\n")
+        them = "it" if waiting == 1 else "them"
+        put(f"{lines.counted(waiting, 'hunk')} left to decide; --resume takes {them} up again.\n")
     return int(loop.failed and not terminal)

@@ -377,8 +377,8 @@ def run_app(
     session = app.session
     waiting = 0 if session is None else len(session.hunks.undecided())
     if waiting and demo is None and settings.journal:
-        they = "hunk waits" if waiting == 1 else "hunks wait"
-        print(f"{waiting} {they} for a decision; {_resuming(root)} takes them up again.")
+        they, them = ("hunk waits", "it") if waiting == 1 else ("hunks wait", "them")
+        print(f"{waiting} {they} for a decision; {_resuming(root)} takes {them} up again.")
     return app.return_code or 0
 
 
