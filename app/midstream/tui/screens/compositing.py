@@ -66,7 +66,10 @@ class SparingCompositor(Compositor):
             }
             for y in lines
         }
+        left_open = sum(map(len, missing.values()))
         for widget, (region, clip) in self.visible_widgets.items():
+            if not left_open:
+                break  # Below lie only those that hold the others.
             if not crop.overlaps(region):
                 continue
             seen = region if clip.contains_region(region) else region.intersection(clip)
@@ -75,7 +78,8 @@ class SparingCompositor(Compositor):
             mine = [
                 y
                 for y in lines
-                if above <= y < below and any(first <= cut < last for cut in missing[y])
+                if above <= y < below
+                and (first in missing[y] or any(first <= cut < last for cut in missing[y]))
             ]
             if not mine:
                 continue
@@ -91,6 +95,7 @@ class SparingCompositor(Compositor):
                 for cut, piece in zip(inside, pieces, strict=False):
                     if cut in wanted:
                         wanted.discard(cut)
+                        left_open -= 1
                         line[cut] = piece
         # In the order of their columns, as whoever writes them out expects.
         for y in lines:

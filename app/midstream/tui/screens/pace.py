@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SHARE: Final = 0.05
+SHARE: Final = 0.055
 """Part of a core that frames may take."""
 LONGEST_S: Final = 0.1
 """Seconds between two frames at most, however dear they are."""

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from midstream.tui.themes import Palette
 
 FRAME_S: Final = 1 / 60
-FACTS_S: Final = 0.2
+FACTS_S: Final = 0.25
 """Seconds between two readings of the facts in status row, file bar and rail."""
 WIDE: Final = 140
 MEDIUM: Final = 80
