@@ -196,6 +196,16 @@ async def test_the_title_of_a_small_screen_keeps_the_lines(project: Path) -> Non
         assert stage.title.startswith("── Instruct · count, lines 6-13 ")
 
 
+async def test_a_long_text_leaves_room_for_the_code(project: Path) -> None:
+    async with on_stage(project, size=(40, 12)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.screen.composer.put("\n".join(f"line {n}" for n in range(20)))
+        await stage.until(lambda: stage.screen.composer.field.size.height > 1, "grown")
+        assert stage.screen.composer.field.size.height <= 4
+        assert stage.screen.pane.size.height >= 4
+
+
 async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
     block = "".join(f"line {n}\n" for n in range(30))
     async with on_stage(project, settings=Settings()) as stage:
