@@ -84,11 +84,11 @@ class PromptDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the terminal over."""
         super().start_application_mode()
-        first = self._writer_thread
-        if first is None:
+        first, file = self._writer_thread, self._file
+        if first is None or file is None:
             return
         first.stop()
-        outlet = Outlet(self._file)
+        outlet = Outlet(file)
         outlet.start()
         self._writer_thread = cast("WriterThread", outlet)
 

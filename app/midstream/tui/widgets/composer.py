@@ -175,7 +175,7 @@ class ComposerText(TextField):
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines; to make the colours takes longer than the lines, so they are kept."""
         theme = self._theme
-        if theme is not None and theme is self._styled:
+        if theme is self._styled:
             return super(TextArea, self).render_lines(crop)
         self._styled = theme
         return super().render_lines(crop)
