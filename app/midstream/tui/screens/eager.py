@@ -3,10 +3,12 @@
 Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream
 waits up to a whole frame.  Here a paint that is due happens at once when the last one is
 :data:`SHORTEST_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
-the output as fast as we make it, paints are put off instead of blocking the event loop.
+the output as fast as we make it, paints are put off instead of blocking the event loop.  What is
+typed into a field is painted before anything else happens, and keys go before frames of a stream.
 
-This module, ``compositing`` and ``widgets/diff_pane.py`` are the only ones that touch semi-internal
-parts of Textual; ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
+This module, ``compositing``, ``tui.output``, ``widgets/line_api`` with ``widgets/diff_pane``, and
+what ``widgets/composer`` keeps of its colours are all that touches semi-internal parts of Textual;
+``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource, Typed, typed_at
 from midstream.tui.pastes import Pastes
-from midstream.tui.screens.eager import paint_now
+from midstream.tui.screens.eager import EAGER, paint_now
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.completions import Completions
@@ -175,7 +175,7 @@ class ComposerText(TextField):
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines; to make the colours takes longer than the lines, so they are kept."""
         theme = self._theme
-        if theme is self._styled:
+        if EAGER and theme is self._styled:
             return super(TextArea, self).render_lines(crop)
         self._styled = theme
         return super().render_lines(crop)
