@@ -87,6 +87,13 @@ class FileChangedOnDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesTouched:
+    """Others made, changed or took away files of the folder, open ones or not."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
     """A turn ended: see its ``status`` and ``error``."""
 
@@ -118,6 +125,7 @@ SessionEvent = (
     | HunkDecided
     | FileWritten
     | FileChangedOnDisk
+    | FilesTouched
     | TurnFinished
     | NoticePosted
     | RepoChanged

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.pairing.board import Board
 from midstream.pairing.desk import Desk
-from midstream.pairing.events import RepoChanged
+from midstream.pairing.events import FilesTouched, RepoChanged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,11 +60,13 @@ class Outside:
         self._look_at_repo()
 
     async def _watch(self) -> None:
-        from midstream.workspace.watch import Watcher
+        from midstream.workspace.watch import REPO_CHANGED, Watcher
 
         watcher = self._watcher = Watcher(self.workspace)
         async for paths in watcher.changes():
             await self._desk.changed(paths)
+            if files := paths - {REPO_CHANGED}:
+                self._board.emit(FilesTouched(files))
             self._look_at_repo()
             await self.errands.changed(paths)
         if not self._closed:

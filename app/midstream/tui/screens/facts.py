@@ -171,6 +171,7 @@ class Facts(PageActions):
             in_rail=self.rail.has_focus,
             typed=bool(self.composer.text.strip()),
             running=self.running,
+            background=session is not None and session.in_background,
             following=self.pane.following,
             file=self.view is not None,
             hunk=None if hunk is None else hunk.state,
@@ -191,7 +192,10 @@ class Facts(PageActions):
     def _show_welcome(self) -> None:
         key = self.program.key_for
         root = self.program.root
-        count = f"{len(self.files):,} files" if self.files else "reading the folder"
+        many = len(self.files)
+        count = f"{many:,} file{'s' * (many != 1)}" if many else "no files yet"
+        if not self.listed:
+            count = "reading the folder"
         writing = self.composer.has_focus_within
         keys = (
             (key("composer.send"), "sends what you write below"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from midstream.tui.screens.review_base import ReviewBase
+from midstream.tui.screens.folder import FolderActions
 
 
-class MoveActions(ReviewBase):
+class MoveActions(FolderActions):
     """Actions of the group "Move"."""
 
     def action_down(self) -> None:

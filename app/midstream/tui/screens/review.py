@@ -24,6 +24,7 @@ from midstream.errors import UserError
 from midstream.pairing.events import (
     FileChangedOnDisk,
     FileOpened,
+    FilesTouched,
     FileWritten,
     HunkSettled,
     Notice,
@@ -132,7 +133,7 @@ class ReviewScreen(Following):
         """The session is open: listen to it and show what it has."""
         self.session = session
         self._unsubscribe = session.subscribe(self._hear)
-        self.run_worker(self._list_files(), group="files")
+        self.list_files()
         self.start_looking()
         self.composer.mentions = MentionSource(
             lambda: self.files, self._recent, lambda path: _lines_of(session, path)
@@ -193,14 +194,6 @@ class ReviewScreen(Following):
 
         self.in_order(work)
 
-    async def _list_files(self) -> None:
-        import asyncio
-
-        session = self.session
-        if session is not None:
-            self.files = tuple(await asyncio.to_thread(session.workspace.files))
-            self.refresh_facts()
-
     def set_palette(self, palette: Palette) -> None:
         """Draw everything with other colours."""
         glyphs = self.program.glyphs
@@ -247,7 +240,9 @@ class ReviewScreen(Following):
         elif isinstance(event, FileChangedOnDisk) and self.session is not None:
             self.say("info", self.session.told_change(event.path))
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.files:
-            self.run_worker(self._list_files(), group="files", exclusive=True)
+            self.list_files()
+        elif isinstance(event, FilesTouched):
+            self.files_touched(event.paths)
 
     def _with_key(self, notice: Notice) -> str:
         """What a notice says, with the key of the way out that it ends with."""

@@ -47,8 +47,6 @@ class ReviewBase(EagerScreen):
         self.demo = demo
         self.session: PairingSession | None = None
         self.path = ""
-        self.files: tuple[str, ...] = ()
-        """Files of the folder, for the rail and the picker."""
         self.views: dict[str, FileView] = {}
         self.syntaxes: dict[str, FileSyntax] = {}
         self.places: dict[str, tuple[int, int]] = {}

@@ -166,9 +166,8 @@ class ViewActions(GuardActions):
     def action_open_file(self) -> None:
         """Open a file by name."""
         if not self.files:
-            self.say(
-                "info", "This folder holds no files yet; create one, it appears here by itself."
-            )
+            words = "This folder holds no files yet; create one, it appears here by itself."
+            self.say("info", words if self.listed else "The folder is still being read.")
             return
         rows = [_file_row(path) for path in self.files]
         self.program.push_screen(self._picker("Open a file", rows), self._open_picked)
