@@ -19,6 +19,7 @@ class Moment:
         in_rail: The file rail has the focus.
         typed: There is text in the composer.
         running: A turn runs.
+        background: It is one that the session asked for; an instruction takes its place.
         following: The view follows the writing.
         file: A file is open.
         hunk: State of the hunk under the cursor.
@@ -39,6 +40,7 @@ class Moment:
     in_rail: bool = False
     typed: bool = False
     running: bool = False
+    background: bool = False
     following: bool = False
     file: bool = False
     hunk: HunkState | None = None
@@ -104,7 +106,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         )
     if moment.running:
         yield "model.stop"
-        yield "compose:redirect"
+        yield "compose" if moment.background else "compose:redirect"
         if not moment.following:
             yield "follow"
     if moment.failed and not moment.marked:
@@ -149,7 +151,7 @@ def _composing(moment: Moment) -> Iterator[str]:
         yield "composer.leave:close the list"
         return
     if moment.running:
-        yield "composer.send:redirect now"
+        yield "composer.send" if moment.background else "composer.send:redirect now"
         yield "composer.queue"
         yield "model.stop"
     elif moment.typed:

@@ -349,7 +349,8 @@ class SteerActions(DecideActions):
         """Show which lines it would get: in the gutter and above the text."""
         pane, view, title = self.pane, self.view, self.composer.title
         active = self.composer.has_focus_within
-        if self.running:
+        # What runs in the background gives way to an instruction; it is not redirected.
+        if self.running and not (self.session is not None and self.session.in_background):
             turn, path = None if self.session is None else self.session.turn, self.written_path
             target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
             pane.scope = None
