@@ -223,7 +223,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     await stage.shown("4 to decide")
     yield "decided"
     if wide:
-        await stage.press("t", "t")
+        await stage.press("t")
         review.hush()
         await stage.shown("4 to decide")
         yield "split"

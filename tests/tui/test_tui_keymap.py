@@ -136,6 +136,6 @@ async def test_own_keys_act_and_mistakes_are_said(project: Path) -> None:
         await stage.press("t")
         assert stage.screen.pane.layout_choice == "auto"
         await stage.press("ctrl+y")
-        assert stage.screen.pane.layout_choice == "unified"
+        assert stage.screen.pane.layout_choice == "split"
         await stage.press("T")
         assert stage.app.screen is stage.screen

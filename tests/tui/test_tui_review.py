@@ -481,6 +481,27 @@ async def test_layouts_by_width(project: Path) -> None:
         assert any("def count" in row for row in stage.rows)
 
 
+async def test_the_layout_key_changes_what_is_seen_at_once(project: Path) -> None:
+    async with on_stage(project, size=(120, 40)) as stage:
+        await stage.open("pkg/things.py")
+        pane, view = stage.screen.pane, stage.screen.view
+        assert view is not None
+        assert not view.split
+        seen = []
+        for _ in range(3):
+            await stage.press("t")
+            seen.append((pane.layout_choice, view.split))
+        assert seen == [("split", True), ("unified", False), ("auto", False)]
+        await stage.instruct("rename number in double")
+        stage.model.give("def double(amount):\n    return amount * 2\n")
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
+        await stage.pilot.resize_terminal(200, 40)
+        await stage.until(lambda: view.split, "automatic, with room for both sides")
+        await stage.press("escape", "t")
+        assert (pane.layout_choice, view.split) == ("unified", False)
+
+
 async def test_a_file_that_is_no_text_is_one_sentence(stage: Stage, project: Path) -> None:
     (project / "blob.bin").write_bytes(b"\x00\x01\x02")
     stage.screen.show_path("blob.bin")

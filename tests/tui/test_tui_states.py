@@ -135,7 +135,8 @@ async def quarantined(run: Running) -> None:
 
 async def split(run: Running) -> None:
     await run.settled()
-    await run.press("t", "t")
+    while run.review.pane.layout_choice != "split":
+        await run.press("t")
 
 
 async def search(run: Running) -> None:

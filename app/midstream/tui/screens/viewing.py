@@ -66,9 +66,10 @@ class ViewActions(GuardActions):
         pane.refresh()
 
     def action_layout(self) -> None:
-        """Next layout."""
-        order = ("auto", "unified", "split")
+        """Next layout; from the automatic one, the one that looks different."""
         pane = self.pane
+        seen = pane.automatic_layout
+        order = ("auto", "unified" if seen == "split" else "split", seen)
         pane.set_layout(order[(order.index(pane.layout_choice) + 1) % len(order)])
         words = {
             "auto": "automatic (side by side where there is room)",

@@ -411,12 +411,18 @@ class DiffPane(PaneMouse, can_focus=True):
         self.layout_choice = layout
         self._apply_layout()
 
+    @property
+    def automatic_layout(self) -> str:
+        """What ``auto`` is for this file and this width: ``unified`` or ``split``."""
+        changed = self.view is not None and bool(self.view.segments)
+        return "split" if changed and self.size.width >= SPLIT_FROM else "unified"
+
     def _apply_layout(self) -> None:
         view = self.view
         if view is None:
             return
-        wide = self.size.width >= SPLIT_FROM and bool(view.segments)
-        split = self.layout_choice == "split" or (self.layout_choice == "auto" and wide)
+        choice = self.automatic_layout if self.layout_choice == "auto" else self.layout_choice
+        split = choice == "split"
         if split == view.split:
             return
         here = view.row(self.cursor)
