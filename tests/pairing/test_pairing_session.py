@@ -307,6 +307,34 @@ async def test_undo_reaches_over_a_later_turn(
     assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
 
 
+async def test_undo_says_what_stays_before_it_goes_past_it(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
+    model.give("def other():\n    return 2\n")
+    model.end()
+    await session.instruct("change `other`", path="run.py")
+    await session.finished()
+    assert await session.accept(1)
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(2)
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("more of it", path="run.py", cursor=3)
+    await session.finished()
+    text = (root / "run.py").read_text()
+    assert await session.undo() == ()
+    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and a later answer")
+    assert (root / "run.py").read_text() == text
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
+    assert await session.redo() == (1,)
+    assert (root / "run.py").read_text() == text
+
+
 async def test_a_file_opened_elsewhere_keeps_its_bytes(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

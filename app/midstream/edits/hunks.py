@@ -140,6 +140,17 @@ class HunkStore:
         """
         return self._travel(self._undo, self._redo)
 
+    @property
+    def covered(self) -> Hunk | None:
+        """An accepted hunk that ``undo`` would pass over: a later answer has rewritten its place."""
+        if not self._undo:
+            return None
+        step = self._undo[-1]
+        mine = [hunk for i in step.after if (hunk := self.get(i)).state is step.after[i].state]
+        if any(hunk.anchored for hunk in mine):
+            return None
+        return next((hunk for hunk in mine if hunk.state is HunkState.ACCEPTED), None)
+
     def redo(self) -> tuple[Hunk, ...]:
         """Do the last undone step again; raises as ``undo``."""
         return self._travel(self._redo, self._undo)

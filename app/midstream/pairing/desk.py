@@ -58,6 +58,8 @@ class Desk:
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
         self.absent: set[str] = set()
+        self._passed: set[int] = set()
+        """Hunks of which it was told that they cannot be taken back."""
         self.lock = asyncio.Lock()
         self._workspace = workspace
         self._hunks = hunks
@@ -308,6 +310,8 @@ class Desk:
         move = self._hunks.undo if back else self._hunks.redo
         move_back = self._hunks.redo if back else self._hunks.undo
         async with self.lock:
+            if back and self._stays():
+                return ()
             for attempt in range(ATTEMPTS):
                 try:
                     hunks = move()
@@ -328,6 +332,22 @@ class Desk:
                 for path in {hunk.path for hunk in hunks}:
                     await self._follow(path)
             return ()
+
+    def _stays(self) -> bool:
+        """Whether undo comes to an accepted change that cannot be taken back; told once, and the
+        next undo goes past it.
+        """
+        hunk = self._hunks.covered
+        if hunk is None or hunk.id in self._passed:
+            return False
+        self._passed.add(hunk.id)
+        line = next((text.strip() for text in hunk.new if text.strip()), "")
+        self._board.warn(
+            f"{f'`{line[:60]}`' if line else 'What was taken away'} was accepted in {hunk.path}, and "
+            "a later answer has rewritten its place: it stays. Ask for it back; the next undo takes "
+            "back the decision before it."
+        )
+        return True
 
     def _take_back(self, kind: str, hunks: Sequence[Hunk]) -> None:
         self._recorder.travel(kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from midstream.edits.hunks import Hunk, HunkState
@@ -226,17 +226,19 @@ class Doing:
         self._say(f"Hunk {number} can be decided.")
 
     async def _undo(self, _: str) -> None:
-        self._travelled(await self._session.undo(), "There is no decision to take back.")
+        await self._travel(self._session.undo, "There is no decision to take back.")
 
     async def _redo(self, _: str) -> None:
-        self._travelled(await self._session.redo(), "There is nothing to make again.")
+        await self._travel(self._session.redo, "There is nothing to make again.")
 
-    def _travelled(self, ids: tuple[int, ...], nothing: str) -> None:
+    async def _travel(self, move: Callable[[], Awaitable[tuple[int, ...]]], nothing: str) -> None:
+        told = len(self._session.notices)
+        ids = await move()
         for hunk_id in ids:
             hunk = self._session.hunks.get(hunk_id)
             if hunk.state is not HunkState.SUPERSEDED:
                 self._say(f"{lines.headline(self.number(hunk_id), hunk)}.")
-        if not ids:
+        if not ids and len(self._session.notices) == told:
             self._say(nothing)
 
     async def _hunks(self, _: str) -> None:

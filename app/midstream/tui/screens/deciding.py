@@ -138,12 +138,12 @@ class DecideActions(MoveActions):
             return
 
         async def work() -> None:
+            told = len(session.notices)
             ids = await (session.undo() if back else session.redo())
             if not ids:
-                self.say(
-                    "info",
-                    "There is no decision to take back." if back else "There is nothing to redo.",
-                )
+                if len(session.notices) == told:
+                    nothing = "no decision to take back" if back else "nothing to redo"
+                    self.say("info", f"There is {nothing}.")
                 return
             self.hush()
             hunk = session.hunks.get(ids[0])
