@@ -142,7 +142,7 @@ class HunkStore:
 
     @property
     def covered(self) -> Hunk | None:
-        """An accepted hunk that ``undo`` would pass over: a later answer has rewritten its place."""
+        """An accepted hunk that ``undo`` would pass over: a later answer rewrote its place."""
         if not self._undo:
             return None
         step = self._undo[-1]

@@ -342,10 +342,10 @@ class Desk:
             return False
         self._passed.add(hunk.id)
         line = next((text.strip() for text in hunk.new if text.strip()), "")
+        what = f"`{line[:60]}`" if line else "What was taken away"
         self._board.warn(
-            f"{f'`{line[:60]}`' if line else 'What was taken away'} was accepted in {hunk.path}, and "
-            "a later answer has rewritten its place: it stays. Ask for it back; the next undo takes "
-            "back the decision before it."
+            f"{what} was accepted in {hunk.path}, and a later answer rewrote its place: it stays. "
+            "Ask for it back; the next undo takes back the decision before it."
         )
         return True
 
