@@ -16,6 +16,7 @@ from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
 from midstream.pairing.events import NoticeLevel
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.mentions import new_names
 from midstream.pairing.session import PairingSession
 from midstream.pairing.unsure import Sureness, seen_in, unsure_of, way_out
 from midstream.resources import default_model, model_folders
@@ -82,12 +83,15 @@ async def session(
         yield opened
 
 
-async def ask(session: PairingSession, model: SteppedModel, text: str) -> None:
+async def ask(
+    session: PairingSession,
+    model: SteppedModel,
+    text: str,
+    asked: str = "handle is a stream and it returns bytes",
+) -> None:
     model.give(text)
     model.end()
-    await session.instruct(
-        "handle is a stream and it returns bytes", path="files.py", selection=(0, 6)
-    )
+    await session.instruct(asked, path="files.py", selection=(0, 6))
     await session.finished()
 
 
@@ -113,6 +117,40 @@ async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
         "stepped is unsure about this one: it no longer defines `load` "
         "and wrote `fetch` and `soneone` out of nowhere. "
     )
+
+
+async def test_an_answer_without_the_name_that_was_asked_for_is_told(
+    root: Path, settings: Settings
+) -> None:
+    sure = CalibratedModel(0.99)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(root, settings=settings, endpoint=endpoint) as session,
+    ):
+        await ask(session, sure, BODY.replace("data", "text"), "call it content instead")
+        assert session.notices[-1].text.startswith(
+            "stepped did something else: `content` is nowhere in its answer."
+        )
+        (waiting, *_) = session.hunks.undecided("files.py")
+        assert session.reason(waiting) == "model unsure"
+        await ask(session, sure, BODY.replace("data", "content"), "rename data to content")
+        assert "did something else" not in session.notices[-1].text
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("rename bytes to amount instead", ["amount"]),
+        ("call it `amount`", ["amount"]),
+        ("no, name the parameter count instead", ["count"]),
+        ("call it once", []),
+        ("call it lazily", []),
+        ("call it in the loop", []),
+        ("call it with count", []),
+    ],
+)
+def test_names_that_must_come(asked: str, names: list[str]) -> None:
+    assert new_names(asked) == names
 
 
 async def test_its_hunks_are_not_accepted_in_bulk(

@@ -70,6 +70,15 @@ _RENAME = re.compile(
 )
 
 
+_WHEN = frozenset({"once", "twice", "again", "first", "last", "later", "here", "there", "only"})
+"""How something is called, not what: ``call it once``."""
+_CALL = re.compile(
+    rf"\b(?:call|name)\s+(?:it|them|this|that|(?:the|its)\s+\w+)\s+[`\"']?(?P<new>{_NAME})"
+    r"[`\"']?(?=\s*(?:$|[.,;]|instead\b|everywhere\b))(?<!ly)",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Mentions:
     """What an instruction mentions.
@@ -121,6 +130,12 @@ def find_mentions(instruction: str) -> Mentions:
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention
     return Mentions(tuple(found.values()), rename["old"] if rename else None)
+
+
+def new_names(instruction: str) -> list[str]:
+    """The names that what is asked for must bring in: ``rename a to b``, ``call it b``."""
+    found = [m["new"] for pattern in (_RENAME, _CALL) for m in pattern.finditer(instruction)]
+    return [name for name in dict.fromkeys(found) if name.lower() not in _WHEN]
 
 
 def missing_names(instruction: str, lines: Iterable[str]) -> list[str]:

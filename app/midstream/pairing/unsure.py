@@ -6,12 +6,13 @@ Only models that were calibrated for it know the first two; they say so in a res
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.syntax import is_python
-from midstream.pairing.mentions import missing_names
+from midstream.pairing.mentions import missing_names, new_names
 from midstream.pairing.requests import is_bare
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     if sureness is None or answer.region is None:
         return
     turn.confidence = round(sureness.confidence, 3)
-    if not sureness.unsure:
+    wrote = frozenset(re.findall(r"\w+", answer.region.new_text))
+    ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
+    if not (sureness.unsure or ignored):
         return
     before = "".join(f"{line}\n" for line in _before(answer))
     python = is_python(turn.path)
@@ -126,7 +129,10 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         odd = strangers(turn.instruction, file, answer.region.new_text)
     seen = seen_in(signs, gone, odd)
     about = f"its change of {turn.path}" if turn.background else "this one"
-    turn.unsure = unsure_of(link.model_name, seen, link.others, about)
+    if ignored:
+        turn.unsure = ignored_of(link.model_name, ignored, link.others)
+    else:
+        turn.unsure = unsure_of(link.model_name, seen, link.others, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)
@@ -157,6 +163,13 @@ def unsure_of(
     """
     what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
     return f"{model} is unsure about {about}: {what}. Look closely, {way_out(endpoints)}"
+
+
+def ignored_of(model: str, names: Sequence[str], endpoints: Sequence[str]) -> str:
+    """The sentence about an answer that does not bring in what was asked for."""
+    are = "is" if len(names[:2]) == 1 else "are"
+    said = f"{model} did something else: {_quoted(names)} {are} nowhere in its answer."
+    return f"{said} Look closely, {way_out(endpoints)}"
 
 
 def unchanged(what: str) -> str:
