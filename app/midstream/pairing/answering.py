@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from midstream.responses.stream import Stream
 
 _LOST = frozenset({"connection_lost", "closed"})
+_WHY = {
+    "max_output_tokens": "it wrote as much as it may at a time",
+    "content_filter": "the endpoint's filter ended it",
+}
+"""The wire's reasons for an early end, in words."""
 
 
 class Answering:
@@ -258,12 +263,10 @@ class Answering:
         """Cut an answer that the server ended early; whether it did."""
         if finished.status == "completed" or (answer.region is not None and answer.empty):
             return False
-        reason = (finished.reason or "no reason given").replace("_", " ")
+        reason = _WHY.get(finished.reason or "", finished.reason or "no reason given")
         rest = "everything else" if answer.region is None else f"the rest of {answer.turn.place}"
-        error = (
-            f"The model stopped early ({reason}); what came can be decided, and {rest} stays as it "
-            "was."
-        )
+        came = "what came can be decided" if answer.hunk_ids else "no change had come"
+        error = f"The model stopped early ({reason}); {came}, and {rest} stays as it was."
         self.cut(answer, TurnStatus.FAILED, error)
         self._board.warn(error)
         return True
