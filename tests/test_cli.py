@@ -20,6 +20,7 @@ import pytest
 
 import midstream
 from midstream.cli import BENCHES, COMMANDS
+from midstream.commands.doctor import examine
 
 PROGRAM = Path(sys.executable).parent / "midstream"
 CODE = """\
@@ -379,6 +380,14 @@ def test_every_benchmark_explains_itself(what: str) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: midstream bench {what}")
     assert "``" not in done.stdout
+
+
+def test_doctor_names_a_theme_that_is_not_there(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('theme = "nosuch"\n')
+    found = next(finding for finding in examine(folder) if finding.name == "theme")
+    assert not found.ok
+    assert not found.needed
+    assert 'no theme "nosuch"' in found.detail
 
 
 def test_doctor_tells_what_was_tried(folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.cli import main
+from midstream.resources import themes_dir
 from midstream.settings import load_settings
 
 
@@ -38,6 +39,30 @@ def test_one_setting_tells_every_place(file: Path, capsys: pytest.CaptureFixture
     assert said.startswith("keys.preset = vim\n")
     assert "default: default" in said
     assert f"your file {file}: vim" in said
+
+
+def test_a_theme_is_one_that_there_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("# mine\n")
+    shipped = (themes_dir() / "paper.toml").read_text()
+    (file.parent / "themes").mkdir()
+    (file.parent / "themes" / "sand.toml").write_text(shipped)
+    (file.parent / "themes" / "half.toml").write_text('label = "Half"\n')
+    assert main(["config", "theme"]) == 0
+    listed = capsys.readouterr().out
+    assert "contrast (High contrast)" in listed
+    assert "sand" in listed
+    for wrong, words in (
+        ("nosuch", "known are ansi, contrast, "),
+        ("midnite", 'did you mean "midnight"?'),
+        ("half", "half.toml: the table [colors] is missing."),
+    ):
+        assert main(["config", "theme", wrong]) == 2
+        assert words in capsys.readouterr().err
+    assert file.read_text() == "# mine\n"
+    assert main(["config", "theme", "high contrast"]) == 0
+    assert load_settings().theme == "contrast"
+    assert main(["config", "theme", "sand"]) == 0
+    assert load_settings().theme == "sand"
 
 
 @pytest.mark.parametrize(

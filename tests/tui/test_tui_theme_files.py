@@ -10,6 +10,7 @@ from tui_support import on_stage
 
 from midstream.resources import themes_dir
 from midstream.settings import Settings
+from midstream.theme_tables import DEFAULT_THEME
 from midstream.tui.theme_files import ThemeFiles
 
 TEXT = (themes_dir() / "midnight.toml").read_text()
@@ -51,7 +52,7 @@ async def test_the_screen_follows_the_file(
     folder = config.parent / "themes"
     folder.mkdir(parents=True)
     write(folder / "mine.toml", TEXT, 1)
-    monkeypatch.setattr("midstream.tui.app.config_path", lambda: config)
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(config))
     settings = Settings(journal=False, attention=False, theme="mine")
     async with on_stage(project, settings=settings) as stage:
         app, pane = stage.app, stage.screen.pane
@@ -74,3 +75,29 @@ async def test_the_screen_follows_the_file(
         app._look_at_themes()
         app.use_theme("other")
         assert app.palette.colors["accent"].hex == "#00FF00"
+
+
+@pytest.mark.parametrize(
+    ("theme", "own", "shown", "words"),
+    [
+        ("midnite", "", None, 'did you mean "midnight"?'),
+        ("mine", "accent = 1", None, "mine.toml"),
+        ("High contrast", "", "contrast", ""),
+    ],
+)
+async def test_a_wrong_theme_never_keeps_the_program_from_starting(
+    project: Path, state: Path, theme: str, own: str, shown: str | None, words: str
+) -> None:
+    if own:
+        (state / "themes").mkdir()
+        (state / "themes" / "mine.toml").write_text(own)
+    settings = Settings(journal=False, attention=False, theme=theme)
+    async with on_stage(project, settings=settings) as stage:
+        palette = stage.app.palette
+        assert palette.name in ((shown,) if shown else (DEFAULT_THEME, "ansi"))
+        if words:
+            await stage.until(lambda: words in stage.notice, "sentence")
+            assert stage.notice.count(words) == 1
+            assert stage.notice.endswith(f"{palette.label} is shown instead.")
+        else:
+            assert not stage.notice

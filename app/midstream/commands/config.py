@@ -17,6 +17,13 @@ from midstream.config_file import remove_value, set_value
 from midstream.configuring import SPECS, Kind, Spec, Traced, spelled, trace
 from midstream.errors import UsageError
 from midstream.settings import Source, config_path, load_settings
+from midstream.theme_tables import (
+    ThemeError,
+    find_theme,
+    read_themes,
+    theme_folders,
+    theme_trouble,
+)
 
 _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.BOOLEAN: {"type": "boolean"},
@@ -130,6 +137,8 @@ def _parsed(spec: Spec, text: str) -> object:
     """The value that a text means; the file's own checks judge it."""
     if spec.kind is Kind.TABLE:
         raise UsageError(f"{spec.key} is a table; edit it in {config_path()}, or on the screen.")
+    if spec.name == "theme":
+        return _theme(text)
     if spec.kind is Kind.BOOLEAN:
         return _WORDS.get(text.strip().lower(), text)
     if spec.kind is Kind.NUMBER:
@@ -139,6 +148,20 @@ def _parsed(spec: Spec, text: str) -> object:
             return text
         return int(number) if number.is_integer() else number
     return text
+
+
+def _themes() -> tuple[dict[str, str], dict[str, ThemeError]]:
+    """What people read of each theme, by name, and why files cannot be used."""
+    themes, errors = read_themes(*theme_folders())
+    return {name: theme.label for name, theme in themes.items()}, errors
+
+
+def _theme(wanted: str) -> str:
+    labels, errors = _themes()
+    found = find_theme(wanted, labels)
+    if found is None:
+        raise UsageError(theme_trouble(wanted, labels, errors))
+    return found
 
 
 def _list(traced: list[Traced], folder: Path) -> None:
@@ -166,7 +189,10 @@ def _explain(one: Traced) -> None:
     spec = one.spec
     print(printable(f"{_label(spec)} = {spelled(spec, one.value)}"))
     print(printable(f"  {spec.help}"))
-    if spec.choices:
+    if spec.name == "theme":
+        named = (f"{n} ({t})" if t.casefold() != n else n for n, t in _themes()[0].items())
+        print(printable(f"  One of {', '.join(named)}."))
+    elif spec.choices:
         print(f"  One of {', '.join(spec.choices)}.")
     if spec.variable:
         print(f"  Environment: {spec.variable}")

@@ -70,6 +70,7 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not there, fine)'}")
     except UserError as error:
         yield Finding("settings", False, str(error), True)
+    yield from _themes(settings)
     yield _terminal()
     yield _git()
     yield _state()
@@ -78,6 +79,21 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield _endpoint(settings)
     else:
         yield from _model(settings)
+
+
+def _themes(settings: Settings) -> Iterator[Finding]:
+    """What is wrong with theme files and with the theme that is asked for."""
+    from midstream.theme_tables import read_themes, theme_folders, theme_trouble
+
+    themes, errors = read_themes(*theme_folders())
+    labels = {name: theme.label for name, theme in themes.items()}
+    wanted = settings.theme
+    missing = theme_trouble(wanted, labels, errors) if wanted else ""
+    told = dict.fromkeys(filter(None, (missing, *map(str, errors.values()))))
+    for trouble in told:
+        yield Finding("theme", False, trouble)
+    if not told:
+        yield Finding("theme", True, wanted or "the program's choice")
 
 
 def _terminal() -> Finding:

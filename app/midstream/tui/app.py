@@ -21,7 +21,7 @@ from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
 from midstream.project import opened_by
 from midstream.resources import themes_dir, tilde
-from midstream.settings import config_path
+from midstream.theme_tables import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
@@ -32,7 +32,7 @@ from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.screens.sheet import SheetScreen
 from midstream.tui.terminal import teach_sequences
 from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
-from midstream.tui.themes import DEFAULT_THEME, Palette, for_terminal, load_theme, load_themes
+from midstream.tui.themes import Palette, for_terminal, load_theme, load_themes
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -89,9 +89,9 @@ class MidstreamApp(App[None]):
         self.glyphs = ASCII if settings.ascii else UNICODE
         own, self._key_errors = own_keys(settings.key_binds)
         self.keys = keys_of(settings.keys, own)
-        own_themes = config_path().parent / "themes"
+        shipped, own_themes = theme_folders()
         self._theme_files = ThemeFiles(own_themes)
-        self.palettes, self._theme_errors = load_themes(themes_dir(), own_themes)
+        self.palettes, self._theme_errors = load_themes(shipped, own_themes)
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
         self.commit_message = ""
@@ -120,14 +120,23 @@ class MidstreamApp(App[None]):
         if not self.palettes:
             raise UsageError(f"No theme could be loaded from {themes_dir()}; reinstall Midstream.")
         wanted = self.settings.theme
-        if wanted is None:
+        found = find_theme(wanted, self._theme_labels) if wanted else None
+        if found is None:
             # Sixteen colours are the terminal's own; ours would only be rounded to them.
-            default = "ansi" if depth == "standard" else DEFAULT_THEME
-            return self.palettes.get(default) or next(iter(self.palettes.values()))
-        if wanted not in self.palettes:
-            known = ", ".join(self.palettes)
-            raise UsageError(f'There is no theme "{wanted}"; known are {known}.')
-        return self.palettes[wanted]
+            found = "ansi" if depth == "standard" else DEFAULT_THEME
+        return self.palettes.get(found) or next(iter(self.palettes.values()))
+
+    @property
+    def _theme_labels(self) -> dict[str, str]:
+        return {name: palette.label for name, palette in self.palettes.items()}
+
+    def _theme_troubles(self) -> list[str]:
+        """What is wrong with theme files and with the theme that is asked for."""
+        told = list(map(str, self._theme_errors.values()))
+        wanted = self.settings.theme
+        if wanted and (why := theme_trouble(wanted, self._theme_labels, self._theme_errors)):
+            told = [*(t for t in told if t != why), f"{why} {self.palette.label} is shown instead."]
+        return told
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for this platform, without detours where there is such a one."""
@@ -196,7 +205,7 @@ class MidstreamApp(App[None]):
         if self._open_file is not None:
             self.review.show_path(self._open_file, focus=False)
         self.review.send_held()
-        wrong = [*map(str, self._theme_errors), *self._key_errors, *clashes(self.keys)]
+        wrong = [*self._theme_troubles(), *self._key_errors, *clashes(self.keys)]
         if wrong:
             self.review.say("warning", " ".join(wrong))
         garbage.begin()
@@ -349,7 +358,7 @@ def run_app(
         The exit code.
 
     Raises:
-        UserError: The folder, the theme or the session cannot be used.
+        UserError: The folder or the session cannot be used.
     """
     root, open_file = opened_by(root)
     if not root.is_dir():

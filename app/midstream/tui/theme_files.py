@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from midstream.tui.themes import Palette, ThemeError, load_theme
+from midstream.theme_tables import ThemeError
+from midstream.tui.themes import Palette, load_theme
 
 LOOK_EVERY_S: Final = 1.0
 

@@ -1,78 +1,29 @@
-"""Themes: one TOML file each, checked on load, for the stylesheets and for the code pane.
+"""Themes as the screen uses them, in the stylesheets and in the code pane.
 
 A theme names roles, not widgets: what is muted, what is added, what a keyword is.  The stylesheets
 use the roles as ``$ms-<role>`` variables, the code pane reads the same roles as Rich styles from
-:class:`Palette`.  Watching the folder and choosing a theme are not done here.
+:class:`Palette`.  What a file must hold is ``theme_tables``'s; watching the folder and choosing a
+theme are not done here.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from rich.style import Style
-from textual.color import Color, ColorParseError
+from textual.color import Color
 from textual.theme import Theme
 
-from midstream.edits.lexing import KINDS
-
-DEFAULT_THEME: Final = "midnight"
-
-COLORS: Final = (
-    "background",
-    "panel",
-    "raised",
-    "foreground",
-    "muted",
-    "accent",
-    "border",
-    "success",
-    "warning",
-    "error",
-    "cursor",
-    "selection",
-)
-DIFF: Final = (
-    "added",
-    "added_strong",
-    "deleted",
-    "deleted_strong",
-    "added_sign",
-    "deleted_sign",
-)
-
-
-class ThemeError(ValueError):
-    """A theme file that cannot be used; names the file and what is wrong with it."""
+from midstream.theme_tables import ThemeError, ThemeTable, read_theme, read_themes
 
 
 @dataclass(frozen=True)
-class Palette:
-    """The roles of one theme.
-
-    Attributes:
-        name: File name without its ending; what the ``theme`` setting holds.
-        label: What people read.
-        about: One sentence on its character.
-        dark: Whether text is lighter than its background.
-        ansi: Whether it uses the terminal's own sixteen colours, unchanged.
-        colors: Colours of the screen by role (``COLORS``).
-        diff: Colours of changed lines by role (``DIFF``).
-        syntax: Colours of tokens by kind (``midstream.edits.lexing.KINDS``).
-    """
-
-    name: str
-    label: str
-    about: str
-    dark: bool
-    ansi: bool
-    colors: Mapping[str, Color]
-    diff: Mapping[str, Color]
-    syntax: Mapping[str, Color]
+class Palette(ThemeTable):
+    """The roles of one theme, as colours, styles and stylesheet variables."""
 
     def text_pairs(self) -> Iterable[tuple[str, Color, Color]]:
         """Every (name, text, background) that the screen can show, for checking contrast."""
@@ -240,67 +191,16 @@ def load_theme(path: Path) -> Palette:
     """Read and check one theme file.
 
     Raises:
-        ThemeError: It cannot be read, a role is missing or unknown, or a colour is not one.
+        ThemeError: It cannot be used; see ``read_theme``.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ThemeError(f"{path.name} cannot be read as a theme: {error}.") from None
-    tables = {
-        "colors": _colors(path, document, "colors", COLORS),
-        "diff": _colors(path, document, "diff", DIFF),
-        "syntax": _colors(path, document, "syntax", KINDS),
-    }
-    known = {"label", "about", "dark", "ansi", *tables}
-    for key in document:
-        if key not in known:
-            raise ThemeError(f'{path.name}: there is no "{key}" in a theme.')
-    return Palette(
-        name=path.stem,
-        label=str(document.get("label", path.stem)),
-        about=str(document.get("about", "")),
-        dark=bool(document.get("dark", True)),
-        ansi=bool(document.get("ansi", False)),
-        **tables,
-    )
+    return _palette(read_theme(path))
 
 
-def _colors(
-    path: Path, document: dict[str, Any], table: str, roles: Iterable[str]
-) -> dict[str, Color]:
-    values = document.get(table)
-    if not isinstance(values, dict):
-        raise ThemeError(f"{path.name}: the table [{table}] is missing.")
-    given = cast("dict[str, object]", values)
-    colors: dict[str, Color] = {}
-    for role in roles:
-        value = given.get(role)
-        if not isinstance(value, str):
-            raise ThemeError(f"{path.name}: [{table}] has no colour for {role}.")
-        try:
-            colors[role] = Color.parse(value)
-        except ColorParseError:
-            raise ThemeError(
-                f"{path.name}: [{table}] {role} = {value!r} is not a colour."
-            ) from None
-    unknown = sorted(set(given) - set(colors))
-    if unknown:
-        raise ThemeError(f"{path.name}: [{table}] has no role {unknown[0]!r}.")
-    return colors
+def load_themes(*folders: Path) -> tuple[dict[str, Palette], dict[str, ThemeError]]:
+    """Load every theme of the folders; see ``read_themes``."""
+    tables, errors = read_themes(*folders)
+    return {name: _palette(table) for name, table in tables.items()}, errors
 
 
-def load_themes(*folders: Path) -> tuple[dict[str, Palette], list[ThemeError]]:
-    """Load every theme of the folders; of two with one name, the later folder's wins.
-
-    Returns:
-        The themes by name, and the errors of the files that were left out.
-    """
-    themes: dict[str, Palette] = {}
-    errors: list[ThemeError] = []
-    for folder in folders:
-        for path in sorted(folder.glob("*.toml")):
-            try:
-                themes[path.stem] = load_theme(path)
-            except ThemeError as error:
-                errors.append(error)
-    return themes, errors
+def _palette(table: ThemeTable) -> Palette:
+    return Palette(**{field.name: getattr(table, field.name) for field in fields(table)})
