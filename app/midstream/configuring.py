@@ -238,6 +238,19 @@ def trace(
     return traced
 
 
+def overruled(item: Traced) -> str:
+    """Which place wins over the person's file, without a full stop; ``""`` if none does."""
+    if item.source in (Source.DEFAULT, Source.USER):
+        return ""
+    places = {
+        Source.PROJECT: "the folder's own file",
+        Source.FOLDER: "your table for this folder",
+        Source.ENVIRONMENT: item.spec.variable,
+        Source.FLAG: "the command line",
+    }
+    return f"{places[item.source]} says {spelled(item.spec, item.value)} here, and that wins"
+
+
 def changed_fields(before: Settings, after: Settings) -> dict[str, object]:
     """Fields in which two settings differ, with the later values."""
     return {

@@ -9,6 +9,7 @@ from textual.geometry import Region
 from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
+from midstream.settings import load_settings
 from midstream.tui.screens import review_base
 from midstream.tui.screens.picker import PickerScreen
 from midstream.tui.widgets.key_sheet import KeySheet
@@ -441,6 +442,36 @@ async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
     await stage.until(lambda: stage.app.palette.name != before, "preview")
     await stage.press("escape")
     await stage.until(lambda: stage.app.palette.name == before, "given back")
+
+
+async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) -> None:
+    file = state / "config.toml"
+    file.write_text('# mine\nlayout = "split"  # wide\n')
+    await stage.press("escape", "T")
+    await stage.type("paper")
+    await stage.press("enter")
+    await stage.until(lambda: "Theme Paper, kept in" in stage.notice, "kept")
+    assert file.read_text() == '# mine\nlayout = "split"  # wide\ntheme = "paper"\n'
+    assert load_settings(project).theme == stage.app.palette.name == "paper"
+    await stage.press("T", "down", "escape")
+    await stage.until(lambda: stage.app.palette.name == "paper", "given back")
+    assert load_settings(project).theme == "paper"
+
+
+async def test_what_keeps_a_theme_from_being_kept_is_said(
+    stage: Stage, project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_THEME", "dusk")
+    await stage.press("escape", "T")
+    await stage.type("paper")
+    await stage.press("enter")
+    await stage.until(lambda: "MIDSTREAM_THEME says dusk here" in stage.notice, "overruled")
+    assert stage.app.palette.name == "paper"
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(project / "notes.md" / "config.toml"))
+    await stage.press("T", "down", "enter")
+    await stage.until(lambda: "until you quit" in stage.notice, "no file")
+    assert "Not a directory" in stage.notice
+    assert stage.app.palette.name != "paper"
 
 
 async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:

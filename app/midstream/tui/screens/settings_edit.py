@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from midstream.config_file import remove_value, set_value
-from midstream.configuring import Kind, Spec, Traced, spelled
+from midstream.configuring import Kind, Spec, Traced, overruled, spelled
 from midstream.errors import UserError
 from midstream.responses.profiles import EDIT_FORMATS, KINDS, Profile
 from midstream.settings import Source, checked, config_path, load_settings
@@ -447,19 +447,8 @@ class SettingsEdit(PageScreen):
 
     def _overruled(self, spec: Spec | None) -> str:
         """A sentence if another place wins over the person's file."""
-        if spec is None:
-            return ""
-        item = self.traced[spec.name]
-        if item.source in (Source.DEFAULT, Source.USER):
-            return ""
-        places = {
-            Source.PROJECT: "the folder's own file",
-            Source.FOLDER: "your table for this folder",
-            Source.ENVIRONMENT: spec.variable,
-            Source.FLAG: "the command line",
-        }
-        words = spelled(spec, item.value)
-        return f"Written, but {places[item.source]} says {words} here, and that wins."
+        why = "" if spec is None else overruled(self.traced[spec.name])
+        return f"Written, but {why}." if why else ""
 
 
 def _path(spec: Spec) -> tuple[str, ...]:

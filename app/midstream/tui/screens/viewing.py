@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
 
+from midstream.config_file import set_value
+from midstream.configuring import overruled, trace
 from midstream.edits.hunks import HunkState
+from midstream.errors import UserError
+from midstream.resources import tilde
+from midstream.settings import config_path
 from midstream.tui.diff.rows import FOLDS, Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
 from midstream.tui.screens.guarding import GuardActions
@@ -190,12 +197,28 @@ class ViewActions(GuardActions):
 
         def chosen(name: str | None) -> None:
             program.use_theme(name or before)
-            if name:
-                label = program.palette.label
-                self.say("info", f'Theme {label}; to keep it, put theme = "{name}" in config.toml.')
+            if name is not None:
+                self.in_order(lambda: self._keep_theme(name))
 
         picker = self._picker("Theme", rows, preview=program.use_theme, select=before)
         program.push_screen(picker, chosen)
+
+    async def _keep_theme(self, name: str) -> None:
+        """Write the theme to the person's file; where that is of no use, say why."""
+        program = self.program
+        label, path = program.palettes[name].label, config_path()
+        try:
+            await asyncio.to_thread(set_value, path, ("theme",), name)
+            traced = await asyncio.to_thread(trace, program.root, flags=program.flags)
+        except UserError as error:
+            self.say("warning", f"Theme {label} until you quit: {error}")
+            return
+        why = next(overruled(item) for item in traced if item.spec.name == "theme")
+        if why:
+            self.say("warning", f"Theme {label} until you quit: it is written, but {why}.")
+        else:
+            program.settings = replace(program.settings, theme=name)
+            self.say("info", f"Theme {label}, kept in {tilde(path)}.")
 
     def action_telemetry(self) -> None:
         """Rates measured here, beside what a simulated wafer would do."""
