@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from models.training import data, tasks  # noqa: E402
+from models.training.average import averaged  # noqa: E402
 from models.training.model import Decoder, ModelConfig  # noqa: E402
 from models.training.shards import Shards, prefetched  # noqa: E402
 from models.training.train import Trainer, load_sets, train  # noqa: E402
@@ -120,3 +121,16 @@ def test_a_folder_without_shards_says_so(tmp_path: Path) -> None:
     batches = prefetched(lambda: shards.next(400, 300, 0.5), 2)
     with pytest.raises(FileNotFoundError, match="no shards"):
         next(batches)
+
+
+def test_checkpoints_are_averaged_and_only_of_one_shape() -> None:
+    def state(value: float, size: int = 2) -> dict[str, Any]:
+        weights = {"a": torch.full((size,), value)}
+        return {"weights": weights, "progress": {}, "tokens": int(value), "seconds": value}
+
+    mixed = averaged(state(1.0), state(3.0), 0.75)
+    assert mixed["weights"]["a"].tolist() == [2.5, 2.5]
+    assert mixed["tokens"] == 3
+    assert "muon" not in mixed
+    with pytest.raises(ValueError, match="shapes"):
+        averaged(state(1.0), state(3.0, 5), 0.5)
