@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 GPU_TOKENS = 1.6e9
@@ -22,15 +23,17 @@ def ends_of_phases(curve: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def extrapolated(curve: Sequence[dict[str, Any]], name: str) -> tuple[float, float]:
     """Return a low and a high guess of a set's mean exact match after `GPU_TOKENS`.
 
-    The errors are taken to fall with a power of the tokens. The power between the first and the
-    last phase end is the high guess; half of it is the low one, because examples, codec and kinds
-    of edits became better between the phases as well.
+    The errors are taken to fall with a power of the tokens. The smallest power between two ends of
+    phases that follow each other is the high guess, half of it the low one: between the phases
+    examples, phrasings and codec became better as well, which tokens alone do not do.
     """
-    first, last = ends_of_phases(curve)[0], curve[-1]
-    grown = last["tokens"] / first["tokens"]
-    power = math.log((100 - first[name]) / (100 - last[name])) / math.log(grown)
+    ends, last = ends_of_phases(curve), curve[-1]
+    powers = [
+        math.log((100 - one[name]) / (100 - two[name])) / math.log(two["tokens"] / one["tokens"])
+        for one, two in pairwise(ends)
+    ]
     ratio = GPU_TOKENS / last["tokens"]
-    low, high = (100 - (100 - last[name]) / ratio ** (power * part) for part in (0.5, 1.0))
+    low, high = (100 - (100 - last[name]) / ratio ** (min(powers) * part) for part in (0.5, 1.0))
     return low, high
 
 
@@ -49,8 +52,8 @@ def told(curve: Sequence[dict[str, Any]]) -> str:
 All of this was trained on CPU cores. `configs/base.toml` (25 M parameters, three times nine minutes
 on one GPU, `gpu.sh`) has not been run. At the ends of the phases the curve stands at
 {points} (known / new).
-If errors fall with the power of the tokens that these ends show, or with half of it (examples and
-codec became better as well), some {GPU_TOKENS / 1e6:.0f} M tokens would bring
+If errors fall with the smallest power of the tokens that two of these ends show, or with half of it
+(examples, phrasings and codec became better as well), some {GPU_TOKENS / 1e6:.0f} M tokens would bring
 known phrasings to {known[0]:.0f}-{known[1]:.0f} % and new ones to {new[0]:.0f}-{new[1]:.0f} %.
 What such a run should mend is what this size copies badly: text between values (f-strings), lines
 that are written anew, redirects whose source was read under another instruction. What it will not
