@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
+from midstream.tui.screens.steering import LATE_S
 
 CODE = (
     "def count(items):\n    total = 0\n    for item in items:\n"
@@ -62,6 +63,7 @@ def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> N
     eventually(lambda: path.read_text() == CODE.replace("total", "found"), program)
     program.write("u")
     eventually(lambda: path.read_text() == CODE, program)
+    program.drain(LATE_S)  # Before, it would be the stop of an answer that has just ended.
     program.write("\x03")
     program.wait_for("again quits", 5)
     program.write("\x03")
