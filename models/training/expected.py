@@ -57,7 +57,7 @@ If errors fall with the smallest power of the tokens that two of these ends show
 bring known phrasings to {known[0]:.0f}-{known[1]:.0f} % and
 new ones to {new[0]:.0f}-{new[1]:.0f} %. What such a run should mend is what this size copies badly:
 text between values (f-strings), lines that are written anew, redirects whose source was read under
-another instruction. What it will not mend alone are phrasings that training does not have: "new" and
-"by hand" depend on the grammar more than on the tokens. This is a guess from {len(ends)} points;
-nothing of it was measured.
+another instruction. What it will not mend alone are phrasings that training does not have: "new"
+and "by hand" depend on the grammar more than on the tokens. This is a guess from {len(ends)}
+points; nothing of it was measured.
 """
