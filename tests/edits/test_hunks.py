@@ -49,12 +49,15 @@ def test_ids_only_grow_and_version_counts_changes() -> None:
 def test_undo_and_redo() -> None:
     proposal, hunk = example()
     store = proposal.hunks
+    assert not store.undoable
     assert store.undo() == ()
     store.reject(hunk.id, "not so")
     store.accept(hunk.id)
     assert store.undo() == (hunk,)
     assert (hunk.state, hunk.note) == (HunkState.REJECTED, "not so")
+    assert store.undoable
     assert store.undo() == (hunk,)
+    assert not store.undoable
     assert (hunk.state, hunk.note) == (HunkState.SETTLED, "")
     assert store.redo() == (hunk,)
     assert hunk.state is HunkState.REJECTED
@@ -187,6 +190,7 @@ def test_undo_of_what_was_rewritten_since_is_refused() -> None:
     proposal.begin(0, len(OLD))
     proposal.feed(join_lines(["head", "third", "tail line"]))
     proposal.finish()
+    assert not store.undoable
     assert store.undo() == ()
     assert hunk.state is HunkState.ACCEPTED
     with pytest.raises(UndecidableError, match="rewritten since"):

@@ -50,14 +50,21 @@ async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, uns
         assert stage.session.hunks.undecided()
         if not unsure:
             assert "unsure" not in stage.notice
-            await stage.press("escape", "A")
+            await stage.press("escape")
+            assert "A accept all" in stage.keys
+            assert "u undo" not in stage.keys
+            await stage.press("A")
             await stage.until(lambda: not stage.session.hunks.undecided(), "all are accepted")
+            assert "A accept all" not in stage.keys
+            assert "u undo" in stage.keys
             assert "found += 1" in (project / "pkg" / "things.py").read_text()
             return
         await stage.until(lambda: "is unsure about this one: it" in stage.notice, "sentence")
         assert stage.notice.endswith("or ask a larger model (M).")
         await stage.press("escape")
         assert any("model unsure" in row for row in stage.rows)
+        assert len(stage.session.hunks.undecided()) > 1
+        assert "A accept all" not in stage.keys
         await stage.press("A", "A")
         await stage.until(lambda: "decide one by one" in stage.notice, "held back")
         assert "model unsure" in stage.notice

@@ -141,6 +141,15 @@ class HunkStore:
         return self._travel(self._undo, self._redo)
 
     @property
+    def undoable(self) -> bool:
+        """Whether ``undo`` would find a step whose hunks are as it left them."""
+        return any(
+            (hunk := self.get(hunk_id)).anchored and hunk.state is after.state
+            for step in reversed(self._undo)
+            for hunk_id, after in step.after.items()
+        )
+
+    @property
     def covered(self) -> Hunk | None:
         """An accepted hunk that ``undo`` would pass over: a later answer rewrote its place."""
         if not self._undo:

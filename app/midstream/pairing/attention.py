@@ -63,6 +63,8 @@ class _Sight:
     new: tuple[str, ...]
     old: tuple[str, ...]
     seconds: float = 0.0
+    risk: str | None = None
+    """What ``risk_of`` says, once it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +180,29 @@ class Attention:
         unread: list[int] = []
         risky: list[tuple[int, str]] = []
         for hunk in hunks:
-            if why := self._flagged(hunk) or (risk_of(hunk) if self.on else ""):
+            if why := self._why_alone(hunk):
                 risky.append((hunk.id, why))
             elif self.reading(hunk) is Reading.READ:
                 read.append(hunk.id)
             else:
                 unread.append(hunk.id)
         return Bulk(tuple(read), tuple(unread), tuple(risky))
+
+    def any_together(self, hunks: Iterable[Hunk]) -> bool:
+        """Whether at least one of these may be accepted together with others; cheap enough to be
+        asked all the time.
+        """
+        return any(not self._why_alone(hunk) for hunk in hunks)
+
+    def _why_alone(self, hunk: Hunk) -> str:
+        if why := self._flagged(hunk):
+            return why
+        if not self.on:
+            return ""
+        sight = self._sight(hunk)
+        if sight.risk is None:
+            sight.risk = risk_of(hunk)
+        return sight.risk
 
     def summary(self, hunks: Iterable[Hunk]) -> str:
         """One sentence about the session, ``""`` when nothing was accepted or it is off."""

@@ -176,7 +176,11 @@ class Facts(PageActions):
             file=self.view is not None,
             hunk=None if hunk is None else hunk.state,
             undecided=0 if session is None else len(session.hunks.undecided()),
+            together=session is not None
+            and len(here := session.hunks.undecided(self.path)) > 1
+            and session.attention.any_together(here),
             decided=session is not None and any(h.decided for h in session.hunks),
+            undoable=session is not None and session.hunks.undoable,
             marked=self.pane.mark is not None,
             partly=any(part.hunk.state is HunkState.SETTLED for part in self.marked_parts),
             searching=self.finder is not None,

@@ -24,7 +24,9 @@ class Moment:
         file: A file is open.
         hunk: State of the hunk under the cursor.
         undecided: Hunks that wait, in all files.
-        decided: Any hunk was decided, so that undo does something.
+        together: Several hunks of this file wait, and some may be accepted together.
+        decided: Any hunk was decided.
+        undoable: Undo does something.
         marked: Lines are marked.
         partly: Some of them are lines of an undecided hunk.
         searching: Matches are marked.
@@ -45,7 +47,9 @@ class Moment:
     file: bool = False
     hunk: HunkState | None = None
     undecided: int = 0
+    together: bool = False
     decided: bool = False
+    undoable: bool = False
     marked: bool = False
     partly: bool = False
     searching: bool = False
@@ -111,12 +115,12 @@ def _wanted(moment: Moment) -> Iterator[str]:
             yield "follow"
     if moment.failed and not moment.marked:
         yield "failures"
-    if moment.undecided > 1 and not moment.marked:
+    if moment.together and not moment.marked:
         yield "hunk.accept_rest:accept all"
-    if moment.decided:
+    if moment.undoable:
         yield "decision.undo"
-        if not moment.undecided and not moment.running:
-            yield "commit"
+    if moment.decided and not moment.undecided and not moment.running:
+        yield "commit"
     if moment.marked:
         yield "compose:instruct"
         yield "copy"
