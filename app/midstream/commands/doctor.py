@@ -89,7 +89,9 @@ def _themes(settings: Settings) -> Iterator[Finding]:
     labels = {name: theme.label for name, theme in themes.items()}
     wanted = settings.theme
     missing = theme_trouble(wanted, labels, errors) if wanted else ""
-    told = dict.fromkeys(filter(None, (missing, *map(str, errors.values()))))
+    told = [str(error) for error in errors.values()]
+    if missing and missing not in told:
+        told.append(missing)
     for trouble in told:
         yield Finding("theme", False, trouble)
     if not told:
