@@ -327,7 +327,9 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     await session.finished()
     text = (root / "run.py").read_text()
     assert await session.undo() == ()
-    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and a later answer rewrote")
+    assert session.notices[-1].text.startswith(
+        "`A` was accepted in run.py, and a later answer rewrote"
+    )
     assert (root / "run.py").read_text() == text
     assert await session.undo() == (1,)
     assert (root / "run.py").read_text() == text.replace("return 2", "return 1")

@@ -81,8 +81,11 @@ class Outlet(Thread):
 class PromptDriver(LinuxDriver):
     """Textual's driver with an outlet in place of its thread."""
 
+    _reads = False
+
     def start_application_mode(self) -> None:
         """Take the terminal over."""
+        self._reads = True
         super().start_application_mode()
         first, file = self._writer_thread, self._file
         if first is None or file is None:
@@ -91,6 +94,12 @@ class PromptDriver(LinuxDriver):
         outlet = Outlet(file)
         outlet.start()
         self._writer_thread = cast("WriterThread", outlet)
+
+    def disable_input(self) -> None:
+        """Read no more; what is typed from then on is left to the shell, and not thrown away."""
+        if self._reads:
+            self._reads = False
+            super().disable_input()
 
     def send_message(self, message: Message) -> None:
         """Give the program a message of the input thread."""
