@@ -161,27 +161,29 @@ class Asker:
             )
         except TargetUnclearError as unclear:
             if not self._finds_places(facts):
-                raise await self._elsewhere(unclear, proposal.path) from None
+                raise (await self._find(unclear.missing, proposal.path) or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
+        if target.undefined and not self._finds_places(facts):
+            elsewhere = await self._find(target.undefined, proposal.path)
+            if elsewhere is not None:
+                raise elsewhere
         return Place(proposal, base, facts, target, wanted in ("region", "auto"), mentioned)
 
-    async def _elsewhere(self, unclear: TargetUnclearError, here: str) -> TargetUnclearError:
-        """The question about a name that is not in the file ``here``, if another one defines it."""
-        if not unclear.missing:
-            return unclear
+    async def _find(self, name: str, here: str) -> TargetUnclearError | None:
+        """The question about a name that is not defined in the file ``here``, if another has it."""
+        if not name:
+            return None
         try:
-            path = await search_workspace(self._workspace, f"`{unclear.missing}`")
+            path = await search_workspace(self._workspace, f"`{name}`")
         except TargetUnclearError as several:
             found = () if several.missing else several.candidates
         else:
-            found = (f"{path}: {unclear.missing}",)
+            found = (f"{path}: {name}",)
         if not found:
-            return unclear
+            return None
         places = " and ".join(dict.fromkeys(place.partition(": ")[0] for place in found[:3]))
-        return TargetUnclearError(
-            f"`{unclear.missing}` is not in {here} but in {places}; go there?", found
-        )
+        return TargetUnclearError(f"`{name}` is not in {here} but in {places}; go there?", found)
 
     def begin(self) -> None:
         """A new conversation begins: what earlier ones were told does not count."""

@@ -12,7 +12,7 @@ import difflib
 import keyword
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
@@ -49,12 +49,15 @@ class Target:
         stop: End line, exclusive.
         symbol: Dotted name of what the region is, or ``""`` for a plain line range.
         why: How it was found, in words for the person.
+        undefined: The place that the instruction names and the file only uses, where the region
+            was therefore taken from the cursor; another file may define it.
     """
 
     start: int
     stop: int
     symbol: str
     why: str
+    undefined: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,9 @@ def find_target(
         _check_existing(lines, outlined, mentions, path, with_cursor=cursor is not None)
         if cursor is not None:
             target = _at_cursor(outlined, cursor, max_lines)
+            places = (m.name for m in mentions.sure if m.place and not outlined.named(m.name))
+            if target is not None and (undefined := next(places, "")):
+                target = replace(target, undefined=undefined)
     if target is None:
         target = _bound(outlined, mentions)
     if target is None:
