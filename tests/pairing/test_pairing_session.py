@@ -433,7 +433,7 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "
-        "If there is, say it in other words, or ask a larger model."
+        "If something should change, say it in other words, or ask a larger model."
     )
 
 
@@ -448,6 +448,19 @@ async def test_lines_without_a_name_are_told_in_the_plural(
     await session.finished()
     assert witness.notice.startswith(
         "Nothing to change: the model returned lines 4-5 of run.py as they are."
+    )
+
+
+async def test_a_rename_that_leaves_the_name_is_told(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    give(model, rewrite())
+    model.end()
+    await session.instruct("rename work to toil in run", path="run.py", cursor=3)
+    await session.finished()
+    assert session.notices[-1].text.startswith(
+        "stepped left `run` of run.py without a change, and `work` still stands there: "
+        "change it by hand, say it in other words"
     )
 
 

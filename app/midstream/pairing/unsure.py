@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.syntax import is_python
-from midstream.pairing.mentions import missing_names, new_names
+from midstream.pairing.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.requests import is_bare
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
     what = f"{turn.place if region is not None else 'everything'} of {turn.path}"
     if missing := missing_names(turn.instruction, _before(answer)):
         board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
+    elif old := find_mentions(turn.instruction).renamed:
+        board.warn(
+            f"{link.model_name} left {what} without a change, and `{old}` still stands there: "
+            f"change it by hand, {way_out(link.others)}",
+            LARGER_MODEL,
+        )
     elif is_bare(link.facts):  # an edit model does so too where it cannot do a thing
         sureness = answer.sureness.get(answer.text)
         beyond = link.model_name if sureness is not None and sureness.gave_up else ""
@@ -187,7 +193,7 @@ def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) ->
     """
     out = way_out(endpoints)
     if not beyond:
-        return f"{unchanged(what)} If there is, {out}"
+        return f"{unchanged(what)} If something should change, {out}"
     said = f"Nothing was changed: this looks beyond {beyond}, which left {what} {_as_before(what)}."
     return f"{said} {out[0].upper()}{out[1:]}"
 
