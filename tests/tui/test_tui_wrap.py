@@ -178,6 +178,25 @@ def test_a_note_beside_long_code_can_be_read() -> None:
     assert len(text) == 80
 
 
+@pytest.mark.parametrize("theme", ["midnight", "ansi"])
+def test_where_a_line_is_cut_the_mark_shows_that_a_changed_word_follows(theme: str) -> None:
+    palette = load_themes(themes_dir())[0][theme]
+    painter = RowPainter(palette, UNICODE, 40, 3, two_numbers=True, focused=True)
+    row = ViewRow(Look.ADDED, None, 3, "def load(first, second, third, fourth=None):", line=3)
+    word = row.text.index("fourth")
+
+    def mark(start: int, stop: int) -> Style:
+        strip = painter.paint(row, (), Marks(changed=((start, stop),)))[0]
+        text, style, _ = list(strip)[-1]
+        assert text == "\u2026"
+        assert style is not None
+        return style
+
+    plain = mark(0, 3)
+    changed = mark(word, word + 6)
+    assert (changed.bgcolor, changed.underline) != (plain.bgcolor, plain.underline)
+
+
 def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
     painter = RowPainter(palette, UNICODE, 44, 3, two_numbers=False, focused=True)

@@ -188,13 +188,18 @@ class RowPainter:
         return Strip.blank(self.width, self.palette.ground("background"))
 
     def _fit(self, segments: list[Segment], ground: Style, width: int) -> Strip:
-        """A strip of exactly ``width`` cells; what does not fit ends in a mark."""
+        """A strip of exactly ``width`` cells; what does not fit ends in a mark.
+
+        The mark looks like what stands out in the part that is cut, such as a changed word.
+        """
         line = "".join([text for text, _, _ in segments])
         used = len(line) if line.isascii() else cell_len(line)
         if used > width:
-            cut = Strip(segments).crop(0, width - 1)
-            mark = Segment(self.glyphs.ellipsis, self.palette.style("muted") + ground)
-            return Strip([*cut, mark], width)
+            cut, rest = Strip(segments).divide([width - 1, used])
+            styles = (style for _, style, _ in rest if style is not None)
+            plain = self.palette.style("muted") + ground
+            mark = next((style for style in styles if _stands_out(style, ground)), plain)
+            return Strip([*cut, Segment(self.glyphs.ellipsis, mark)], width)
         if used < width:
             segments.append(Segment(" " * (width - used), ground))
         return Strip(segments, width)
@@ -388,3 +393,8 @@ def _overlay(runs: Sequence[Span], ranges: Sequence[Range], mark: str) -> list[S
         if at < stop:
             result.append((at, stop, kind))
     return result
+
+
+def _stands_out(style: Style, ground: Style) -> bool:
+    """Whether a style has more than a colour of its own for its letters."""
+    return bool(style.underline) or style.bgcolor != ground.bgcolor
