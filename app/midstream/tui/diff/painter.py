@@ -195,8 +195,9 @@ class RowPainter:
         line = "".join([text for text, _, _ in segments])
         used = len(line) if line.isascii() else cell_len(line)
         if used > width:
-            cut, rest = Strip(segments).divide([width - 1, used])
-            styles = (style for _, style, _ in rest if style is not None)
+            strip = Strip(segments)
+            cut = strip.crop(0, width - 1)
+            styles = (style for _, style, _ in strip.crop(width - 1) if style is not None)
             plain = self.palette.style("muted") + ground
             mark = next((style for style in styles if _stands_out(style, ground)), plain)
             return Strip([*cut, Segment(self.glyphs.ellipsis, mark)], width)
