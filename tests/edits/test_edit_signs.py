@@ -149,5 +149,9 @@ def test_names_that_come_from_nowhere_and_functions_that_go() -> None:
     after = 'def fetch(path):\n    return retry(open(path), "some text")\n'
     assert strangers("make it better", "import os\n" + before, after) == ("fetch", "retry")
     assert strangers("call it fetch, retry twice", before, after) == ()
-    assert vanished("make it better", before, after) == ("load",)
+    assert vanished("rename path to fetch instead", before, after) == ("load",)
+    assert vanished("it returns bytes", before, after) == ("load",)
+    assert vanished("it should be called fetch", before, after) == ()
+    assert vanished("call this function fetch", before, after) == ()
+    assert vanished("get rid of the wrapper", before, after) == ()
     assert vanished("rename load to fetch", before, after) == ()

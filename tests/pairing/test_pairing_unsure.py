@@ -133,6 +133,10 @@ async def test_an_answer_without_the_name_that_was_asked_for_is_told(
         )
         (waiting, *_) = session.hunks.undecided("files.py")
         assert session.reason(waiting) == "model unsure"
+        await ask(session, sure, BODY.replace("load", "content"), "rename data to content instead")
+        assert session.notices[-1].text.startswith(
+            "stepped did something else: it no longer defines `load`. Look closely"
+        )
         told = len(session.notices)
         await ask(session, sure, BODY.replace("data", "content"), "rename data to content")
         assert not [n for n in session.notices[told:] if "something else" in n.text]

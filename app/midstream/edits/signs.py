@@ -40,6 +40,12 @@ _REMOVAL: Final = re.compile(
     r"|off\b|forget|toss|hide)",
     re.IGNORECASE,
 )
+_UNDEFINING: Final = re.compile(
+    r"\b(?:(?:functions?|methods?|class|def|rm)\b|remov|delet|drop|inlin|merg|get(?:ting)? rid"
+    r"|nuke|eliminat|replac|kill|scrap|(?:rename|call|name)\s+(?:it|this|that)\b"
+    r"|(?:it|this)\s+\w+\s+be\s+(?:called|named))",
+    re.IGNORECASE,
+)
 _ADDING: Final = re.compile(
     r"\b(?:add|annotat|give|put|insert|document|introduc|includ|attach|append|type[sd]?|hints?)",
     re.IGNORECASE,
@@ -148,8 +154,10 @@ def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
 
 def vanished(instruction: str, before: str, after: str) -> tuple[str, ...]:
     """Functions and classes that a rewrite no longer defines though the instruction names none of
-    them.
+    them, nor speaks of "this function" or of taking away.
     """
+    if _UNDEFINING.search(instruction):
+        return ()
     kept = frozenset((*_DEFINED.findall(after), *_NAME.findall(instruction)))
     return tuple(name for name in dict.fromkeys(_DEFINED.findall(before)) if name not in kept)
 

@@ -123,20 +123,26 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     turn.confidence = round(sureness.confidence, 3)
     wrote = frozenset(re.findall(r"\w+", answer.region.new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
-    if not (sureness.unsure or ignored):
-        return
     before = "".join(f"{line}\n" for line in _before(answer))
     python = is_python(turn.path)
+    gone = vanished(turn.instruction, before, answer.region.new_text) if python else ()
+    if not (sureness.unsure or ignored or gone):
+        return
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
-    gone = odd = ()
+    odd = ()
     if python and not signs.broken:
         file = "\n".join(answer.proposal.base.lines)
-        gone = vanished(turn.instruction, before, answer.region.new_text)
         odd = strangers(turn.instruction, file, answer.region.new_text)
     seen = seen_in(signs, gone, odd)
     about = f"its change of {turn.path}" if turn.background else "this one"
     if ignored:
-        turn.unsure = ignored_of(link.model_name, ignored, link.others)
+        are = "is" if len(ignored[:2]) == 1 else "are"
+        what = f"{_quoted(ignored)} {are} nowhere in its answer"
+        turn.unsure = elsewise(link.model_name, what, link.others)
+    elif not sureness.unsure:
+        turn.unsure = elsewise(
+            link.model_name, f"it no longer defines {_quoted(gone)}", link.others
+        )
     else:
         turn.unsure = unsure_of(link.model_name, seen, link.others, about)
     turn.doubted = tuple(answer.hunk_ids)
@@ -171,11 +177,9 @@ def unsure_of(
     return f"{model} is unsure about {about}: {what}. Look closely, {way_out(endpoints)}"
 
 
-def ignored_of(model: str, names: Sequence[str], endpoints: Sequence[str]) -> str:
-    """The sentence about an answer that does not bring in what was asked for."""
-    are = "is" if len(names[:2]) == 1 else "are"
-    said = f"{model} did something else: {_quoted(names)} {are} nowhere in its answer."
-    return f"{said} Look closely, {way_out(endpoints)}"
+def elsewise(model: str, what: str, endpoints: Sequence[str]) -> str:
+    """The sentence about an answer that is not what was asked for, as its text shows."""
+    return f"{model} did something else: {what}. Look closely, {way_out(endpoints)}"
 
 
 def unchanged(what: str) -> str:
