@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from pairing_support import SteppedModel, served
 
+from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 
@@ -25,3 +27,14 @@ def model() -> SteppedModel:
 async def endpoint(model: SteppedModel) -> AsyncIterator[Endpoint]:
     async with served(model) as endpoint:
         yield endpoint
+
+
+@pytest.fixture
+async def session(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[PairingSession]:
+    """A session on the ``root`` of the test's module."""
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as opened:
+        yield opened

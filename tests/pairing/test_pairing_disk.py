@@ -30,13 +30,6 @@ def root(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "work", {"run.py": BEFORE, "other.py": "x = 1\n"})
 
 
-@pytest.fixture
-async def session(root: Path, settings: Settings, endpoint: Endpoint):
-    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
-    async with opened:
-        yield opened
-
-
 A = ("    step_02 = work(2)\n", "    A\n")
 B = ("    step_20 = work(20)\n", "    B\n")
 USER = ("    step_10 = work(10)\n", "    step_10 = user(10)\n    more_from_user()\n")

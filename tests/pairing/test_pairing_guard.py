@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -50,15 +49,6 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "m.py").write_text(BEFORE)
     return root
-
-
-@pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
-    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
-    async with opened:
-        yield opened
 
 
 def give(model: SteppedModel, *lines: str, end: bool = True) -> None:

@@ -8,8 +8,6 @@ import pytest
 from pairing_support import SteppedModel, Witness
 
 from midstream.pairing.session import PairingSession
-from midstream.responses.endpoint import Endpoint
-from midstream.settings import Settings
 
 BEFORE = """\
 def total(rows):
@@ -28,13 +26,6 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "run.py").write_text(BEFORE)
     return root
-
-
-@pytest.fixture
-async def session(root: Path, settings: Settings, endpoint: Endpoint):
-    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
-    async with opened:
-        yield opened
 
 
 async def answered(session: PairingSession, model: SteppedModel, text: str) -> None:

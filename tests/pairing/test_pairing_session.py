@@ -35,13 +35,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-async def session(root: Path, settings: Settings, endpoint: Endpoint):
-    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
-    async with opened:
-        yield opened
-
-
 def rewrite(*changes: tuple[int, str], source: str = BEFORE) -> list[str]:
     """The lines of ``source`` with some replaced."""
     lines = source.splitlines(keepends=True)

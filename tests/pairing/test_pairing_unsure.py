@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from midstream.pairing.mentions import new_names
 from midstream.pairing.session import PairingSession
 from midstream.pairing.unsure import Sureness, seen_in, unsure_of, way_out
 from midstream.resources import default_model, model_folders
-from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 
@@ -71,16 +70,6 @@ def model() -> CalibratedModel:
 def root(tmp_path: Path) -> Path:
     (tmp_path / "files.py").write_text(BODY)
     return tmp_path
-
-
-@pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as opened:
-        yield opened
 
 
 async def ask(
