@@ -151,6 +151,14 @@ def read_themes(*folders: Path) -> tuple[dict[str, ThemeTable], dict[str, ThemeE
     return themes, errors
 
 
+def theme_labels() -> tuple[dict[str, str], dict[str, ThemeError]]:
+    """What people read of each theme, shipped or their own, by name, and why files cannot be used
+    (blocking).
+    """
+    themes, errors = read_themes(*theme_folders())
+    return {name: theme.label for name, theme in themes.items()}, errors
+
+
 def find_theme(wanted: str, labels: Mapping[str, str]) -> str | None:
     """The name of the theme that somebody calls ``wanted``, by its name or by what people read.
 

@@ -17,13 +17,7 @@ from midstream.config_file import remove_value, set_value
 from midstream.configuring import SPECS, Kind, Spec, Traced, spelled, trace
 from midstream.errors import UsageError
 from midstream.settings import Source, config_path, load_settings
-from midstream.theme_tables import (
-    ThemeError,
-    find_theme,
-    read_themes,
-    theme_folders,
-    theme_trouble,
-)
+from midstream.theme_tables import find_theme, theme_labels, theme_trouble
 
 _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.BOOLEAN: {"type": "boolean"},
@@ -150,14 +144,8 @@ def _parsed(spec: Spec, text: str) -> object:
     return text
 
 
-def _themes() -> tuple[dict[str, str], dict[str, ThemeError]]:
-    """What people read of each theme, by name, and why files cannot be used."""
-    themes, errors = read_themes(*theme_folders())
-    return {name: theme.label for name, theme in themes.items()}, errors
-
-
 def _theme(wanted: str) -> str:
-    labels, errors = _themes()
+    labels, errors = theme_labels()
     found = find_theme(wanted, labels)
     if found is None:
         raise UsageError(theme_trouble(wanted, labels, errors))
@@ -190,7 +178,7 @@ def _explain(one: Traced) -> None:
     print(printable(f"{_label(spec)} = {spelled(spec, one.value)}"))
     print(printable(f"  {spec.help}"))
     if spec.name == "theme":
-        named = (f"{n} ({t})" if t.casefold() != n else n for n, t in _themes()[0].items())
+        named = (f"{n} ({t})" if t.casefold() != n else n for n, t in theme_labels()[0].items())
         print(printable(f"  One of {', '.join(named)}."))
     elif spec.choices:
         print(f"  One of {', '.join(spec.choices)}.")

@@ -83,10 +83,9 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 def _themes(settings: Settings) -> Iterator[Finding]:
     """What is wrong with theme files and with the theme that is asked for."""
-    from midstream.theme_tables import read_themes, theme_folders, theme_trouble
+    from midstream.theme_tables import theme_labels, theme_trouble
 
-    themes, errors = read_themes(*theme_folders())
-    labels = {name: theme.label for name, theme in themes.items()}
+    labels, errors = theme_labels()
     wanted = settings.theme
     missing = theme_trouble(wanted, labels, errors) if wanted else ""
     told = [str(error) for error in errors.values()]
