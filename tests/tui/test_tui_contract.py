@@ -24,6 +24,7 @@ from tui_support import Stage
 from midstream.tui.screens.compositing import SparingCompositor
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.terminal import teach_sequences
+from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently
 from midstream.tui.widgets.status_row import StatusRow
@@ -135,6 +136,20 @@ async def test_a_partial_update_is_written_out_as_textual_would(stage: Stage) ->
             assert not compositor._dirty_regions
         assert written[0] == written[1], regions
     assert compositor.render_partial_update() is None
+
+
+async def test_a_line_of_text_looks_as_textual_would_have_it(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    for name in stage.app.palettes:
+        stage.app.use_theme(name)
+        await stage.pilot.pause(0.05)
+        for line in (stage.screen.query_one(StatusRow), stage.screen.query_one(FileBar)):
+            crop = Region(0, 0, *line.size)
+            mine = line.render_lines(crop)
+            assert list(mine[0]) == list(Widget.render_lines(line, crop)[0]), (name, line)
+            assert line.render_lines(crop)[0] is mine[0], "kept while nothing changes"
+            part = line.render_lines(Region(3, 0, 20, 1))
+            assert [strip.text for strip in part] == [mine[0].text[3:23]]
 
 
 async def test_nobody_is_asked_for_what_lies_between_two_changes(stage: Stage) -> None:

@@ -112,7 +112,14 @@ class Palette(ThemeTable):
 
     def ground(self, role: str) -> Style:
         """A style that only sets the background."""
-        return Style(bgcolor=self._color(role).rich_color)
+        style = self._grounds.get(role)
+        if style is None:
+            style = self._grounds[role] = Style(bgcolor=self._color(role).rich_color)
+        return style
+
+    @cached_property
+    def _grounds(self) -> dict[str, Style]:
+        return {}
 
     def _color(self, role: str) -> Color:
         return self.colors[role] if role in self.colors else self.diff[role]

@@ -7,7 +7,7 @@ widget: keeping strips is the pane's business.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -26,7 +26,8 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible, visible_with_columns
 
-_SIGNS: Final = {Look.ADDED: "+", Look.DELETED: "-"}
+KEPT_LINES: Final = 256
+"""Lines of code whose segments are kept, for each background."""
 _OLD: Final = frozenset({Look.CONTEXT, Look.DELETED, Look.KEPT, Look.UNREAD})
 """Looks of rows with a line of the base text."""
 _STATE_ROLES: Final = {
@@ -69,13 +70,19 @@ class Inks:
     Args:
         palette: The theme.
         ground: The background.
+
+    Attributes:
+        tokens: Styles by kind of token; ``!`` behind it for a changed word, ``?`` for a match.
+        lines: Segments of the code painted last; a line that streams in is painted while it is
+            pending and soon after as what it has become.
     """
 
     def __init__(self, palette: Palette, ground: Style) -> None:
         self.ground = ground
+        self.tokens: Mapping[str, Style] = _Tokens(palette, ground)
+        self.lines: dict[tuple[str, tuple[Span, ...]], list[Segment]] = {}
         self._palette = palette
         self._roles: dict[tuple[str, bool | None], Style] = {}
-        self._tokens: dict[str, Style] = {}
 
     def role(self, role: str, *, bold: bool | None = None) -> Style:
         """The style of a role of the theme."""
@@ -85,16 +92,22 @@ class Inks:
             self._roles[role, bold] = style
         return style
 
-    def token(self, kind: str) -> Style:
-        """The style of a kind of token; ``!`` behind it for a changed word, ``?`` for a match."""
-        style = self._tokens.get(kind)
-        if style is None:
-            style = self._tokens[kind] = self._token(kind)
+
+class _Tokens(dict[str, Style]):
+    """Styles by kind of token, made as they are asked for."""
+
+    def __init__(self, palette: Palette, ground: Style) -> None:
+        super().__init__()
+        self._palette = palette
+        self._ground = ground
+
+    def __missing__(self, kind: str) -> Style:
+        style = self[kind] = self._made(kind)
         return style
 
-    def _token(self, kind: str) -> Style:
+    def _made(self, kind: str) -> Style:
         palette = self._palette
-        style = palette.token_styles[kind.rstrip("+-!?")] + self.ground
+        style = palette.token_styles[kind.rstrip("+-!?")] + self._ground
         if kind.endswith("?"):
             return style + palette.style("background", "warning")
         if kind.endswith("!"):
@@ -344,17 +357,32 @@ class RowPainter:
             role = "muted" if faded else "foreground"
             if faded or not spans:
                 return [Segment(text, inks.role(role))] if text else []
+        if columns is None and not (marks.changed or marks.found):
+            return self._plain_code(text, tuple(spans), inks)
         runs = plain_runs(spans, len(row.text))
         if marks.changed:
             runs = _overlay(runs, marks.changed, "+!" if row.look is Look.ADDED else "-!")
         if marks.found:
             runs = _overlay(runs, marks.found, "?")
-        token = inks.token
+        tokens = inks.tokens
         if columns is None:
-            return [Segment(text[start:stop], token(kind)) for start, stop, kind in runs]
+            return [Segment(text[start:stop], tokens[kind]) for start, stop, kind in runs]
         return [
-            Segment(text[columns[start] : columns[stop]], token(kind)) for start, stop, kind in runs
+            Segment(text[columns[start] : columns[stop]], tokens[kind])
+            for start, stop, kind in runs
         ]
+
+    def _plain_code(self, text: str, spans: tuple[Span, ...], inks: Inks) -> list[Segment]:
+        """Code with no marks in it, as it was painted on this background before."""
+        known = inks.lines.get((text, spans))
+        if known is None:
+            if len(inks.lines) >= KEPT_LINES:
+                inks.lines.clear()
+            tokens = inks.tokens
+            runs = plain_runs(spans, len(text))
+            known = [Segment(text[start:stop], tokens[kind]) for start, stop, kind in runs]
+            inks.lines[text, spans] = known
+        return known.copy()
 
     def _inks(self, row: ViewRow, marks: Marks) -> Inks:
         role = row.look.value if row.look in (Look.ADDED, Look.DELETED) else "background"

@@ -71,7 +71,9 @@ class RowStrips:
         found = self.found.get(y, ())
         note = self._note(hunk) if hunk is not None and row.first else ""
         standing = None if hunk is None else (hunk.id, hunk.state, row.offset, row.first)
-        marked = (cursor, selected, scoped, found, self.left, note)
+        marked = None
+        if cursor or selected or scoped or found or note or self.left:
+            marked = (cursor, selected, scoped, found, self.left, note)
         # The proposed number of an unread line grows with every line that is written above it.
         new = None if row.look is Look.UNREAD and painter.numbers_unread_by_base else row.new
         key = (row.look, row.old, new, row.text, standing, marked)

@@ -74,13 +74,17 @@ class Facts(PageActions):
         if session is None or view is None:
             bar.show(FileFacts())
             return
-        states = [hunk.state for hunk in session.hunks.for_path(self.path)]
-        pane, written = self.pane, self.written_path
-        waiting = sum(hunk.path != self.path for hunk in session.hunks.undecided())
+        pane, written, path = self.pane, self.written_path, self.path
+        # Counted in one pass: in a long answer there are hundreds, and nobody asks for their order.
+        states = [hunk.state for hunk in session.hunks if hunk.path == path and hunk.live]
+        waiting = sum(
+            hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
+            for hunk in session.hunks
+        )
         bar.show(
             FileFacts(
-                path=self.path,
-                language=language_of(self.path),
+                path=path,
+                language=language_of(path),
                 lines=len(view.proposal.base.lines),
                 undecided=states.count(HunkState.SETTLED),
                 accepted=states.count(HunkState.ACCEPTED),
@@ -116,20 +120,20 @@ class Facts(PageActions):
         if session is None or not self.rail.display:
             return
         written = self.written_path
-        entries: list[FileEntry] = []
-        for path in session.files:
-            hunks = session.hunks.for_path(path)
-            entries.append(
-                FileEntry(
-                    path,
-                    added=sum(h.added for h in hunks if h.state is not HunkState.REJECTED),
-                    deleted=sum(h.deleted for h in hunks if h.state is not HunkState.REJECTED),
-                    undecided=sum(h.state is HunkState.SETTLED for h in hunks),
-                    decided=sum(h.decided for h in hunks),
-                    writing=written == path,
-                    current=path == self.path,
-                )
-            )
+        counts = {path: [0, 0, 0, 0] for path in session.files}
+        for hunk in session.hunks:
+            count = counts.get(hunk.path)
+            if count is None or not hunk.live:
+                continue
+            if hunk.state is not HunkState.REJECTED:
+                count[0] += hunk.added
+                count[1] += hunk.deleted
+            count[2] += hunk.state is HunkState.SETTLED
+            count[3] += hunk.decided
+        entries = [
+            FileEntry(path, *count, writing=written == path, current=path == self.path)
+            for path, count in counts.items()
+        ]
         self.rail.show_files(entries, self.files)
 
     def _show_examples(self) -> None:
@@ -164,12 +168,31 @@ class Facts(PageActions):
         if self.query_one(SearchBar).has_focus_within:
             self.query_one(KeyBar).show(SearchBar.HINTS)
             return
-        session = self.session
-        hunk = self.hunk
-        moment = Moment(
-            composing=self.composer.has_focus_within,
+        composing = self.composer.has_focus_within
+        moment = self._moment_of_writing() if composing else self._moment_of_review()
+        self.query_one(KeyBar).show(hints(moment, self.program.keys))
+
+    def _moment_of_writing(self) -> Moment:
+        """What the keys of the composer depend on: little, since every character asks for it."""
+        composer, session = self.composer, self.session
+        text = composer.text
+        return Moment(
+            composing=True,
+            typed=bool(text.strip()),
+            running=self.running,
+            background=session is not None and session.in_background,
+            file=self.view is not None,
+            recallable=bool(composer.history),
+            rail=self.rail.display,
+            choosing=composer.choosing,
+            pasted=text != composer.field.text,
+        )
+
+    def _moment_of_review(self) -> Moment:
+        """What the keys of the code depend on."""
+        session, hunk = self.session, self.hunk
+        return Moment(
             in_rail=self.rail.has_focus,
-            typed=bool(self.composer.text.strip()),
             running=self.running,
             background=session is not None and session.in_background,
             following=self.pane.following,
@@ -184,14 +207,9 @@ class Facts(PageActions):
             marked=self.pane.mark is not None,
             partly=any(part.hunk.state is HunkState.SETTLED for part in self.marked_parts),
             searching=self.finder is not None,
-            recallable=bool(self.composer.history),
-            rail=self.rail.display,
             cut=self.pane.cut,
-            choosing=self.composer.choosing,
-            pasted=self.composer.text != self.composer.field.text,
             failed=bool(self.failed_edits),
         )
-        self.query_one(KeyBar).show(hints(moment, self.program.keys))
 
     def _show_welcome(self) -> None:
         key = self.program.key_for

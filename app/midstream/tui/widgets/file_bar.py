@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual.widget import Widget
 
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import TextLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ class FileFacts:
     follow_key: str = "f"
 
 
-class FileBar(Widget):
+class FileBar(TextLine):
     """One row of facts on the open file."""
 
     DEFAULT_CSS = """
     FileBar { height: 1; background: $ms-background; color: $ms-foreground; }
     """
+    GROUND = "background"
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
+        super().__init__(palette)
         self.facts = FileFacts()
-        self._palette = palette
         self._glyphs = glyphs
 
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:

@@ -1,23 +1,31 @@
-"""Two semi-internal touches that widgets painted line by line need.
+"""Semi-internal touches that widgets painted line by line need.
 
 ``Widget.virtual_size`` lays the whole screen out whenever it is assigned; a pane that grows sixty
 times a second cannot pay for that, and its frame does not depend on its content.  And a widget that
 overrides ``render_lines`` has to apply the app's line filters (``NO_COLOR`` and the like) itself;
 the filter that gives the terminal's own colours fixed values is left out, because only themes
-without it use such colours.
+without it use such colours.  :class:`TextLine` is a widget of one line, without the way from a text
+to its cells that Textual has for all kinds of them: 0.5 ms where this takes 0.1.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from functools import lru_cache
+from typing import ClassVar, Self, cast
 
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
 from textual.app import App
 from textual.color import Color
 from textual.filter import ANSIToTruecolor
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.strip import Strip
 from textual.widget import Widget
+
+from midstream.tui.screens.eager import EAGER
+from midstream.tui.themes import Palette
 
 
 def set_silently(widget: Widget, size: Size) -> None:
@@ -33,3 +41,64 @@ def filtered(widget: Widget, strips: list[Strip], background: Color) -> list[Str
             continue
         strips = [strip.apply_filter(line_filter, background) for strip in strips]
     return strips
+
+
+class TextLine(Widget):
+    """One line of text in the colours of a theme; kept until the widget is refreshed.
+
+    Attributes:
+        GROUND: The role whose colour is behind the text.
+    """
+
+    GROUND: ClassVar[str]
+
+    def __init__(self, palette: Palette) -> None:
+        self._kept: tuple[int, list[Strip]] | None = None
+        super().__init__()
+        self._palette = palette
+
+    def render(self) -> Text:
+        """The line."""
+        raise NotImplementedError
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The line as far as it fits."""
+        if not EAGER or self.text_selection is not None:
+            return super().render_lines(crop)
+        width = self.size.width
+        if self._kept is None or self._kept[0] != width:
+            self._kept = (
+                width,
+                filtered(self, [self._strip(width)], self._palette.colors[self.GROUND]),
+            )
+        strips = self._kept[1][crop.y : crop.bottom]
+        if crop.x or crop.width != width:
+            return [strip.crop(crop.x, crop.right) for strip in strips]
+        return strips
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Paint the line anew."""
+        self._kept = None
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def _strip(self, width: int) -> Strip:
+        ground = self._palette.ground(self.GROUND)
+        base = self._palette.style("foreground") + ground
+        segments: list[Segment] = []
+        column = 0
+        for text, style, _ in self.render().render(self.app.console, end=""):
+            segments.append(Segment(text, _at(base if style is None else base + style, column)))
+            column += len(text)
+        return Strip(segments).adjust_cell_length(width, ground)
+
+
+@lru_cache(maxsize=1_024)
+def _at(style: Style, column: int) -> Style:
+    """A style that says at which character of its line it begins, for selections."""
+    return style + Style.from_meta({"offset": (column, 0)})

@@ -92,16 +92,19 @@ class Ruler(Widget):
         return self._strips[crop.y : crop.bottom]
 
     def _paint(self, height: int) -> list[Strip]:
-        strips: list[Strip] = []
+        low, high = self._window
+        cells = [*self._cells[:height], *[None] * (height - len(self._cells))]
+        looks = [(role, low <= y < high) for y, role in enumerate(cells)]
+        made = {look: self._cell(*look) for look in set(looks)}
+        return [made[look] for look in looks]
+
+    def _cell(self, role: str | None, inside: bool) -> Strip:
+        """One place of the map: what is there, and whether the window shows it."""
         palette = self._palette
-        for y in range(height):
-            role = self._cells[y] if y < len(self._cells) else None
-            inside = self._window[0] <= y < self._window[1]
-            ground = palette.ground("raised" if inside else "background")
-            glyph = self._glyphs.bar if role or (inside and palette.ansi) else " "
-            strip = Strip([Segment(glyph, palette.style(role or "muted") + ground)], 1)
-            strips.append(strip)
-        return filtered(self, strips, palette.colors["background"])
+        ground = palette.ground("raised" if inside else "background")
+        glyph = self._glyphs.bar if role or (inside and palette.ansi) else " "
+        strip = Strip([Segment(glyph, palette.style(role or "muted") + ground)], 1)
+        return filtered(self, [strip], palette.colors["background"])[0]
 
     def _pick(self, y: int) -> None:
         rows = max(1, self.size.height)

@@ -7,7 +7,6 @@ from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual.widget import Widget
 
 from midstream.pairing.costs import shown_dollars
 from midstream.pairing.meter import Meter
@@ -15,6 +14,7 @@ from midstream.pairing.turns import SessionState
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import TextLine
 
 _LIGHTS: Final = {
     SessionState.STARTING: "warning",
@@ -88,17 +88,17 @@ class _Piece:
     rank: int = 0
 
 
-class StatusRow(Widget):
+class StatusRow(TextLine):
     """One row of facts; the least important ones give way when it is narrow."""
 
     DEFAULT_CSS = """
     StatusRow { height: 1; background: $ms-panel; color: $ms-foreground; }
     """
+    GROUND = "panel"
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
+        super().__init__(palette)
         self.facts = StatusFacts()
-        self._palette = palette
         self._glyphs = glyphs
 
     def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
