@@ -183,20 +183,6 @@ def test_streaming_hunk_can_be_quarantined() -> None:
         proposal.hunks.accept(hunk.id)
 
 
-def test_undo_of_what_was_rewritten_since_is_refused() -> None:
-    proposal, hunk = example()
-    store = proposal.hunks
-    store.accept(hunk.id)
-    proposal.begin(0, len(OLD))
-    proposal.feed(join_lines(["head", "third", "tail line"]))
-    proposal.finish()
-    assert not store.undoable
-    assert store.undo() == ()
-    assert hunk.state is HunkState.ACCEPTED
-    with pytest.raises(UndecidableError, match="rewritten since"):
-        store.reset(hunk.id)
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_undo_is_the_inverse_of_any_steps(seed: int) -> None:

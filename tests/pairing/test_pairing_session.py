@@ -300,6 +300,59 @@ async def test_undo_reaches_over_a_later_turn(
     assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
 
 
+async def test_undo_reaches_what_was_accepted_before_a_later_answer(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(1)
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("more of it", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    waiting = [hunk.new for hunk in session.hunks.undecided("run.py")]
+    assert waiting == [("    A",), ("    B",)]
+    assert await session.redo() == (1,)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    give(model, rewrite((2, "    AA\n")))
+    model.end()
+    await session.instruct("otherwise", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    assert session.notices[-1].text == (
+        "1 waiting hunk that changes the same lines went with it; redo brings it back."
+    )
+    assert await session.redo() == (1,)
+    assert [hunk.new for hunk in session.hunks.undecided("run.py")] == [("    AA",)]
+
+
+async def test_undo_waits_where_the_model_is_writing(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(1)
+    text = (root / "run.py").read_text()
+    model.give("def run():\n")
+    await session.instruct("more of it", path="run.py", cursor=3)
+    for _ in range(2):
+        assert await session.undo() == ()
+        assert session.notices[-1].text == (
+            "`A` was accepted where the model is writing now; stop it or let it end, then undo."
+        )
+        assert (root / "run.py").read_text() == text
+    await session.stop()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+
+
 async def test_undo_says_what_stays_before_it_goes_past_it(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
@@ -314,15 +367,11 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     await session.instruct("change run", path="run.py", cursor=3)
     await session.finished()
     assert await session.accept(2)
-    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
-    model.end()
-    await session.instruct("more of it", path="run.py", cursor=3)
-    await session.finished()
-    text = (root / "run.py").read_text()
+    text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
+    (root / "run.py").write_text(text)
+    await session.refresh()
     assert await session.undo() == ()
-    assert session.notices[-1].text.startswith(
-        "`A` was accepted in run.py, and a later answer rewrote"
-    )
+    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and its lines were")
     assert (root / "run.py").read_text() == text
     assert await session.undo() == (1,)
     assert (root / "run.py").read_text() == text.replace("return 2", "return 1")

@@ -7,7 +7,7 @@ elsewhere.  The parts, in the order in which text passes through them:
   SEARCH/REPLACE, ``str_replace`` JSON, unified diff, whole files), and format sniffing;
 - ``documents``: text files as lines that keep their bytes;
 - ``aligner``, ``segment``, ``rows``: the live diff of a rewrite that never takes a decision back;
-- ``hunks``, ``proposal``, ``rebase``: decisions, the texts that follow, and moving them with a file
+- ``hunks``, ``proposal``, ``rebase``, ``covered``: decisions, what follows, and moving with a file
   that changes;
 - ``matching``, ``indent``, ``locate``, ``apply``: finding quoted lines, and whole replies applied;
 - ``request``: the edit request as text.

@@ -118,6 +118,11 @@ class Hunk:
         return len(self._old)
 
     @property
+    def headline(self) -> str:
+        """The first line with something on it of what it brings, else of what it takes away."""
+        return next((line.strip() for line in (*self._new, *self._old) if line.strip()), "")
+
+    @property
     def decided(self) -> bool:
         """Whether it is accepted or rejected."""
         return self.state in (HunkState.ACCEPTED, HunkState.REJECTED)

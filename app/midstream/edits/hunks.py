@@ -9,42 +9,22 @@ rows on screen and the moving of hunks over external edits are ``segment``'s and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from midstream.edits.documents import LineEdit
 from midstream.edits.hunk import Hunk, HunkState
+from midstream.edits.steps import Snapshot, Step
+
+if TYPE_CHECKING:
+    from midstream.edits.covered import Obstacle, Picture
 
 __all__ = ["Hunk", "HunkState", "HunkStore", "UndecidableError"]
 
 
 class UndecidableError(ValueError):
     """The hunk cannot be decided in its present state; the message names why."""
-
-
-class _Snapshot:
-    """What a decision can change in a hunk."""
-
-    __slots__ = ("new", "note", "own", "state")
-
-    def __init__(self, hunk: Hunk) -> None:
-        self.state = hunk.state
-        self.note = hunk.note
-        self.new = hunk.new
-        self.own = hunk.own
-
-    def same(self, other: _Snapshot) -> bool:
-        return (self.state, self.note, self.new) == (other.state, other.note, other.new)
-
-
-class _Step:
-    """One undoable step: hunks before and after, and for a split which hunk became which."""
-
-    def __init__(self) -> None:
-        self.before: dict[int, _Snapshot] = {}
-        self.after: dict[int, _Snapshot] = {}
-        self.parent: Hunk | None = None
-        self.children: tuple[Hunk, ...] = ()
 
 
 class HunkStore:
@@ -59,9 +39,9 @@ class HunkStore:
         self._hunks: dict[int, Hunk] = {}
         self._by_path: dict[str, list[Hunk]] = {}
         self._next_id = 1
-        self._undo: list[_Step] = []
-        self._redo: list[_Step] = []
-        self._watchers: list[Callable[[str], None]] = []
+        self._undo: list[Step] = []
+        self._redo: list[Step] = []
+        self._pictures: dict[str, Picture] = {}
 
     def __iter__(self) -> Iterator[Hunk]:
         return iter(self._hunks.values())
@@ -142,23 +122,25 @@ class HunkStore:
 
     @property
     def undoable(self) -> bool:
-        """Whether ``undo`` would find a step whose hunks are as it left them."""
+        """Whether there is a step whose hunks are as it left them."""
         return any(
-            (hunk := self.get(hunk_id)).anchored and hunk.state is after.state
+            self._as_left(self.get(hunk_id), after)
             for step in reversed(self._undo)
             for hunk_id, after in step.after.items()
         )
 
     @property
-    def covered(self) -> Hunk | None:
-        """An accepted hunk that ``undo`` would pass over: a later answer rewrote its place."""
-        if not self._undo:
-            return None
-        step = self._undo[-1]
-        mine = [hunk for i in step.after if (hunk := self.get(i)).state is step.after[i].state]
-        if any(hunk.anchored for hunk in mine):
-            return None
-        return next((hunk for hunk in mine if hunk.state is HunkState.ACCEPTED), None)
+    def stuck(self) -> tuple[Hunk, Obstacle] | None:
+        """An accepted hunk that ``undo`` would leave as it is, and why."""
+        for step in reversed(self._undo):
+            mine = [h for i, a in step.after.items() if self._as_left(h := self.get(i), a)]
+            for hunk in mine:
+                why = None if hunk.anchored else self._pictures[hunk.path].obstacle(hunk)
+                if why is not None:
+                    return hunk, why
+            if mine:
+                break
+        return None
 
     def redo(self) -> tuple[Hunk, ...]:
         """Do the last undone step again; raises as ``undo``."""
@@ -299,23 +281,32 @@ class HunkStore:
         self.touch()
 
     def detach(self, hunk: Hunk) -> None:
-        """The place of a decided hunk is rewritten: its decision stands and can't be taken back."""
+        """The place of a decided hunk is rewritten: its decision stands."""
         hunk.anchored = False
+        self.touch()
+
+    def attach(self, hunk: Hunk) -> None:
+        """A hunk that was detached has its place again."""
+        hunk.anchored = True
         self.touch()
 
     def forget_splits(self, hunk_ids: Iterable[int]) -> None:
         """Hunks came to lie in different segments: they cannot be joined again."""
         parted = set(hunk_ids)
-        for steps in (self._undo, self._redo):
-            steps[:] = [s for s in steps if not any(child.id in parted for child in s.children)]
+        self._redo[:] = [s for s in self._redo if not _parts(s, parted)]
+        for step in reversed(self._undo):
+            if _parts(step, parted) and step.parent is not None:
+                parted.add(step.parent.id)  # it stays away, and so cannot be joined either
+                step.forget_split()
+        self._undo[:] = [step for step in self._undo if not step.empty]
 
     def touch(self) -> None:
         """Note a change."""
         self.version += 1
 
-    def watch(self, watcher: Callable[[str], None]) -> None:
-        """Call ``watcher(path)`` whenever hunks of a path were split, edited or joined again."""
-        self._watchers.append(watcher)
+    def show_in(self, path: str, picture: Picture) -> None:
+        """From now on the hunks of a path are rows of this picture."""
+        self._pictures[path] = picture
 
     def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> Hunk:
         hunk = Hunk(self._next_id, path, start, rank)
@@ -333,7 +324,7 @@ class HunkStore:
             raise UndecidableError(f"Hunk {hunk_id} is decided already; undo the decision first.")
         return hunk
 
-    def _cut(self, hunk: Hunk, cuts: Sequence[tuple[int, int]], step: _Step) -> tuple[Hunk, ...]:
+    def _cut(self, hunk: Hunk, cuts: Sequence[tuple[int, int]], step: Step) -> tuple[Hunk, ...]:
         points = [(0, 0), *cuts, (hunk.deleted, hunk.added)]
         if any(a > c or b > d for (a, b), (c, d) in pairwise(points)):
             raise ValueError(f"the cuts {list(cuts)} do not lie in hunk {hunk.id} in order")
@@ -346,21 +337,21 @@ class HunkStore:
             child.place(hunk.start + a, hunk.start + c)
             child.match_level, child.own = hunk.match_level, hunk.own
             child.state = HunkState.SUPERSEDED  # as it was before this step, for undo
-            step.before[child.id] = _Snapshot(child)
+            step.before[child.id] = Snapshot(child)
             child.state = HunkState.SETTLED
             children.append(child)
         hunk.state = HunkState.SUPERSEDED
         step.parent, step.children = hunk, tuple(children)
         return step.children
 
-    def _begin(self, hunks: Iterable[Hunk]) -> _Step:
-        step = _Step()
-        step.before = {hunk.id: _Snapshot(hunk) for hunk in hunks}
+    def _begin(self, hunks: Iterable[Hunk]) -> Step:
+        step = Step()
+        step.before = {hunk.id: Snapshot(hunk) for hunk in hunks}
         return step
 
-    def _end(self, step: _Step) -> None:
-        step.after = {hunk_id: _Snapshot(self.get(hunk_id)) for hunk_id in step.before}
-        if all(step.before[i].same(step.after[i]) for i in step.before):
+    def _end(self, step: Step) -> None:
+        step.after = {hunk_id: Snapshot(self.get(hunk_id)) for hunk_id in step.before}
+        if step.empty:
             return
         try:
             self._check_overlap(step.after)
@@ -371,18 +362,20 @@ class HunkStore:
         self._redo.clear()
         self.touch()
 
-    def _restore(self, snapshots: dict[int, _Snapshot]) -> None:
+    def _restore(self, snapshots: dict[int, Snapshot]) -> None:
         for hunk_id, snapshot in snapshots.items():
             hunk = self.get(hunk_id)
             hunk.state, hunk.note, hunk.own = snapshot.state, snapshot.note, snapshot.own
             if hunk.new != snapshot.new:
                 hunk.rewrite(hunk.old, snapshot.new)
 
-    def _travel(self, source: list[_Step], target: list[_Step]) -> tuple[Hunk, ...]:
+    def _travel(self, source: list[Step], target: list[Step]) -> tuple[Hunk, ...]:
         backwards = source is self._undo
         while source:
             step = source.pop()
             expected, wanted = (step.after, step.before) if backwards else (step.before, step.after)
+            if backwards:
+                self._uncover(step)
             # A hunk may since have been superseded, put in conflict or detached: it stays as it is.
             possible = {
                 i: wanted[i]
@@ -393,7 +386,7 @@ class HunkStore:
                 step, backwards, whole=len(possible) == len(wanted)
             ):
                 continue
-            present = {i: _Snapshot(self.get(i)) for i in possible}
+            present = {i: Snapshot(self.get(i)) for i in possible}
             self._restore(possible)
             try:
                 self._check_overlap(possible)
@@ -404,12 +397,30 @@ class HunkStore:
             target.append(step)
             self.touch()
             changed = tuple(self.get(i) for i in possible)
-            for path in {h.path for h in changed if _structure_changed(present[h.id], h)}:
+            for path in {h.path for h in changed if present[h.id].restructured(h)}:
                 self._restructured(path)
+            if not backwards:
+                for hunk in changed:
+                    if hunk.state is HunkState.ACCEPTED and hunk.path in self._pictures:
+                        self._pictures[hunk.path].cover_again(hunk)
             return changed
         return ()
 
-    def _place_split(self, step: _Step, backwards: bool, *, whole: bool) -> bool:
+    def _as_left(self, hunk: Hunk, after: Snapshot) -> bool:
+        """Whether a hunk is as a step left it and part of the file, seen or covered."""
+        accepted = hunk.state is HunkState.ACCEPTED and hunk.path in self._pictures
+        return hunk.state is after.state and (hunk.anchored or accepted)
+
+    def _uncover(self, step: Step) -> None:
+        """Bring the accepted hunks of a step back into the picture where that can be."""
+        for hunk_id, after in step.after.items():
+            hunk = self.get(hunk_id)
+            if not hunk.anchored and self._as_left(hunk, after):
+                picture = self._pictures[hunk.path]
+                if picture.obstacle(hunk) is None:
+                    picture.uncover(hunk)
+
+    def _place_split(self, step: Step, backwards: bool, *, whole: bool) -> bool:
         """Give the hunks that a step brings back their present positions; False if impossible."""
         parent, children = step.parent, step.children
         if parent is None:
@@ -443,13 +454,13 @@ class HunkStore:
 
     def _restructured(self, path: str) -> None:
         self.touch()
-        for watcher in self._watchers:
-            watcher(path)
+        if (picture := self._pictures.get(path)) is not None:
+            picture.restructured()
 
 
-def _structure_changed(before: _Snapshot, hunk: Hunk) -> bool:
-    superseded = HunkState.SUPERSEDED
-    return before.new != hunk.new or (before.state is superseded) != (hunk.state is superseded)
+def _parts(step: Step, hunk_ids: set[int]) -> bool:
+    """Whether a step made one of these hunks by splitting another."""
+    return any(child.id in hunk_ids for child in step.children)
 
 
 def _why_undecidable(hunk: Hunk) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from midstream.edits.covered import CoveredHunks, Obstacle
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.indent import IndentRepair
@@ -42,8 +43,9 @@ class FileProposal:
         self._last: Segment | None = None  # the segment that was begun last
         self._begun = 0
         self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
+        self._covered = CoveredHunks()
         self._newlines = NewlineFolder()
-        hunks.watch(self._hunks_restructured)
+        hunks.show_in(path, self)
 
     @property
     def current(self) -> Segment | None:
@@ -63,7 +65,7 @@ class FileProposal:
 
         Decisions made so far are folded into the base first (``start`` and ``stop`` refer to the
         base as it is before that).  Undecided hunks that overlap the range are superseded;
-        decisions in the range stand and cannot be taken back by ``undo`` any more.
+        decisions in the range stand, and ``undo`` takes an accept back as long as its lines stand.
 
         Args:
             start: First line of the region.
@@ -87,6 +89,8 @@ class FileProposal:
             if _overlaps(hunk, start, stop, tight=tight):
                 if hunk.decided:
                     self.hunks.detach(hunk)
+                    if hunk.state is HunkState.ACCEPTED:
+                        self._covered.add(hunk, self.base.lines)
                 else:
                     if hunk.decidable:
                         self._superseded.append(hunk)
@@ -271,18 +275,100 @@ class FileProposal:
         """
         self._advance(new_base, 0, 0)
 
+    # Called by the hunk store, see ``covered.Picture``.
+
+    def restructured(self) -> None:
+        """Hunks of the file were split, edited or joined again: show them as they are."""
+        members: list[list[int]] = [[] for _ in self.segments]
+        for hunk in self.hunks.for_path(self.path):
+            kinship = [
+                max((_kinship(hunk, self.hunks.get(i)) for i in s.hunk_ids), default=0)
+                for s in self.segments
+            ]
+            if any(kinship):
+                members[kinship.index(max(kinship))].append(hunk.id)
+        for segment, hunk_ids in zip(self.segments, members, strict=True):
+            segment.hunk_ids = hunk_ids
+            segment.rebuild()
+        self.version += 1
+
+    def obstacle(self, hunk: Hunk) -> Obstacle | None:
+        """What keeps an accepted hunk from coming back whose place a later rewrite took."""
+        if hunk not in self._covered:
+            return Obstacle.CHANGED
+        current = self._current
+        if current is not None and current.start <= hunk.stop and hunk.start <= current.stop:
+            return Obstacle.WRITING
+        return None if self._stands(hunk) else Obstacle.CHANGED
+
+    def uncover(self, hunk: Hunk) -> None:
+        """Bring such a hunk back; undecided ones that change its lines give way to it."""
+        if self.hunks.accepted_edits(self.path):
+            self._advance(self.composed(), 0, 0)
+        place = self._stands(hunk)
+        if place is None:
+            return
+        aside = [h for h in self.hunks.for_path(self.path) if _overlaps(h, *place, tight=True)]
+        self._covered.remove(hunk, [(other, other.state) for other in aside])
+        for other in aside:
+            self.hunks.detach(other) if other.decided else self.hunks.supersede(other)
+        hunk.place(*place, hunk.new)
+        self.hunks.attach(hunk)
+        self._join(hunk)
+
+    def cover_again(self, hunk: Hunk) -> None:
+        """Let what gave way to a hunk, while the base is the same, have the place again."""
+        back = self._covered.gave_way(hunk)
+        if not back:
+            return
+        self.hunks.detach(hunk)
+        self._covered.add(hunk, self.base.lines)
+        for other, state in back:
+            other.state = state
+            self.hunks.attach(other)
+            self._join(other)
+
+    def _stands(self, hunk: Hunk) -> tuple[int, int] | None:
+        """Where the lines of a covered hunk stand in the composed text, nothing built upon them."""
+        live, composed = self.hunks.for_path(self.path), self.composed()
+        rebase = Rebase(live, self.base, composed)
+        place = self._covered.where(hunk, live, rebase, composed.lines)
+        taken = (h for h in live if h.state is HunkState.ACCEPTED)
+        if place is None or any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in taken):
+            return None
+        return place
+
+    def _join(self, hunk: Hunk) -> None:
+        """Make a hunk, which has a place but no rows, part of the segments there, or of a new."""
+        start, stop = hunk.start, hunk.stop
+        there = [s for s in self.segments if s.start < stop and start < s.stop]
+        there = there or [s for s in self.segments if s.start <= start and stop <= s.stop][:1]
+        if len(there) == 1 and there[0].start <= start and stop <= there[0].stop:
+            there[0].adopt((hunk,))
+            self.version += 1
+            return
+        ids = {hunk_id for segment in there for hunk_id in segment.hunk_ids}
+        start = min([start, *(s.start for s in there)])
+        stop = max([stop, *(s.stop for s in there)])
+        self.segments = [s for s in self.segments if s not in there]
+        segment = Segment(self.path, self.base, start, stop, self.hunks)
+        segment.adopt((*map(self.hunks.get, sorted(ids)), hunk))
+        self._insert(segment)
+
     def _advance(self, new_base: SourceText, start: int, stop: int) -> tuple[int, int]:
         """``advance``, returning where the range ``[start, stop)`` went."""
         if new_base.lines == self.base.lines and not self.hunks.accepted_edits(self.path):
             self.base = new_base  # the same lines: nothing moves
             return start, stop
         self._superseded = []  # they do not move with the lines
-        rebase = Rebase(self.hunks.for_path(self.path), self.base, new_base)
+        live = self.hunks.for_path(self.path)
+        rebase = Rebase(live, self.base, new_base)
         ranges = [
             (rebase.start_of(s.start, s.hunk_ids), rebase.stop_of(s.stop, s.hunk_ids))
             for s in self.segments
         ]
         moved = rebase.start_of(start), rebase.stop_of(stop)
+        self._covered.move(live, rebase, new_base.lines)
         streaming = None if self._current is None else self._current.streaming_hunk
         rebase.move_hunks(self.hunks, streaming)
         self.base = new_base
@@ -308,6 +394,7 @@ class FileProposal:
             mine = set(segment.hunk_ids)
             if segment.stop <= start or segment.start >= stop:
                 if not mine <= live_ids:  # an insertion where they meet
+                    self.hunks.forget_splits(mine - live_ids)
                     segment.rebuild()
                 if segment.settled:
                     kept.append(segment)
@@ -336,22 +423,6 @@ class FileProposal:
         if segment.frozen:
             raise ValueError(f"the rewrite of {self.path} is stopped; resume or abandon it")
         return segment
-
-    def _hunks_restructured(self, path: str) -> None:
-        if path != self.path:
-            return
-        members: list[list[int]] = [[] for _ in self.segments]
-        for hunk in self.hunks.for_path(path):
-            kinship = [
-                max((_kinship(hunk, self.hunks.get(i)) for i in s.hunk_ids), default=0)
-                for s in self.segments
-            ]
-            if any(kinship):
-                members[kinship.index(max(kinship))].append(hunk.id)
-        for segment, hunk_ids in zip(self.segments, members, strict=True):
-            segment.hunk_ids = hunk_ids
-            segment.rebuild()
-        self.version += 1
 
 
 def _kinship(hunk: Hunk, other: Hunk) -> int:

@@ -312,6 +312,7 @@ class Desk:
         async with self.lock:
             if back and self._stays():
                 return ()
+            waiting = self._hunks.undecided()
             for attempt in range(ATTEMPTS):
                 try:
                     hunks = move()
@@ -324,6 +325,7 @@ class Desk:
                 self._announce(hunks)
                 error = await self._sync(hunks, f"{there} in {hunks[0].path}")
                 if error is None:
+                    self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
                     return tuple(hunk.id for hunk in hunks)
                 self._take_back(return_, move_back())
                 if attempt == ATTEMPTS - 1 or not _stale(error):
@@ -337,17 +339,36 @@ class Desk:
         """Whether undo comes to an accepted change that cannot be taken back; told once, and the
         next undo goes past it.
         """
-        hunk = self._hunks.covered
-        if hunk is None or hunk.id in self._passed:
+        from midstream.edits.covered import Obstacle
+
+        stuck = self._hunks.stuck
+        if stuck is None or stuck[0].id in self._passed:
             return False
+        hunk, why = stuck
+        what = f"`{hunk.headline[:60]}`" if hunk.new else f"That `{hunk.headline[:60]}` went away"
+        if why is Obstacle.WRITING:
+            self._board.warn(
+                f"{what} was accepted where the model is writing now; stop it or let it end, then "
+                "undo."
+            )
+            return True
         self._passed.add(hunk.id)
-        line = next((text.strip() for text in hunk.new if text.strip()), "")
-        what = f"`{line[:60]}`" if line else "What was taken away"
         self._board.warn(
-            f"{what} was accepted in {hunk.path}, and a later answer rewrote its place: it stays. "
-            "Ask for it back; the next undo takes back the decision before it."
+            f"{what} was accepted in {hunk.path}, and its lines were changed since: it stays. "
+            "Change it by hand or ask for it back; the next undo takes back the decision before it."
         )
         return True
+
+    def _tell_gone(self, waited: Iterable[Hunk]) -> None:
+        """Tell of hunks that gave way to one that was taken back."""
+        gone = [hunk for hunk in waited if not hunk.live]
+        if gone:
+            many = len(gone) != 1
+            self._board.inform(
+                f"{len(gone)} waiting hunk{'s' * many} that change{'s' * (not many)} the same "
+                f"lines went with it; redo brings {'them' if many else 'it'} back."
+            )
+            self._announce(gone)
 
     def _take_back(self, kind: str, hunks: Sequence[Hunk]) -> None:
         self._recorder.travel(kind)

@@ -145,7 +145,8 @@ class DecideActions(MoveActions):
                     nothing = "no decision to take back" if back else "nothing to redo"
                     self.say("info", f"There is {nothing}.")
                 return
-            self.hush()
+            if len(session.notices) == told:
+                self.hush()
             hunk = session.hunks.get(ids[0])
             if hunk.path != self.path and not await self.open_path(hunk.path):
                 return
