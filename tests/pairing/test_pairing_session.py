@@ -6,25 +6,20 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, follow_ups, numbered, served
+from pairing_support import SteppedModel, Witness, follow_ups, served
+from rewriting_support import BEFORE, give, rewrite
 
 from midstream.edits.hunks import HunkState
-from midstream.errors import UnavailableError, UsageError, UserError
+from midstream.errors import UnavailableError
 from midstream.pairing.events import (
     FileOpened,
-    FileWritten,
-    HunkDecided,
     HunkSettled,
     TurnFinished,
     TurnStarted,
 )
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
-from midstream.pairing.steering import NoTurnError, TurnRunningError
-from midstream.pairing.targets import TargetUnclearError
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-
-BEFORE = numbered()
 
 
 @pytest.fixture
@@ -33,19 +28,6 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "run.py").write_text(BEFORE)
     return root
-
-
-def rewrite(*changes: tuple[int, str], source: str = BEFORE) -> list[str]:
-    """The lines of ``source`` with some replaced."""
-    lines = source.splitlines(keepends=True)
-    for number, text in changes:
-        lines[number] = text
-    return lines
-
-
-def give(model: SteppedModel, lines: list[str]) -> None:
-    for line in lines:
-        model.give(line)
 
 
 async def test_one_change_from_instruction_to_disk(
@@ -255,130 +237,6 @@ async def test_follow_up_builds_on_undecided_hunks(
     assert (root / "run.py").read_text() == "".join(lines)
 
 
-async def test_undo_and_redo_rewrite_the_file(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    witness = Witness(session)
-    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
-    model.end()
-    await session.instruct("one", path="run.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
-    await session.accept(2)
-    both = (root / "run.py").read_text()
-    assert await session.undo() == (2,)
-    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == BEFORE
-    assert await session.undo() == ()
-    assert await session.redo() == (1,)
-    assert await session.redo() == (2,)
-    assert (root / "run.py").read_text() == both
-    assert await session.reject(1), "an accepted hunk can still be rejected"
-    assert (root / "run.py").read_text() == "".join(rewrite((20, "    B\n")))
-    assert witness.count(FileWritten) == 7
-    assert witness.count(HunkDecided) == 7
-
-
-async def test_undo_reaches_over_a_later_turn(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
-    give(model, rewrite((2, "    A\n")))
-    model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
-    model.give("def other():\n    return 2\n")
-    model.end()
-    await session.instruct("change `other`", path="run.py")
-    await session.finished()
-    await session.accept(2)
-    assert (root / "run.py").read_text().endswith("return 2\n")
-    assert await session.undo() == (2,)
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
-
-
-async def test_undo_reaches_what_was_accepted_before_a_later_answer(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    give(model, rewrite((2, "    A\n")))
-    model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(1)
-    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
-    model.end()
-    await session.instruct("more of it", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == BEFORE
-    waiting = [hunk.new for hunk in session.hunks.undecided("run.py")]
-    assert waiting == [("    A",), ("    B",)]
-    assert await session.redo() == (1,)
-    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    give(model, rewrite((2, "    AA\n")))
-    model.end()
-    await session.instruct("otherwise", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == BEFORE
-    assert session.notices[-1].text == (
-        "1 waiting hunk that changes the same lines went with it; redo brings it back."
-    )
-    assert await session.redo() == (1,)
-    assert [hunk.new for hunk in session.hunks.undecided("run.py")] == [("    AA",)]
-
-
-async def test_undo_waits_where_the_model_is_writing(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    give(model, rewrite((2, "    A\n")))
-    model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(1)
-    text = (root / "run.py").read_text()
-    model.give("def run():\n")
-    await session.instruct("more of it", path="run.py", cursor=3)
-    for _ in range(2):
-        assert await session.undo() == ()
-        assert session.notices[-1].text == (
-            "`A` was accepted where the model is writing now; stop it or let it end, then undo."
-        )
-        assert (root / "run.py").read_text() == text
-    await session.stop()
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == BEFORE
-
-
-async def test_undo_says_what_stays_before_it_goes_past_it(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
-    model.give("def other():\n    return 2\n")
-    model.end()
-    await session.instruct("change `other`", path="run.py")
-    await session.finished()
-    assert await session.accept(1)
-    give(model, rewrite((2, "    A\n")))
-    model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(2)
-    text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
-    (root / "run.py").write_text(text)
-    await session.refresh()
-    assert await session.undo() == ()
-    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and its lines were")
-    assert (root / "run.py").read_text() == text
-    assert await session.undo() == (1,)
-    assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
-    assert await session.redo() == (1,)
-    assert (root / "run.py").read_text() == text
-
-
 async def test_a_file_opened_elsewhere_keeps_its_bytes(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
@@ -393,77 +251,6 @@ async def test_a_file_opened_elsewhere_keeps_its_bytes(
     wanted = data.replace(b"    step_02 = work(2)\r\n", b"    A\r\n")
     assert (root / "dos.py").read_bytes() == wanted
     assert (root / "dos.py").stat().st_mode & 0o777 == 0o755
-
-
-async def test_instructions_that_go_nowhere(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    with pytest.raises(UsageError, match="empty"):
-        await session.instruct("  ", path="run.py")
-    with pytest.raises(NoTurnError):
-        await session.redirect("more")
-    with pytest.raises(UserError, match=r"no file gone\.py"):
-        await session.instruct("change", path="gone.py")
-    with pytest.raises(TargetUnclearError, match=r"no `walk_all` in run\.py"):
-        await session.instruct("add a docstring to `walk_all`", path="run.py")
-    with pytest.raises(TargetUnclearError, match="Which file"):
-        await session.instruct("make it faster")
-    with pytest.raises(UserError, match="outside"):
-        await session.instruct("change", path="../escape.py")
-    (root / "data.py").write_bytes(b"a = 1\x00\n")
-    with pytest.raises(UserError, match=r"data\.py is not a text file \(it has a NUL byte"):
-        await session.instruct("change", path="data.py", cursor=0)
-    (root / "notes.md").write_text("# Notes\n")
-    with pytest.raises(UserError, match=r"edits python only, and notes\.md is markdown"):
-        await session.instruct("change", path="notes.md", cursor=0)
-    assert not model.requests
-    await session.instruct("change run")
-    with pytest.raises(TurnRunningError):
-        await session.instruct("again", path="run.py", cursor=3)
-    await session.stop()
-
-
-async def test_a_name_that_another_file_has_is_found_there(
-    session: PairingSession, root: Path
-) -> None:
-    (root / "walks.py").write_text("def walk_all(tree):\n    return tree\n")
-    with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py") as caught:
-        await session.instruct("add a docstring to `walk_all`", path="run.py")
-    assert caught.value.candidates == ("walks.py: walk_all",)
-    (root / "run.py").write_text("from walks import walk_all\n" + BEFORE)
-    with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py"):
-        await session.instruct("rename tree to node in walk_all", path="run.py", cursor=0)
-    (root / "more.py").write_text("def walk_all():\n    pass\n")
-    with pytest.raises(TargetUnclearError, match=r"in more\.py and walks\.py") as caught:
-        await session.instruct("add a docstring to walk_all", path="run.py", cursor=3)
-    assert caught.value.candidates == ("more.py: walk_all", "walks.py: walk_all")
-
-
-async def test_instruction_without_a_path_finds_the_file(
-    session: PairingSession, model: SteppedModel, root: Path
-) -> None:
-    turn = await session.instruct("add a docstring to `run`")
-    assert (turn.path, turn.symbol) == ("run.py", "run")
-    await session.stop()
-
-
-async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoint) -> None:
-    async with await PairingSession.open(
-        tmp_path, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        with pytest.raises(TargetUnclearError, match="no Python file in"):
-            await session.instruct("add a docstring to `run`")
-    with pytest.raises(UserError, match="no folder"):
-        await PairingSession.open(tmp_path / "gone", settings=settings, endpoint=endpoint)
-
-
-@pytest.mark.parametrize("model", [SteppedModel({"max_region_lines": "20"})])
-async def test_region_that_is_too_long(session: PairingSession, model: SteppedModel) -> None:
-    with pytest.raises(TargetUnclearError, match="`run` has 40 lines and the model takes 20"):
-        await session.instruct("change", path="run.py", cursor=3)
-    turn = await session.instruct("change", path="run.py", selection=(5, 20))
-    assert (turn.start, turn.stop) == (5, 20)
-    await session.stop()
 
 
 async def test_nothing_to_change_says_so(session: PairingSession, model: SteppedModel) -> None:

@@ -10,7 +10,6 @@ from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
 from midstream.settings import load_settings
-from midstream.tui.screens import review_base
 from midstream.tui.screens.picker import PickerScreen
 from midstream.tui.widgets.key_sheet import KeySheet
 from midstream.tui.widgets.row_list import RowList
@@ -174,82 +173,6 @@ async def test_enter_while_streaming_redirects(stage: Stage) -> None:
     await stage.until(lambda: stage.session.state == "ready", "end")
     segment = stage.session.files["pkg/things.py"].segments[0]
     assert segment.new_text == "".join(NEW_COUNT)
-
-
-async def test_alt_enter_queues_and_the_text_runs_afterwards(stage: Stage) -> None:
-    await start(stage)
-    await stage.stream("".join(NEW_COUNT[:2]))
-    await stage.press("i")
-    await stage.type("rename number in double")
-    await stage.press("alt+enter")
-    assert stage.session.queued == ["rename number in double"]
-    assert "Queued" in stage.notice
-    assert stage.screen.composer.text == ""
-    await stage.stream("".join(NEW_COUNT[2:]))
-    stage.model.give(None)
-    await stage.until(lambda: len(stage.model.requests) == 2, "queued request")
-    assert "def double" in stage.model.region
-
-
-async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
-    await start(stage)
-    await stage.press("i")
-    await stage.type("then this")
-    await stage.press("alt+enter", "ctrl+c")
-    await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
-    assert stage.notice.endswith("; 1 queued, enter in the empty line fetches it.")
-    assert stage.screen.composer.text == ""
-    requests = len(stage.model.requests)
-    await stage.press("enter")
-    assert stage.screen.composer.text == "then this", stage.notice
-    assert not stage.session.queued
-    assert len(stage.model.requests) == requests, "it is shown before it is sent"
-
-
-async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:
-    await stage.open("pkg/things.py")
-    await stage.press("i")
-    await stage.type("rename x in nowhere_at_all")
-    await stage.press("enter")
-    await stage.until(lambda: bool(stage.notice), "sentence")
-    assert "nowhere_at_all" in stage.notice
-    assert stage.screen.composer.text == "rename x in nowhere_at_all"
-
-
-async def test_a_question_is_answered_with_a_number(project: Path) -> None:
-    (project / "pkg" / "two.py").write_text(
-        "class A:\n    def run(self):\n        return 1\n\n\n"
-        "class B:\n    def run(self):\n        return 2\n"
-    )
-    async with on_stage(project) as stage:
-        await stage.type("rename self in run")
-        await stage.press("enter")
-        await stage.until(lambda: bool(stage.screen.answers), "question")
-        assert stage.screen.composer.text == "rename self in run"
-        await stage.press("2")
-        await stage.until(lambda: bool(stage.model.requests), "request")
-        assert "return 2" in stage.model.region
-        assert stage.screen.composer.text == ""
-
-
-async def test_a_question_outlives_the_facts_that_cover_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review_base, "COVER_S", 0.3)
-    (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
-    await stage.open("pkg/things.py")
-    await stage.press("i")
-    await stage.type("add a docstring to `walk`")
-    await stage.press("enter")
-    await stage.until(lambda: "not in pkg/things.py but in pkg/more.py" in stage.notice, "question")
-    await stage.press("a")
-    assert "No hunk" in stage.notice
-    await stage.until(lambda: "go there?" in stage.notice, "the question again")
-    await stage.press("a", "1")
-    await stage.until(lambda: stage.model.requests, "the answer counts")
-    assert stage.screen.path == "pkg/more.py"
-    await stage.pilot.pause(0.5)
-    assert "go there?" not in stage.notice
 
 
 async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:

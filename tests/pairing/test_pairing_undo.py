@@ -1,0 +1,144 @@
+"""Undo and redo over one turn and over several, and what they cannot take back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pairing_support import SteppedModel, Witness
+from rewriting_support import BEFORE, give, rewrite
+
+from midstream.pairing.events import FileWritten, HunkDecided
+from midstream.pairing.session import PairingSession
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_text(BEFORE)
+    return root
+
+
+async def test_undo_and_redo_rewrite_the_file(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = Witness(session)
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("one", path="run.py", cursor=3)
+    await session.finished()
+    await session.accept(1)
+    await session.accept(2)
+    both = (root / "run.py").read_text()
+    assert await session.undo() == (2,)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    assert await session.undo() == ()
+    assert await session.redo() == (1,)
+    assert await session.redo() == (2,)
+    assert (root / "run.py").read_text() == both
+    assert await session.reject(1), "an accepted hunk can still be rejected"
+    assert (root / "run.py").read_text() == "".join(rewrite((20, "    B\n")))
+    assert witness.count(FileWritten) == 7
+    assert witness.count(HunkDecided) == 7
+
+
+async def test_undo_reaches_over_a_later_turn(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    await session.accept(1)
+    model.give("def other():\n    return 2\n")
+    model.end()
+    await session.instruct("change `other`", path="run.py")
+    await session.finished()
+    await session.accept(2)
+    assert (root / "run.py").read_text().endswith("return 2\n")
+    assert await session.undo() == (2,)
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
+
+
+async def test_undo_reaches_what_was_accepted_before_a_later_answer(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(1)
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("more of it", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    waiting = [hunk.new for hunk in session.hunks.undecided("run.py")]
+    assert waiting == [("    A",), ("    B",)]
+    assert await session.redo() == (1,)
+    assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
+    give(model, rewrite((2, "    AA\n")))
+    model.end()
+    await session.instruct("otherwise", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+    assert session.notices[-1].text == (
+        "1 waiting hunk that changes the same lines went with it; redo brings it back."
+    )
+    assert await session.redo() == (1,)
+    assert [hunk.new for hunk in session.hunks.undecided("run.py")] == [("    AA",)]
+
+
+async def test_undo_waits_where_the_model_is_writing(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(1)
+    text = (root / "run.py").read_text()
+    model.give("def run():\n")
+    await session.instruct("more of it", path="run.py", cursor=3)
+    for _ in range(2):
+        assert await session.undo() == ()
+        assert session.notices[-1].text == (
+            "`A` was accepted where the model is writing now; stop it or let it end, then undo."
+        )
+        assert (root / "run.py").read_text() == text
+    await session.stop()
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_undo_says_what_stays_before_it_goes_past_it(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
+    model.give("def other():\n    return 2\n")
+    model.end()
+    await session.instruct("change `other`", path="run.py")
+    await session.finished()
+    assert await session.accept(1)
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(2)
+    text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
+    (root / "run.py").write_text(text)
+    await session.refresh()
+    assert await session.undo() == ()
+    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and its lines were")
+    assert (root / "run.py").read_text() == text
+    assert await session.undo() == (1,)
+    assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
+    assert await session.redo() == (1,)
+    assert (root / "run.py").read_text() == text
