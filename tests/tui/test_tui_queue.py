@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tui_support import Stage, on_stage
+from tui_support import CODE, Stage, on_stage
 
 from midstream.tui.screens import review_base
 
