@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import pty
@@ -16,11 +17,16 @@ from threading import Thread
 from typing import TextIO
 
 import pytest
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual.app import App
+from textual.constants import ESCAPE_DELAY
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.geometry import Region
+from textual.message import Message
+from textual.messages import ExitApp
 from textual.strip import Strip
 from tui_support import Stage
 
@@ -78,6 +84,17 @@ def test_a_terminal_that_lags_gets_everything_in_order_and_holds_nobody_up(
     outlet.stop()
 
 
+def test_a_frame_is_written_in_one_piece(terminal: Terminal) -> None:
+    outlet = Outlet(terminal.file)
+    for part in (SYNC_START, "rows"):
+        outlet.write(part)
+    assert terminal.read(0.1) == b""
+    outlet.write(SYNC_END)
+    assert terminal.read(0.2).decode() == f"{SYNC_START}rows{SYNC_END}"
+    outlet.write("a title")
+    assert terminal.read(0.2) == b"a title"
+
+
 def test_what_is_kept_is_written_before_the_end(terminal: Terminal) -> None:
     outlet = Outlet(terminal.file)
     outlet.start()
@@ -120,6 +137,102 @@ def test_a_terminal_that_is_gone_ends_nothing() -> None:
             outlet.write(PAGE)
         outlet.stop()
         assert not outlet.is_alive()
+
+
+class Listener(App[None]):
+    """Notes keys and pastes, and when they came."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.came: list[float] = []
+        self.news = asyncio.Event()
+        self.prompt_driver = PromptDriver(self)
+        self.prompt_driver.fileno = terminal.writer
+        self.prompt_driver._file = terminal.file
+
+    def post_message(self, message: Message) -> bool:
+        if isinstance(message, Key):
+            self.seen.append(message.key)
+        elif isinstance(message, Paste):
+            self.seen.append(message.text)
+        elif isinstance(message, ExitApp):
+            self.seen.append("exit")
+        self.came.append(time.perf_counter())
+        self.news.set()
+        return True
+
+
+async def heard(listener: Listener, count: int) -> list[str]:
+    async with asyncio.timeout(5):
+        while len(listener.seen) < count:
+            listener.news.clear()
+            await listener.news.wait()
+    seen, listener.seen = listener.seen, []
+    return seen
+
+
+async def test_keys_come_by_the_loop_and_no_thread_waits_for_them(terminal: Terminal) -> None:
+    listener = Listener(terminal)
+    driver = listener.prompt_driver
+    driver.start_application_mode()
+    try:
+        assert driver._key_thread is not None
+        driver._key_thread.join(1)
+        assert not driver._key_thread.is_alive()
+        os.write(terminal.reader, "aä\x1b[A".encode())
+        assert await heard(listener, 3) == ["a", "ä", "up"]
+        os.write(terminal.reader, "€".encode()[:1])
+        await asyncio.sleep(0.05)
+        os.write(terminal.reader, "€".encode()[1:])
+        assert await heard(listener, 1) == ["euro_sign"]
+        sent = time.perf_counter()
+        os.write(terminal.reader, b"\x1b")
+        assert await heard(listener, 1) == ["escape"]
+        assert listener.came[-1] - sent >= ESCAPE_DELAY * 0.9, "more of a sequence may follow"
+        text = "pasted \n" * 20_000
+        writing = Thread(target=write_all, args=(terminal.reader, f"\x1b[200~{text}\x1b[201~"))
+        writing.start()
+        assert await heard(listener, 1) == [text]
+        writing.join()
+    finally:
+        driver.disable_input()
+        driver.close()
+    os.write(terminal.reader, b"x")
+    await asyncio.sleep(0.05)
+    assert listener.seen == [], "what is typed later is the shell's"
+
+
+def write_all(target: int, text: str) -> None:
+    data = text.encode()
+    while data:
+        data = data[os.write(target, data[:2_000]) :]
+
+
+async def test_a_terminal_that_is_gone_ends_the_program() -> None:
+    terminal = Terminal()
+    listener = Listener(terminal)
+    driver = listener.prompt_driver
+    driver.start_application_mode()
+    os.close(terminal.reader)
+    assert await heard(listener, 1) == ["exit"]
+    driver.disable_input()
+    driver.close()
+    terminal.file.close()
+
+
+async def test_what_cannot_be_waited_for_is_read_by_the_thread(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "keys").write_text("q")
+    with (tmp_path / "keys").open() as keys:
+        listener = Listener(terminal)
+        driver = listener.prompt_driver
+        driver.fileno = keys.fileno()
+        driver.start_application_mode()
+        assert await heard(listener, 1) == ["q"]
+        driver.disable_input()
+        driver.close()
 
 
 def test_only_textuals_own_driver_is_replaced() -> None:

@@ -5,6 +5,9 @@ key in a stream, and up to 5 ms while a frame is made.  Here what the terminal t
 written at once, through a descriptor of our own that never waits; the rest, and all that comes
 while there is a rest, goes to a thread as before, so that a slow terminal holds nobody up.
 
+Keys come by a thread as well, which also wakes ten times a second when there are none.  Here the
+event loop itself waits for them.
+
 One of the modules that touch semi-internal parts of Textual; see ``screens.eager`` for the others
 and for the switch.
 """
@@ -14,16 +17,30 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import time
+from asyncio import TimerHandle
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from contextvars import Context
 from queue import Queue
 from threading import Thread
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._parser import ParseError
+from textual._time import get_time
+from textual._xterm_parser import XTermParser
 from textual.driver import Driver
 from textual.drivers._writer_thread import MAX_QUEUED_WRITES, WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 # pyright: reportPrivateUsage=false
+
+_READ: Final = 4_096
+"""Bytes that are read at once; a paste of many is taken in turns with everything else."""
+_LINGER_S: Final = 0.1
+"""How long what a terminal still sends (a mouse that moves) is thrown away at the end."""
 
 
 class Outlet(Thread):
@@ -38,13 +55,26 @@ class Outlet(Thread):
         self._file = file
         self._queue: Queue[bytes | None] = Queue(MAX_QUEUED_WRITES)
         self._direct: int | None = None
+        self._frame: list[str] | None = None
+        """What has come of a frame, between the marks of its beginning and its end."""
         # It has to be a terminal, and one whose name leads back to it.
         with contextlib.suppress(OSError):
             name = os.ttyname(file.fileno())
             self._direct = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
 
     def write(self, text: str) -> None:
-        """Write text, or keep it for the thread; waits only where very much is kept."""
+        """Write text, or keep it for the thread; waits only where very much is kept.
+
+        A frame is written in one piece: each write wakes the terminal.
+        """
+        if text == SYNC_START:
+            self._frame = [text]
+            return
+        if self._frame is not None:
+            self._frame.append(text)
+            if text != SYNC_END:
+                return
+            text, self._frame = "".join(self._frame), None
         data = text.encode(errors="backslashreplace")
         # Only one thread writes, so what is unfinished now cannot have grown meanwhile.
         if self._direct is not None and not self._queue.unfinished_tasks:
@@ -82,10 +112,15 @@ class PromptDriver(LinuxDriver):
     """Textual's driver with an outlet in place of its thread."""
 
     _reads = False
+    _listens = False
+    """Whether the loop waits for keys, so that no thread has to."""
+    _patience: TimerHandle | None = None
+    """Set while a character may be the first of several."""
 
     def start_application_mode(self) -> None:
         """Take the terminal over."""
         self._reads = True
+        self._listen()
         super().start_application_mode()
         first, file = self._writer_thread, self._file
         if first is None or file is None:
@@ -99,11 +134,79 @@ class PromptDriver(LinuxDriver):
         """Read no more; what is typed from then on is left to the shell, and not thrown away."""
         if self._reads:
             self._reads = False
+            if self._listens:
+                self._hang_up()
+                self._disable_mouse_support()
+                time.sleep(_LINGER_S)
             super().disable_input()
 
     def send_message(self, message: Message) -> None:
-        """Give the program a message of the input thread."""
-        self._loop.call_soon_threadsafe(self._app.post_message, message)
+        """Give the program a message of the terminal's."""
+        if self._listens:
+            self._app.post_message(message)
+        else:
+            self._loop.call_soon_threadsafe(self._app.post_message, message)
+
+    # Keys
+
+    def run_input_thread(self) -> None:
+        """Wait for keys, unless the loop does."""
+        if not self._listens:
+            super().run_input_thread()
+
+    def _listen(self) -> None:
+        """Have the loop wait for keys, where it can: a file, for one, cannot be waited for."""
+        self._parser = XTermParser(self._debug)
+        self._decode = getincrementaldecoder("utf-8")().decode
+        with contextlib.suppress(OSError, NotImplementedError):
+            # What follows from a key has nothing to do with what started the program.
+            Context().run(self._loop.add_reader, self.fileno, self._read)
+            self._listens = True
+
+    def _hang_up(self) -> None:
+        self._listens = False
+        self._loop.remove_reader(self.fileno)
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _read(self) -> None:
+        """Something was typed."""
+        try:
+            data = os.read(self.fileno, _READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:  # The terminal is gone, and nobody can type any more.
+            self._hang_up()
+            self._app.exit()
+            return
+        text = self._decode(data)
+        if text:  # The parser takes an empty one for the end.
+            self._pass_on(self._parser.feed(text))
+            self._wait_for_the_rest()
+
+    def _wait_for_the_rest(self) -> None:
+        """Escape is a key if nothing follows it soon."""
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+        until = self._parser._timeout_time
+        if until is not None:
+            self._patience = self._loop.call_later(
+                max(0.0, until - get_time()), self._lose_patience
+            )
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        self._pass_on(self._parser.tick())
+        self._wait_for_the_rest()
+
+    def _pass_on(self, messages: Iterable[Message]) -> None:
+        with contextlib.suppress(ParseError):
+            for message in messages:
+                self.process_message(message)
 
 
 def prompt(driver: type[Driver]) -> type[Driver]:
