@@ -42,7 +42,6 @@ class Bench:
         graph = build_integer(shape, weights) if integer else build(shape, weights, bits, dialect)
         self.decoder = Decoder(bare_folder(folder, shape, graph, **more), threads=1)
         self.cache = PrefixCache(self.decoder)
-        self.lock = threading.Lock()
 
     def start(
         self,
@@ -62,7 +61,6 @@ class Bench:
             Plan(prompt, draft, stop_ids, Spelled()),
             self.decoder,
             self.cache,
-            self.lock,
             sampler=sampler or Sampler(),
             limit=limit,
             stop=stop,

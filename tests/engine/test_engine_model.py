@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,39 @@ def test_stop_strings_end_an_answer(tmp_path: Path) -> None:
     assert generation.finish_reason is FinishReason.STOP
     with pytest.raises(UserError, match="empty"):
         model.start(ask(stop=("",)))
+
+
+def test_prompts_are_read_between_the_runs_of_an_answer(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    text = "".join(piece.text for piece in model.start(ask()))
+    model.cache.clear()
+    pieces: list[str] = []
+    for number, piece in enumerate(model.start(ask())):
+        pieces.append(piece.text)
+        other = ask(f"add {'very ' * number}good comments", generate=False)
+        ahead = model.start(other)
+        assert list(ahead) == []
+        assert ahead.finish_reason is FinishReason.STOP
+    assert number > 3
+    assert "".join(pieces) == text
+    generation = model.start(replace(other, generate=True))
+    next(iter(generation))
+    assert generation.usage.cached_tokens >= generation.usage.input_tokens - 2
+
+
+def test_stopping_an_answer_leaves_what_is_read_ahead_alone(tmp_path: Path) -> None:
+    """A stop ends the run of the answer itself and no other."""
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    answer = iter(generation := model.start(ask()))
+    next(answer)
+    ahead = model.start(ask("rename `items` to `wares`", generate=False))
+    generation.stop()
+    assert list(ahead) == []
+    assert ahead.finish_reason is FinishReason.STOP
+    assert list(answer) == []
+    assert generation.finish_reason is FinishReason.STOPPED
+    again = model.start(ask("rename `items` to `wares`"))
+    next(iter(again))
+    assert again.usage.cached_tokens >= again.usage.input_tokens - 2

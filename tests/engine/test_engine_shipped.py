@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests
-from midstream.edits.request import RegionRequest, render_request
+from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.inspect import check
 from midstream.engine.model import OnnxModel
@@ -38,6 +39,28 @@ def test_drafted_edits_are_the_undrafted_ones() -> None:
                 tokens += generation.usage.output_tokens
         assert len(texts) == 1
     assert forwards < 0.75 * tokens
+
+
+def test_a_redirect_that_was_read_ahead_reads_what_came_since() -> None:
+    model = OnnxModel(read_folder(default_model()), threads=1)
+    request = edit_requests()[0]
+    answer = iter(model.start(request))
+    lines = "".join(piece.text for piece in model.start(request)).splitlines(keepends=True)
+
+    def redirected(count: int, *, generate: bool = True) -> GenerateRequest:
+        said = Message("user", render_follow_up("rename `result` to `outcome`"))
+        kept = Message("assistant", "".join(lines[:count]))
+        return replace(request, messages=(*request.messages, kept, said), generate=generate)
+
+    whole = "".join(piece.text for piece in model.start(redirected(3)))
+    model.cache.clear()
+    next(answer)
+    assert list(model.start(redirected(2, generate=False))) == []
+    next(answer)
+    answer.close()
+    generation = model.start(redirected(3))
+    assert "".join(piece.text for piece in generation) == whole
+    assert generation.usage.input_tokens - generation.usage.cached_tokens <= 8
 
 
 def every_edit() -> Iterator[GenerateRequest]:

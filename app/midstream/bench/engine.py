@@ -246,11 +246,14 @@ def as_lines(report: Report) -> Iterator[str]:
         for key, value in values.items():
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
     shares = report.redirect_share
-    for title in ("", latency.LONG) if latency.LONG + "time" in shares else ("",):
-        yield (
-            f"  {title}after a redirect {100 * shares[title + 'time']:8.0f} % of the cold time; "
-            f"{100 * shares[title + 'tokens read']:.0f} % of its prompt is read"
-        )
+    for title in ("", latency.LONG):
+        for kind in (latency.AT_ONCE, latency.READ_AHEAD):
+            if (time := shares.get(f"{title}{kind}, time")) is not None:
+                read = shares[f"{title}{kind}, tokens read"]
+                yield (
+                    f"  {title + kind:34} {100 * time:4.0f} % of the cold time; "
+                    f"{100 * read:.0f} % of its prompt is read"
+                )
     for key, value in report.stop_forwards.items():
         yield f"  {'slowest stop, ' + key:24} {value:8.2f} forwards"
     for key, value in report.bandwidth_gb_s.items():

@@ -8,7 +8,6 @@ So the figures say what the loop makes of a text of ordinary tokens, with any we
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -102,7 +101,6 @@ def _start(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> ModelGenerati
         plan,
         model.decoder,
         model.cache,
-        threading.Lock(),
         sampler=_Forced(tokens),
         limit=len(tokens),
         drafting=model.drafting,

@@ -9,7 +9,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from midstream.bench.reference_edits import edit_requests, long_requests
 from midstream.edits.request import render_follow_up
@@ -22,15 +24,20 @@ from midstream.engine.types import GenerateRequest, Message
 LONG = "long region, "
 """In front of what is measured on long regions."""
 
+AT_ONCE = "redirect"
+READ_AHEAD = "redirect read ahead"
+"""What is measured of redirects."""
+
 STOPS = 12
 """Generations stopped, each at another moment."""
 
 
 def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Return milliseconds to the first token: nothing cached, all cached, and after a redirect; and
+    """Return milliseconds to the first token: nothing cached, all cached, and after redirects; and
     which share of the cold time a redirect takes and of its prompt it reads.
 
-    Of the reference functions one by one, and of several of them as one long region.
+    Of the reference functions one by one, and of several of them as one long region. A redirect is
+    sent at once, or was read ahead while it was typed, as the program does.
     """
     times: dict[str, list[float]] = {}
     shares: dict[str, list[float]] = {}
@@ -38,39 +45,50 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
         for request in requests * repeat:
             # A tiny context has no room for a long region.
             with contextlib.suppress(PromptTooLongError):
-                found, share = _redirect(model, request)
+                model.cache.clear()
+                cold, _ = _first_token(model, request)
+                warm, _ = _first_token(model, request)
+                found = {"cold": cold, "warm": warm}
+                for kind, ahead in ((AT_ONCE, False), (READ_AHEAD, True)):
+                    found[kind], read = _redirect(model, request, ahead=ahead)
+                    shares.setdefault(f"{title}{kind}, time", []).append(found[kind] / cold)
+                    shares.setdefault(f"{title}{kind}, tokens read", []).append(read)
                 for key, value in found.items():
                     times.setdefault(title + key, []).append(value)
-                for key, value in share.items():
-                    shares.setdefault(title + key, []).append(value)
     return (
         {key: 1000 * median(values) for key, values in times.items()},
         {key: median(values) for key, values in shares.items()},
     )
 
 
-def _redirect(
-    model: OnnxModel, request: GenerateRequest
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Answer a request and redirect the answer behind its second line; see `first_tokens`."""
+def _redirect(model: OnnxModel, request: GenerateRequest, *, ahead: bool) -> tuple[float, float]:
+    """Redirect an answer behind its third line; see `_first_token`.
+
+    Args:
+        model: the model.
+        request: what the answer is to.
+        ahead: whether the redirect was read while that line was to be written.
+    """
     model.cache.clear()
-    cold, _ = _first_token(model, request)
-    warm, _ = _first_token(model, request)
-    text = "".join(piece.text for piece in model.start(request))
-    kept = "".join(text.splitlines(keepends=True)[:2])
-    redirected = GenerateRequest(
-        messages=(
-            *request.messages,
-            Message("assistant", kept),
-            Message("user", render_follow_up("rename `result` to `outcome`")),
-        ),
-        max_output_tokens=4,
-    )
-    seconds, read = _first_token(model, redirected)
-    return (
-        {"cold": cold, "warm": warm, "redirect": seconds},
-        {"time": seconds / cold, "tokens read": read},
-    )
+    answer = iter(model.start(request))
+    text = ""
+
+    def redirected(lines: int, **options: Any) -> GenerateRequest:
+        kept = Message("assistant", "".join(text.splitlines(keepends=True)[:lines]))
+        said = Message("user", render_follow_up("rename `result` to `outcome`"))
+        return replace(request, messages=(*request.messages, kept, said), **options)
+
+    for lines in (2, 3):
+        for piece in answer:
+            text += piece.text
+            if text.count("\n") >= lines:
+                break
+        if ahead and lines == 2:
+            for _ in model.start(redirected(lines, generate=False)):
+                pass
+    close: Callable[[], None] = getattr(answer, "close")  # noqa: B009
+    close()
+    return _first_token(model, redirected(3))
 
 
 def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:
@@ -104,7 +122,6 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
         Plan(ids, [], frozenset(), _Silent()),
         model.decoder,
         model.cache,
-        threading.Lock(),
         sampler=Sampler(),
         limit=answer,
     )
@@ -136,7 +153,8 @@ def stops(
         times: list[float] = []
         for turn in range(turns):
             delay = (1 + turn / turns) * forward
-            times.append(_stop_once(_bare(model, prompt, 4096), delay, kind == "writing"))
+            answer = model.decoder.context_length - prompt - 1
+            times.append(_stop_once(_bare(model, prompt, answer), delay, kind == "writing"))
         took[kind] = 1000 * median(times)
         took[f"{kind}, slowest"] = 1000 * max(times)
         runs[kind] = max(times) / forward

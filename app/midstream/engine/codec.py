@@ -127,6 +127,19 @@ class CodecLimits:
     asked before (0)."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A prompt up to its first `<tgt>`, which says nothing yet of what is written already."""
+
+    layout: Layout
+    table: SlotTable
+    ids: tuple[int, ...]
+
+
+MOST_HEADS = 8
+"""So many heads are kept: what is asked, stopped and asked in other words is about one region."""
+
+
 def special_tokens(limits: CodecLimits) -> list[str]:
     """Return the codec's special tokens in id order (they follow `<pad>` = 0)."""
     return [
@@ -173,6 +186,7 @@ class EditCodec:
         self.new_id = self._id["<new>"]
         self.anchor_0 = self._id["<L1>"]
         self._cache: dict[str, list[int]] = {}
+        self._heads: dict[tuple[str, str], _Head] = {}
         self._bytes = _token_bytes(tokenizer, self.first_text_id)
         self.equals = frozenset(
             k for k, text in enumerate(self._bytes) if text[:1] == b"=" and text[:2] != b"=="
@@ -243,6 +257,31 @@ class EditCodec:
     ) -> tuple[Layout, SlotTable, list[int], int]:
         """Return (layout, table, prompt tokens, source lines that the kept lines use up)."""
         region = request.region
+        appended = self.limits.appended and request.kept and request.earlier
+        first = request.instruction
+        if appended:
+            first = request.earlier[-1]
+        elif request.earlier:
+            first = joined(request.earlier[-1], request.instruction)
+        if shuffle is not None:
+            head = self._head(first, region, shuffle)
+        elif (found := self._heads.get((first, region))) is not None:
+            head = found
+        else:
+            head = self._head(first, region, None)
+            if len(self._heads) >= MOST_HEADS:
+                self._heads.clear()
+            self._heads[first, region] = head
+        layout, table, ids = head.layout, head.table, list(head.ids)
+        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, [], prefix=True)
+        ids += kept_ids
+        if appended:
+            table = table.copy()
+            words = later_pieces(request.instruction, region, table)
+            ids += [self._id["<ins>"], *self._pieces(words), self._id["<tgt>"]]
+        return layout, table, ids, used
+
+    def _head(self, instruction: str, region: str, shuffle: Random | None) -> _Head:
         lines = split_lines(region)
         if len(lines) > self.limits.lines:
             raise RegionTooLong(
@@ -255,13 +294,7 @@ class EditCodec:
         table = SlotTable(
             self.limits.names, self.limits.phrases, self.limits.values, self.is_single, shuffle
         )
-        appended = self.limits.appended and request.kept and request.earlier
-        first = request.instruction
-        if appended:
-            first = request.earlier[-1]
-        elif request.earlier:
-            first = joined(request.earlier[-1], request.instruction)
-        words = instruction_pieces(first, region, table)
+        words = instruction_pieces(instruction, region, table)
         table.add_region([layout.strip(line) or "" for line in lines])
         ids = [self._id["<ins>"], *self._pieces(words), self._id["<src>"]]
         for number, line in enumerate(lines):
@@ -269,12 +302,7 @@ class EditCodec:
             ids += self.content(layout, table, line)
         ids.append(self.anchor_0 + layout.first_anchor + len(lines))
         ids.append(self._id["<tgt>"])
-        kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, [], prefix=True)
-        ids += kept_ids
-        if appended:
-            words = later_pieces(request.instruction, region, table)
-            ids += [self._id["<ins>"], *self._pieces(words), self._id["<tgt>"]]
-        return layout, table, ids, used
+        return _Head(layout, table, tuple(ids))
 
     def _pieces(self, pieces: list[Piece]) -> list[int]:
         ids: list[int] = []

@@ -20,7 +20,7 @@ import numpy as np
 
 from midstream.engine.codec_lines import Layout, deeper, shallower
 from midstream.engine.codec_stream import StreamDecoder
-from midstream.engine.line_state import LineState, is_regular, states
+from midstream.engine.line_state import LineState
 from midstream.engine.slots import SlotTable
 
 if TYPE_CHECKING:
@@ -68,16 +68,12 @@ class AnswerChoice:
     _raw: bool = field(default=False, init=False)
     _length: int = field(default=0, init=False)
     _source: list[LineState] = field(default_factory=list[LineState], init=False)
-    """What is open before each source line and behind the last; [] where that tells nothing."""
     _state: LineState = field(default_factory=LineState, init=False)
     _read: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._reader = StreamDecoder(self.codec, self.layout, self.table, self.used, self.kept)
-        lines = self.layout.lines
-        found = states(lines)
-        if is_regular(lines, found):
-            self._source = found
+        self._source = self.layout.states()
 
     def pick(self, logits: Array) -> int:
         """Return the next token for float32 logits `[vocab]`."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from midstream.engine.line_state import LineState, is_regular, states
+
 
 @dataclass(slots=True)
 class Layout:
@@ -18,6 +20,14 @@ class Layout:
     margin: str
     lines: list[str]
     first_anchor: int = 0
+    _states: list[LineState] | None = None
+
+    def states(self) -> list[LineState]:
+        """Return what is open before each line and behind the last; [] where that tells nothing."""
+        if self._states is None:
+            found = states(self.lines)
+            self._states = found if is_regular(self.lines, found) else []
+        return self._states
 
     def strip(self, line: str) -> str | None:
         """Return a line without the margin, or None where it does not have it."""
@@ -132,6 +142,8 @@ def _best_pairs(
     src: Sequence[str], tgt: Sequence[str], open_end: bool
 ) -> list[tuple[int | None, str]]:
     rows, columns = len(src), len(tgt)
+    if not columns:
+        return []
     skip = 0.2 if open_end else 0.0  # what was kept so far rarely jumps far ahead in the source
     src_words = [_WORD.findall(line) for line in src]
     tgt_words = [_WORD.findall(line) for line in tgt]

@@ -2,7 +2,8 @@
 ends it.
 
 Reads top to bottom as what happens. A stop flag is looked at before every run, and ends a run in
-progress.
+progress. Between two runs another generation may read a prompt ahead; the rows of this one are put
+back before the next run.
 
 Exactness: where a model may be drafted for, the decoder runs at least two rows at once, drafted or
 not, because its kernels round a single row differently from the same row among others (measured:
@@ -14,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
 from midstream.engine.drafting import Drafter
@@ -34,6 +35,9 @@ SHORT_TAIL = 16
 of their own takes longer than their logits, which nobody needs.
 """
 
+ALONE = nullcontext()
+"""In place of a lock where nobody else uses the model."""
+
 
 class ModelGeneration:
     """One generation on one decoder; see `types.Generation` for what callers may do with it.
@@ -47,8 +51,9 @@ class ModelGeneration:
         plan: Plan,
         decoder: Decoder,
         cache: PrefixCache,
-        turn: AbstractContextManager[object],
         *,
+        turn: AbstractContextManager[object] = ALONE,
+        step: AbstractContextManager[object] = ALONE,
         sampler: Sampler,
         limit: int,
         stop: Sequence[str] = (),
@@ -60,13 +65,14 @@ class ModelGeneration:
 
         Args:
             plan: the request in tokens; prompt and `limit` together fit the context.
-            decoder: the model; used only inside `turn`.
+            decoder: the model; used only inside `step`.
             cache: what it remembers; likewise.
-            turn: held while generating, so that one generation runs at a time.
+            turn: held while generating, so that one generation writes at a time.
+            step: held for every run.
             sampler: chooses tokens.
             limit: most tokens to generate.
             stop: texts that end the answer.
-            generate: False stops once the prompt is read.
+            generate: False ends once the prompt is read, all but its last token.
             drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
             exact: make every row's bits independent of how many run together.
 
@@ -78,7 +84,9 @@ class ModelGeneration:
         self._text = StopStrings(plan.decoder, stop)
         self._decoder = decoder
         self._cache = cache
+        self._rows = cache.tokens
         self._turn = turn
+        self._step = step
         self._sampler = sampler
         self._limit = limit
         self._generate = generate
@@ -103,10 +111,14 @@ class ModelGeneration:
         return self._plan.judge
 
     def stop(self) -> None:
-        """End it within one forward pass; callable from any thread, at any time."""
+        """End it within one forward pass; callable from any thread, at any time.
+
+        What is only read ahead ends with the run in progress: the prompt that is asked next most
+        likely begins with those tokens.
+        """
         self._stop.set()
         with self._running:
-            if self._active:
+            if self._active and self._generate:
                 self._decoder.terminate()
 
     def __iter__(self) -> Iterator[Piece]:
@@ -115,17 +127,12 @@ class ModelGeneration:
         However it ends, text that was held back and is certain comes last, as a piece of no tokens.
         """
         with self._turn:
-            with self._running:
-                self._active = not self._stop.is_set()
             try:
-                if self._active:
+                if not self._stop.is_set():
                     yield from self._produce()
                     if rest := self._text.finish():
                         yield Piece(rest, 0)
             finally:
-                with self._running:
-                    self._active = False
-                    self._decoder.rearm()
                 if self._finish is None:
                     self._finish = FinishReason.STOPPED
 
@@ -155,18 +162,20 @@ class ModelGeneration:
     def _prefill(self) -> None:
         """Compute the rows of all prompt tokens but the last ones, which the first run decodes."""
         prompt = self._plan.prompt_ids
-        past = self._cache.open(prompt[:-1])
+        with self._step:
+            past = self._open(prompt[:-1])
         self.usage.cached_tokens = past
         tail = SHORT_TAIL if self._generate else 1
         while past < len(prompt) - tail and not self._stop.is_set():
             chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
-            self._decoder.fill(chunk, past, exact=self._exact)
-            self._cache.extend(chunk)
+            with self._step:
+                self._take_back()
+                self._fill(chunk, past)
             past += len(chunk)
 
     def _decode(self) -> Iterator[Piece]:
         judge = self._plan.judge
-        given = self._plan.prompt_ids[len(self._cache.tokens) :]
+        given = self._plan.prompt_ids[len(self._rows) :]
         while not self._stop.is_set():
             left = self._limit - self.usage.output_tokens
             if left <= 0:
@@ -174,30 +183,73 @@ class ModelGeneration:
                 return
             draft: list[int] = []
             if self._drafter:
-                draft = self._drafter.propose(min(left - 1, self._pace.length()))
-            past = len(self._cache.tokens)
-            logits = self._decoder.run([*given, *draft], past, exact=self._exact)
-            logits = logits[-1 - len(draft) :]
-            tokens = self._verify(draft, logits)
-            self._cache.extend([*given, *tokens[:-1]])
-            if self._drafter:
-                self._drafter.learn(tokens)
-                self._pace.learn(len(draft), len(tokens) - 1)
+                draft = self._drafter.propose(min(left - 1, self._pace.length(len(given))))
+            with self._step:
+                self._take_back()
+                self._begin_run()
+                try:
+                    past = len(self._rows)
+                    logits = self._decoder.run([*given, *draft], past, exact=self._exact)
+                finally:
+                    self._end_run()
+                logits = logits[-1 - len(draft) :]
+                tokens = self._verify(draft, logits)
+                self._cache.extend([*given, *tokens[:-1]])
             given = tokens[-1:]
             self.usage.forwards += 1
             piece, ended = self._piece(tokens)
-            if judge is not None:
-                judge.take(logits, tokens[: piece.tokens], piece.text)
             self.usage.drafted_tokens += len(draft)
             self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
                 self._finish = FinishReason.STOP
             yield piece
+            # After the text, which nobody has to wait for.
+            if judge is not None:
+                judge.take(logits, tokens[: piece.tokens], piece.text)
             if ended:
-                if judge is not None:  # after the text, which nobody has to wait for
+                if judge is not None:
                     self.usage.confidence = judge.confidence()
                     self.usage.gave_up = judge.gave_up
                 return
+            if self._drafter:
+                self._drafter.learn(tokens)
+                self._pace.learn(len(draft), len(tokens) - 1)
+
+    def _begin_run(self) -> None:
+        """From now on a stop ends the run in progress."""
+        with self._running:
+            if self._stop.is_set():
+                raise RunTerminatedError
+            self._active = True
+
+    def _end_run(self) -> None:
+        with self._running:
+            self._active = False
+            if self._stop.is_set():
+                self._decoder.rearm()
+
+    def _open(self, tokens: Sequence[int]) -> int:
+        """Make the live rows the longest known start of these tokens, and return its length."""
+        past = self._cache.open(tokens)
+        self._rows = self._cache.tokens
+        return past
+
+    def _take_back(self) -> None:
+        """Make the live rows those of this generation again, where a prompt was read meanwhile."""
+        if self._cache.tokens is self._rows:
+            return
+        rows = self._rows
+        past = self._open(rows)
+        for begin in range(past, len(rows), PREFILL_CHUNK):
+            self._fill(rows[begin : begin + PREFILL_CHUNK], begin)
+
+    def _fill(self, chunk: Sequence[int], past: int) -> None:
+        self._begin_run()
+        try:
+            self._decoder.fill(chunk, past, exact=self._exact)
+        finally:
+            self._end_run()
+        self._cache.extend(chunk)
 
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:
         """Return the tokens of the draft that the model agrees with, and its own next one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
-from midstream.engine.loop import ModelGeneration
+from midstream.engine.loop import ALONE, ModelGeneration
 from midstream.engine.memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
@@ -36,7 +36,8 @@ class MemoryShortError(PromptError):
 class OnnxModel:
     """A model folder in ONNX Runtime; a `TextModel`.
 
-    Generations take turns: one runs, the next one waits when it is iterated.
+    Generations take turns: one runs, the next one waits when it is iterated. A prompt that is only
+    read (`generate` is False) waits for no turn: it is read between the runs of what is generated.
 
     Attributes:
         folder: what the folder's files say.
@@ -57,6 +58,7 @@ class OnnxModel:
         self.cache = PrefixCache(self.decoder)
         self._facts = {**folder.facts, "provider": provider}
         self._turn = threading.Lock()
+        self._step = threading.Lock()
         self._started: weakref.WeakSet[ModelGeneration] = weakref.WeakSet()
         self._closed = False
 
@@ -95,7 +97,8 @@ class OnnxModel:
             plan,
             self.decoder,
             self.cache,
-            self._turn,
+            turn=self._turn if request.generate else ALONE,
+            step=self._step,
             sampler=Sampler(
                 temperature=request.temperature,
                 top_p=request.top_p,
@@ -140,7 +143,8 @@ class OnnxModel:
             generation.stop()
         # A generation that nobody reads on cannot notice the stop; it must not hold up the end.
         if self._turn.acquire(timeout=CLOSE_SECONDS):
-            self.cache.clear()
+            with self._step:
+                self.cache.clear()
             self._turn.release()
 
 

@@ -74,8 +74,8 @@ class Pace:
         self._most = most
         self._right, self._wrong = 3.0, 1.0
 
-    def length(self) -> int:
-        """Return how many tokens to draft next."""
+    def length(self, given: int = 1) -> int:
+        """Return how many tokens to draft next, behind so many that are known."""
         chance = self._right / (self._right + self._wrong)
         share = self._cost.share
         best, length = 0.0, 1
@@ -83,7 +83,7 @@ class Pace:
         for count in range(1, self._most + 1):
             whole *= chance
             tokens += whole
-            rows = count + 1
+            rows = count + given
             if rows % 2:
                 # Rows run by twos: the next token costs nothing more.
                 continue

@@ -62,7 +62,7 @@ class PrefixCache:
         rows = self._saved[best] if best is not None else None
         if best is not None:
             self._saved.move_to_end(best)
-        if len(self.tokens) - live >= WORTH_SAVING:
+        if self._worth_saving(live):
             self._save()
         if rows is not None:
             self._decoder.load_rows(rows, longest)
@@ -82,6 +82,16 @@ class PrefixCache:
         """Forget everything."""
         self.tokens = []
         self._saved.clear()
+
+    def _worth_saving(self, live: int) -> bool:
+        """Whether so many of the live rows behind `live` have no copy that one pays."""
+        tokens, least = self.tokens, len(self.tokens) - WORTH_SAVING
+        if least < live:
+            return False
+        return not any(
+            len(key) > least and key[least] == tokens[least] and shared_length(key, tokens) > least
+            for key in self._saved
+        )
 
     def _save(self) -> None:
         key = tuple(self.tokens)

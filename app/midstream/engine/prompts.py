@@ -6,6 +6,7 @@ Nothing is run here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 SPARE_TOKENS = 64
 """Tokenizers of text models may know so many tokens that the graph does not: those of images."""
+
+
+# What is read ahead, stopped and redirected is the same few texts again.
+_parsed = lru_cache(maxsize=16)(parse_request)
+_shortened = lru_cache(maxsize=16)(without_locator)
 
 
 class PromptStyle(Protocol):
@@ -138,7 +144,7 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
             continue
         if message.role != "user":
             continue
-        found = parse_request(message.text)
+        found = _parsed(message.text)
         if found is not None:
             region, instructions, kept = found, [found.instruction], ""
             continue
@@ -153,11 +159,11 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
     if region is None:
         raise PromptError("There is nothing to rewrite: the conversation holds no region.")
     return EditRequest(
-        instruction=without_locator(instructions[-1], region.region),
+        instruction=_shortened(instructions[-1], region.region),
         region=region.region,
         before=region.before,
         after=region.after,
         path=region.path,
         kept=kept[: kept.rfind("\n") + 1],
-        earlier=tuple(without_locator(text, region.region) for text in instructions[:-1]),
+        earlier=tuple(_shortened(text, region.region) for text in instructions[:-1]),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from random import Random
 
@@ -129,6 +130,14 @@ class SlotTable:
             if self.shuffle is not None:
                 self._shuffle(numbers, split=kind != "v")
             self._free[kind] = numbers
+
+    def copy(self) -> SlotTable:
+        """Return a table that may get further slots without this one."""
+        other = copy(self)
+        other.slot_of, other._text = dict(self.slot_of), dict(self._text)
+        other.asked_for, other.said = set(self.asked_for), set(self.said)
+        other._free = {kind: list(numbers) for kind, numbers in self._free.items()}
+        return other
 
     def _shuffle(self, numbers: list[int], *, split: bool) -> None:
         """Take other numbers than those by first appearance, now and then."""
