@@ -299,11 +299,46 @@ async def test_who_waits_for_the_engine_can_see_it() -> None:
         await second.close()
 
 
-async def test_warm_up_delivers_no_text() -> None:
-    async with connected(ReplayModel("text")) as client:
-        stream = await client.create(messages=[("user", "file")], generate=False)
-        got, end = await read(stream)
+async def test_reading_ahead_lets_an_answer_go_on() -> None:
+    async with connected(ReplayModel("word " * 400, rate=200)) as client:
+        assert not client.reads_ahead
+        stream = await client.create(messages=[("user", "go")])
+        assert isinstance(await anext(aiter(stream)), Started)
+        assert client.reads_ahead
+        ahead = await client.read_ahead(messages=[("user", "go"), ("user", "on")])
+        got, end = await read(ahead)
         assert (got, end.status if isinstance(end, Finished) else end) == ("", "completed")
+        assert not stream.done
+        got, end = await read(stream)
+        assert got == "word " * 400
+        assert isinstance(end, Finished)
+        # The conversation goes on from the answer, not from what was read ahead.
+        assert client.dropped == 0
+        more = await client.create(messages=[("user", "go"), ("assistant", got), ("user", "on")])
+        assert isinstance((await read(more))[1], Finished)
+
+
+async def test_what_is_read_ahead_takes_the_place_of_what_was() -> None:
+    async with connected(ReplayModel("", delay=0.3)) as client:
+        await client.connect()
+        first = await client.read_ahead(messages=[("user", "long")])
+        await asyncio.sleep(0.05)
+        second = await client.read_ahead(messages=[("user", "other")])
+        _, end = await read(first)
+        assert isinstance(end, Finished)
+        assert end.reason == "interrupted"
+        _, end = await read(second)
+        assert isinstance(end, Finished)
+        assert end.status == "completed"
+
+
+async def test_what_is_read_ahead_ends_with_the_connection() -> None:
+    async with connected(ReplayModel("", delay=5)) as client:
+        await client.connect()
+        ahead = await client.read_ahead(messages=[("user", "long")])
+        await client.close()
+        assert isinstance((await read(ahead))[1], Failed)
+        assert not client.reads_ahead
 
 
 async def test_closing_in_the_middle_of_a_flood_is_quick() -> None:

@@ -373,8 +373,7 @@ async def test_http_only_engines_are_streamed_from(size: int) -> None:
     server = HttpServer([SSE[i : i + size] for i in range(0, len(SSE), size)])
     async with server as url:
         client = Client(endpoint(url, "custom"))
-        warm = await client.create(messages=[("user", "x")], generate=False)
-        assert isinstance((await read(warm))[1], Finished)
+        assert not client.reads_ahead
         for _ in range(2):
             text, end = await read(await client.create(messages=[("user", "hi"), ("user", "ho")]))
             assert text == "naïve text"

@@ -61,7 +61,8 @@ async def read(stream: Stream, *, stop_after: int | None = None) -> tuple[str, F
 
 async def test_a_region_is_rewritten_stopped_and_redirected(folder: Path, tmp_path: Path) -> None:
     async with embedded(folder, tmp_path) as client:
-        warm = await client.create(messages=[("user", REGION)], generate=False)
+        await client.connect()
+        warm = await client.read_ahead(messages=[("user", REGION)])
         _, end = await read(warm)
         assert isinstance(end, Finished)
         prompt = end.usage.input_tokens

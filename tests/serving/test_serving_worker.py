@@ -134,3 +134,54 @@ def test_the_cache_keeps_to_its_bounds_and_forgets_the_oldest(
         assert held == recent[len(recent) - len(held) :], "the oldest go first"
         sizes = sum(found.characters for other in held if (found := cache.get(other)))
         assert sizes <= 60 or len(held) == 1
+
+
+def reading(text: str, owner: str) -> Job:
+    return Job(GenerateRequest((Message("user", text),), generate=False), owner)
+
+
+async def started(job: Job) -> None:
+    async with asyncio.timeout(5):
+        while not job.started:
+            await job.wait()
+
+
+async def test_a_prompt_is_read_while_the_owners_own_generation_runs() -> None:
+    async with working(ReplayModel("word " * 10_000, rate=500)) as worker:
+        running, own, other = job("x", "a"), reading("x", "a"), reading("x", "b")
+        worker.submit(running)
+        await started(running)
+        worker.submit(other)
+        worker.submit(own)
+        await finish(own)
+        assert not running.finished
+        await asyncio.sleep(0.05)
+        assert not other.started
+        worker.cancel(running)
+        await finish(running)
+        await finish(other)
+        assert other.error is None
+        assert worker.load == 0
+
+
+async def test_what_reads_ahead_gives_way() -> None:
+    async with working(ReplayModel("x", delay=0.3)) as worker:
+        slow = reading("slow", "a")
+        worker.submit(slow)
+        await started(slow)
+        old, new, foreign = reading("old", "a"), reading("new", "a"), reading("foreign", "b")
+        for one in (old, foreign, new):
+            worker.submit(one)
+        await finish(old)
+        assert not old.started
+        answer = job("answer", "a")
+        worker.submit(answer)
+        # It waits for no prompt, not even for the one that is being read.
+        await finish(new)
+        await finish(slow)
+        assert not new.started
+        assert not answer.finished
+        assert not foreign.started
+        assert await finish(answer) == "x"
+        await finish(foreign)
+        assert foreign.started

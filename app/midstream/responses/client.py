@@ -33,6 +33,9 @@ _BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
 _PROBE_SECONDS = 0.3
 """How long an endpoint may take to answer the first interrupt it ever gets from us."""
 
+_AHEAD = "ahead"
+"""The server's lane for what is read ahead."""
+
 _STALE_CODES = frozenset({"previous_response_not_found"})
 _RENEW_CODES = frozenset({"websocket_connection_limit_reached"})
 
@@ -64,6 +67,7 @@ class Client:
         self._http_only = endpoint.transport == "sse"
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
+        self._ahead = Lane(lambda turn: None, lambda turn, response: None)
         self._unsent: list[Turn] = []
         self._resending: asyncio.Task[None] | None = None
         self._chain: _Chain | None = None
@@ -119,6 +123,48 @@ class Client:
         for turn in (*self._lane.lose(failed), *self._unsent):
             self._lane.end(turn, failed)
         self._unsent.clear()
+        self._lose_ahead(failed)
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether `read_ahead` may be called now."""
+        return self.endpoint.kind == "local" and self.connected and not self._http_only
+
+    async def read_ahead(self, *, messages: Sequence[Entry], instructions: str = "") -> Stream:
+        """Have the server read a conversation that will probably be asked about soon.
+
+        Nothing is generated, and whatever is asked goes first; a response that is being written
+        goes on meanwhile. The server gives up what it was reading ahead before. Only Midstream's
+        own server does all that, over an open connection (`reads_ahead`).
+
+        Args:
+            messages: As in `create`; the last is what is being typed.
+            instructions: System text.
+
+        Returns:
+            The stream; it yields no text.
+
+        Raises:
+            UnavailableError: The connection is gone.
+        """
+        frame: dict[str, Any] = {
+            "type": "response.create",
+            "model": self.endpoint.model,
+            "stream_id": _AHEAD,
+            "input": [wire_item(entry) for entry in messages],
+            "store": False,
+            "generate": False,
+        }
+        if instructions:
+            frame["instructions"] = instructions
+        turn = Turn(Stream(self), frame)
+        self._ahead.waiting.append(turn)
+        try:
+            await self._send(frame)
+        except UnavailableError:
+            self._ahead.waiting.remove(turn)
+            raise
+        return turn.stream
 
     async def create(
         self,
@@ -126,7 +172,6 @@ class Client:
         messages: Sequence[Entry],
         instructions: str = "",
         previous_response_id: str | None = None,
-        generate: bool = True,
         max_output_tokens: int | None = None,
         metadata: Mapping[str, str] | None = None,
         effort: str | None = None,
@@ -144,7 +189,6 @@ class Client:
             instructions: System text; never inherited from an earlier response.
             previous_response_id: A response of this connection (or a stored one) to go on from. Not
                 needed for speed: a conversation that only grew is continued by itself.
-            generate: False prepares the server for these messages without generating.
             max_output_tokens: Limit of the output.
             metadata: Up to 16 strings that come back in the response.
             effort: Reasoning effort, "none" to "max"; what it means is up to the model.
@@ -167,8 +211,6 @@ class Client:
         frame["store"] = False
         if instructions:
             frame["instructions"] = instructions
-        if not generate:
-            frame["generate"] = False
         if max_output_tokens is not None:
             frame["max_output_tokens"] = max_output_tokens
         if metadata:
@@ -378,14 +420,23 @@ class Client:
     def _recover(self, reason: str) -> None:
         """After the connection is gone: fail what had begun, ask again for the rest."""
         sentence = f"The connection to the model server was lost: {reason}."
-        self._ask_again(self._lane.lose(Failed("connection_lost", sentence)))
+        failed = Failed("connection_lost", sentence)
+        self._ask_again(self._lane.lose(failed))
+        self._lose_ahead(failed)
+
+    def _lose_ahead(self, failed: Failed) -> None:
+        """End what is read ahead; it is not worth asking for again."""
+        for turn in self._ahead.lose(failed):
+            self._ahead.end(turn, failed)
 
     # What comes in; called by the link's reader task.
 
     def _on_event(self, link: Link, event: ServerEvent) -> None:
         if link is not self._link:
             return
-        if event.type == "error":
+        if event.stream_id == _AHEAD:
+            self._on_ahead(event)
+        elif event.type == "error":
             self._on_error(event)
         elif event.type == "response.interrupt.accepted":
             self._stop_rung = "interrupt"
@@ -398,6 +449,13 @@ class Client:
                 self._drop(turn)
         else:
             self._lane.handle(event)
+
+    def _on_ahead(self, event: ServerEvent) -> None:
+        if event.type == "error" and self._ahead.waiting:
+            turn = self._ahead.waiting.popleft()
+            self._ahead.end(turn, failure(event.error, "error", "The server does not read ahead."))
+        else:
+            self._ahead.handle(event)
 
     def _on_created(self, turn: Turn) -> None:
         if turn.stop is not None:

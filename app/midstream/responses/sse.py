@@ -111,9 +111,6 @@ class SseLink:
     async def _work(self) -> None:
         while self._waiting:
             frame = self._waiting.popleft()
-            if frame.get("generate") is False:
-                self._prepared()
-                continue
             state = "asked"
             try:
                 async for event in self._events(frame):
@@ -142,14 +139,8 @@ class SseLink:
                         ),
                     )
 
-    def _prepared(self) -> None:
-        """Warm-up has no meaning for such a server; say that it is done."""
-        for kind, status in (("created", "in_progress"), ("completed", "completed")):
-            response = WireResponse(id=_OWN_ID, status=status, output=[])
-            self._on_event(self, ServerEvent(type=f"response.{kind}", response=response))
-
     async def _events(self, frame: dict[str, Any]) -> AsyncGenerator[ServerEvent]:
-        body = {name: value for name, value in frame.items() if name not in ("type", "generate")}
+        body = {name: value for name, value in frame.items() if name != "type"}
         parser, reading = SseParser(), _Reading()
         chunks = self._poster.post(msgspec.json.encode({**body, "stream": True}))
         async with contextlib.aclosing(chunks):

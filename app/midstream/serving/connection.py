@@ -186,11 +186,19 @@ class Connection:
             await self._refuse(error, stream_id if named else None)
             return
         self._bad_frames = 0
+        if request.stream_id is not None and not request.generate:
+            self._give_way(request.stream_id)
         lane = self._lanes.setdefault(request.stream_id, _Lane())
         lane.waiting.append(_Asked(request, size))
         self._held_bytes += size
         if lane.task is None:
             lane.task = asyncio.create_task(self._run_lane(request.stream_id, lane))
+
+    def _give_way(self, stream_id: str) -> None:
+        """In a stream of its own, what is to be read ahead takes the place of what was before."""
+        for turn in self._running.values():
+            if turn.request.stream_id == stream_id and not turn.request.generate and turn.active:
+                turn.interrupt(Interrupt.DISCARD)
 
     def _admit(self, request: CreateRequest, size: int) -> None:
         self._service.worker(request.model)

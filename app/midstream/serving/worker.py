@@ -3,6 +3,9 @@
 Owners (connections) take turns, so that one with a long queue cannot starve the others. Text
 crosses to the loop in a buffer with at most one wake-up under way, so the thread never waits for a
 reader and a fast model does not flood the loop.
+
+Prompts that are only to be read ahead (`generate` is False) have a thread of their own. They give
+way to everything else, but an owner may have one read while its own generation runs.
 """
 
 from __future__ import annotations
@@ -173,20 +176,37 @@ class ModelWorker:
         self._queues: dict[Hashable, deque[Job]] = {}
         self._order: deque[Hashable] = deque()
         self._running: Job | None = None
+        self._ahead: dict[Hashable, Job] = {}
+        self._reading: Job | None = None
         self._closing = False
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._work, name=f"model-{model.name}", daemon=True)
         self._thread.start()
+        self._reader = threading.Thread(
+            target=self._read_ahead, name=f"ahead-{model.name}", daemon=True
+        )
+        self._reader.start()
 
     def submit(self, job: Job) -> None:
-        """Queue a job behind its owner's others; owners take turns."""
+        """Queue a job behind its owner's others; owners take turns.
+
+        One that only reads ahead takes the place of its owner's last one.
+        """
+        old = [self._ahead.get(job.owner), self._reading]
+        for other in old:
+            if other is not None and (job.request.generate or other.owner == job.owner):
+                self.cancel(other)
         with self._condition:
+            if not job.request.generate:
+                self._ahead[job.owner] = job
+                self._condition.notify_all()
+                return
             queue = self._queues.get(job.owner)
             if queue is None:
                 queue = self._queues[job.owner] = deque()
                 self._order.append(job.owner)
             queue.append(job)
-            self._condition.notify()
+            self._condition.notify_all()
 
     def cancel(self, job: Job) -> None:
         """Stop a job, wherever it is; one that still waits finishes at once."""
@@ -196,6 +216,9 @@ class ModelWorker:
             waiting = queue is not None and job in queue
             if queue is not None and waiting:
                 queue.remove(job)
+            if self._ahead.get(job.owner) is job:
+                del self._ahead[job.owner]
+                waiting = True
         if waiting:
             job.finished = True
             job.nudge()
@@ -224,18 +247,20 @@ class ModelWorker:
     def load(self) -> int:
         """Jobs that run or wait."""
         with self._condition:
-            waiting = sum(len(queue) for queue in self._queues.values())
-            return waiting + (self._running is not None)
+            waiting = sum(len(queue) for queue in self._queues.values()) + len(self._ahead)
+            return waiting + (self._running is not None) + (self._reading is not None)
 
     def close(self) -> None:
         """Stop what runs, end the thread and free the model."""
         with self._condition:
             self._closing = True
-            running = self._running
-            self._condition.notify()
-        if running is not None:
-            running.stop()
+            under_way = (self._running, self._reading)
+            self._condition.notify_all()
+        for job in under_way:
+            if job is not None:
+                job.stop()
         self._thread.join(timeout=5.0)
+        self._reader.join(timeout=5.0)
         self.model.close()
 
     def _work(self) -> None:
@@ -247,12 +272,35 @@ class ModelWorker:
                     return
                 job = self._next()
                 self._running = job
+                if self._ahead:
+                    self._condition.notify_all()
             if job is not None:
                 job.run(self.model)
                 # Before the loop hears of it, or the next one would seem to wait for this one.
                 with self._condition:
                     self._running = None
+                    if self._ahead:
+                        self._condition.notify_all()
                 job.finish()
+
+    def _read_ahead(self) -> None:
+        while True:
+            with self._condition:
+                while (job := self._readable()) is None and not self._closing:
+                    self._condition.wait()
+                if job is None or self._closing:
+                    return
+                self._reading = self._ahead.pop(job.owner)
+            job.run(self.model)
+            with self._condition:
+                self._reading = None
+            job.finish()
+
+    def _readable(self) -> Job | None:
+        """The next prompt to read ahead: an owner's own while its generation runs, else any."""
+        if self._running is not None:
+            return self._ahead.get(self._running.owner)
+        return None if self._order else next(iter(self._ahead.values()), None)
 
     def _next(self) -> Job | None:
         owner = self._order.popleft()
