@@ -50,7 +50,8 @@ def make_repo(root: Path, files: dict[str, str]) -> Path:
 class SteppedModel:
     """A model whose text comes exactly when a test lets it: ``give`` puts text on the wire.
 
-    It is a real ``TextModel`` behind the real server; only the pace is the test's.
+    It is a real ``TextModel`` behind the real server; only the pace is the test's.  What is only to
+    be read ahead is in ``ahead``.
     """
 
     name = "stepped"
@@ -58,6 +59,7 @@ class SteppedModel:
     def __init__(self, facts: dict[str, str] | None = None) -> None:
         self.facts = {"prompt": "edit-codec", "languages": "python", **(facts or {})}
         self.requests: list[GenerateRequest] = []
+        self.ahead: list[GenerateRequest] = []
         self.stopped = 0
         self._condition = threading.Condition()
         self._texts: list[str | None] = []
@@ -96,8 +98,8 @@ class SteppedModel:
 
     def start(self, request: GenerateRequest) -> SteppedGeneration:
         """A generation that takes what ``give`` offers."""
-        self.requests.append(request)
-        return SteppedGeneration(self)
+        (self.requests if request.generate else self.ahead).append(request)
+        return SteppedGeneration(self, request)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -123,14 +125,15 @@ class SteppedModel:
 class SteppedGeneration:
     """One generation of a ``SteppedModel``."""
 
-    def __init__(self, model: SteppedModel) -> None:
+    def __init__(self, model: SteppedModel, request: GenerateRequest) -> None:
         self.usage = Usage(input_tokens=10)
         self.finish_reason: FinishReason | None = None
         self.stopping = False
         self._model = model
+        self._reads = not request.generate
 
     def __iter__(self) -> Iterator[Piece]:
-        while (text := self._model.take(self)) is not None:
+        while not self._reads and (text := self._model.take(self)) is not None:
             self.usage.output_tokens += 1
             yield Piece(text, 1)
         self.finish_reason = FinishReason.STOPPED if self.stopping else FinishReason.STOP
@@ -166,7 +169,7 @@ class Witness:
         self.events.append(event)
         self._news.set()
 
-    async def until(self, reached: Callable[[], bool]) -> None:
+    async def until(self, reached: Callable[[], object]) -> None:
         """Wait until ``reached`` holds; looks at every event, and in between as a screen does."""
         async with asyncio.timeout(TIMEOUT_S):
             while not reached():

@@ -51,7 +51,7 @@ class CalibratedModel(SteppedModel):
 
     def start(self, request: GenerateRequest) -> SteppedGeneration:
         self.requests.append(request)
-        return CalibratedGeneration(self)
+        return CalibratedGeneration(self, request)
 
 
 class CalibratedGeneration(SteppedGeneration):

@@ -93,6 +93,28 @@ def status(stage: Stage) -> str:
 # what goes along
 
 
+async def test_what_is_typed_is_read_ahead(stage: Stage) -> None:
+    model, screen = stage.model, stage.screen
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("rename total to sum in count")
+    await stage.until(lambda: model.ahead, "reading ahead")
+    assert not model.requests
+    await stage.press("enter")
+    await stage.until(lambda: model.requests, "request")
+    assert model.requests[0].messages == model.ahead[-1].messages
+    model.give("def count(items):\n")
+    await stage.until(lambda: screen.running, "answer")
+    await stage.press("i")
+    await stage.type("call it amount")
+    await stage.until(lambda: len(model.ahead[-1].messages) == 3, "reading a redirect ahead")
+    assert len(model.requests) == 1
+    await stage.press("enter")
+    await stage.until(lambda: len(model.requests) == 2, "redirect")
+    assert model.requests[1].messages == model.ahead[-1].messages
+    model.give(None)
+
+
 async def test_the_title_says_what_goes_along_while_typing(
     hosted: Hosted, url: str, root: Path
 ) -> None:

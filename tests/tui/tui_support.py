@@ -43,13 +43,17 @@ def double(number):
 
 
 class SteppedModel:
-    """A model whose text comes exactly when a test lets it; ``None`` ends the answer."""
+    """A model whose text comes exactly when a test lets it; ``None`` ends the answer.
+
+    What is only to be read ahead is in ``ahead``.
+    """
 
     name = "stepped"
 
     def __init__(self) -> None:
         self.facts = {"prompt": "edit-codec", "languages": "python", "max_region_lines": "60"}
         self.requests: list[GenerateRequest] = []
+        self.ahead: list[GenerateRequest] = []
         self.condition = threading.Condition()
         self.texts: list[str | None] = []
 
@@ -64,23 +68,24 @@ class SteppedModel:
         return found[-1].region
 
     def start(self, request: GenerateRequest) -> SteppedGeneration:
-        self.requests.append(request)
-        return SteppedGeneration(self)
+        (self.requests if request.generate else self.ahead).append(request)
+        return SteppedGeneration(self, request)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 class SteppedGeneration:
-    def __init__(self, model: SteppedModel) -> None:
+    def __init__(self, model: SteppedModel, request: GenerateRequest) -> None:
         self.usage = Usage(input_tokens=10)
         self.finish_reason: FinishReason | None = None
         self.stopping = False
         self._model = model
+        self._reads = not request.generate
 
     def __iter__(self) -> Iterator[Piece]:
         model = self._model
-        while True:
+        while not self._reads:
             with model.condition:
                 model.condition.wait_for(lambda: self.stopping or bool(model.texts), TIMEOUT_S)
                 text = None if self.stopping or not model.texts else model.texts.pop(0)

@@ -119,6 +119,15 @@ class Answer:
         if region is not None:
             self.generations.append(Generation(self, proposal, region))
 
+    def followed(self, kept: str, instruction: str) -> Conversation:
+        """The conversation after a rewrite was stopped.
+
+        Args:
+            kept: The lines of the region that stay, those from before this stream included.
+            instruction: What the person, or the guard, said then.
+        """
+        return self.conversation.followed(kept[len(self.kept_before) :], instruction)
+
     @property
     def text(self) -> str:
         """What the model wrote, as it came."""

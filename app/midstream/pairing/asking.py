@@ -6,7 +6,8 @@ Knows files, facts about the model and the words of requests; sends nothing and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,15 @@ class Asker:
     def begin(self) -> None:
         """A new conversation begins: what earlier ones were told does not count."""
         self._told.clear()
+
+    @contextlib.contextmanager
+    def rehearsed(self) -> Generator[None]:
+        """Word a request that is not sent: what it would tell is still to be told."""
+        told = set(self._told)
+        try:
+            yield
+        finally:
+            self._told = told
 
     async def context(self, place: Place, question: Question) -> Context:
         """What goes along with an instruction."""

@@ -145,6 +145,12 @@ class Link:
         """Whether a request could be sent right now."""
         return self._client is not None and self._client.connected
 
+    @property
+    def reader(self) -> Client | None:
+        """The client, if its server would read ahead right now."""
+        client = self._client
+        return client if client is not None and client.reads_ahead and not self._switched else None
+
     async def ready(self) -> Client:
         """A connected client, starting or restarting the server where that is needed.
 

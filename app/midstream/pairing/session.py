@@ -304,6 +304,22 @@ class PairingSession(Deciding, Outside, Showing):
         """
         return await self._steering.preview(Question(text, path, cursor, selection))
 
+    async def read_ahead(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> None:
+        """Have a server of our own read what ``instruct``, or ``redirect``, would send with this.
+
+        For whoever types: the answer then begins sooner.  Nothing is decided or told; what is wrong
+        with the text shows when it is sent.  Arguments are those of ``instruct``.
+        """
+        if not self._closed:
+            await self._steering.read_ahead(Question(text, path, cursor, selection))
+
     def allow(self, *paths: str) -> None:
         """Let files that git ignores go out when an instruction names them, in this session."""
         self._steering.asker.allowed.update(map(self.workspace.relative, paths))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.errors import UsageError, UserError
+from midstream.pairing.ahead import ReadingAhead
 from midstream.pairing.answer import Answer
 from midstream.pairing.answering import Answering
 from midstream.pairing.asking import Asker, Question
@@ -118,6 +119,7 @@ class Steering:
             answering=self._answering,
         )
         self._answering.effort = lambda: effort.passed_on(link)
+        self._ahead = ReadingAhead(self.asker, desk, link, effort)
         self._preparing = False
         self._stop_preparing = False
 
@@ -191,6 +193,16 @@ class Steering:
             place = await self.asker.locate(path, question, None)
         return await self.asker.context(place, question)
 
+    async def read_ahead(self, question: Question) -> None:
+        """Have the server read what would be asked; see ``PairingSession.read_ahead``."""
+        if self._preparing:
+            return
+        last = self.turns[-1].path if self.turns else None
+        live = self._answering.current if self.streaming else None
+        if live is not None and live.turn.background:
+            live = None  # It gives way to an instruction and is not redirected.
+        await self._ahead.read(question, last, live)
+
     async def stop(self) -> None:
         """Stop at once; see ``PairingSession.stop``."""
         self._stop_preparing = True
@@ -222,7 +234,7 @@ class Steering:
             old, text, f"goes on behind {lines} line{'s' * (lines != 1)} that were kept"
         )
         said = self.asker.with_rejections(text, path)
-        conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
+        conversation = old.followed(kept, said)
         new = self._beginning.answer(turn, old.proposal, conversation, "region", old.region, kept)
         new.announced, new.known = old.announced, old.known
         self._answering.report(old)
@@ -299,7 +311,7 @@ class Steering:
             start, stop = self._desk.fold(proposal, start, stop)
         segment = proposal.begin(start, stop)
         turn = self._beginning.next_turn(old, asked, "corrects what the guard stopped", segment)
-        conversation = old.conversation.followed(kept[len(old.kept_before) :], said)
+        conversation = old.followed(kept, said)
         new = self._beginning.answer(turn, proposal, conversation, "region", segment, carried_text)
         if not old.reported:
             self._answering.report(old)

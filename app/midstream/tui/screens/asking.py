@@ -18,8 +18,9 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from midstream.pairing.at_paths import NeedsConsentError
     from midstream.pairing.context import Context
+    from midstream.pairing.session import PairingSession
 
-PREVIEW_PAUSE_S: Final = 0.3
+PREVIEW_PAUSE_S: Final = 0.2
 """How long the keys rest before it is looked up what would go along."""
 _OWN_EFFORT: Final = {
     "auto": "as low, one pass",
@@ -42,41 +43,60 @@ class AskActions(ViewActions):
     # what goes along
 
     def preview_soon(self) -> None:
-        """Look up what would go along once the keys rest."""
+        """Look up what would go along once the keys rest, and have it read ahead."""
         if self._preview_timer is not None:
             self._preview_timer.stop()
             self._preview_timer = None
-        wanted = self._asked
-        if wanted is None:
-            self._previewed, self._along = (), None
+        typed = self._written
+        if not self._previews:
+            self._along = None
             self.composer.title.show_along("", "")
-        elif wanted != self._previewed:
+        if typed is None:
+            self._previewed = ()
+        elif typed != self._previewed:
             self._preview_timer = self.set_timer(PREVIEW_PAUSE_S, self._look_along)
 
     @property
-    def _asked(self) -> tuple[str, str | None, int | None, tuple[int, int] | None] | None:
-        """The instruction that is being written, where anything is added to it."""
+    def _written(self) -> tuple[str, str | None, int | None, tuple[int, int] | None] | None:
+        """The instruction that is being written, and where."""
         text = self.composer.text.strip()
-        if not text or self.running or not self.composer.has_focus_within or not self.talks:
+        if not text or not self.composer.has_focus_within:
             return None
         return text, self.path or None, self.cursor_line, self.marked_lines
+
+    @property
+    def _previews(self) -> bool:
+        """Whether anything is added to the instruction that is being written."""
+        return self._written is not None and not self.running and self.talks
 
     def _look_along(self) -> None:
         self.run_worker(self._preview(), group="preview", exclusive=True)
 
     async def _preview(self) -> None:
-        session, wanted = self.session, self._asked
-        if session is None or wanted is None:
+        session, typed = self.session, self._written
+        if session is None or typed is None:
             return
-        text, path, cursor, marked = wanted
+        self._previewed = typed
+        text, path, cursor, marked = typed
+        if self._previews:
+            await self._show_along(session, typed)
+        if path is not None and typed == self._written:
+            await session.read_ahead(text, path=path, cursor=cursor, selection=marked)
+
+    async def _show_along(
+        self,
+        session: PairingSession,
+        typed: tuple[str, str | None, int | None, tuple[int, int] | None],
+    ) -> None:
+        text, path, cursor, marked = typed
         context, trouble = None, ""
         try:
             context = await session.preview(text, path=path, cursor=cursor, selection=marked)
         except UserError as error:
             trouble = str(error)
-        if wanted != self._asked or session is not self.session:
+        if typed != self._written or session is not self.session:
             return
-        self._previewed, self._along = wanted, context
+        self._along = context
         title = self.composer.title
         if context is None:
             title.show_along(trouble, "")
@@ -94,7 +114,7 @@ class AskActions(ViewActions):
         if session is None:
             return
         context, heading = session.context, "With the last instruction went"
-        if self._along is not None and self._asked is not None:
+        if self._along is not None and self._previews:
             context, heading = self._along, "With this instruction goes"
         turn = session.turn
         if not context.parts:
