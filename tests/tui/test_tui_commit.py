@@ -251,6 +251,48 @@ async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
     assert git(repo, "diff") == ""
 
 
+async def test_a_file_that_git_does_not_have_is_new_before_and_after_it_is_staged(
+    stage: Stage, repo: Path
+) -> None:
+    git(repo, "rm", "-q", "--cached", "pkg/things.py")
+    git(repo, "commit", "-q", "-m", "without")
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    total = len((repo / "pkg" / "things.py").read_text().splitlines())
+    for state in ("unstaged", "staged"):
+        await state_is(stage, screen, state)
+        assert f"new file, {total} lines" in shown(screen, "change")
+        assert f"+{total} -0" in " ".join(rows(screen)[0].split())
+        assert "- " not in shown(screen, "change")
+        await stage.press("space")
+    assert git(repo, "status", "--porcelain", "pkg/things.py").startswith("??")
+
+
+async def test_the_message_begins_with_what_was_asked_and_accepted(stage: Stage) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    await stage.instruct("rename nothing in double")
+    stage.model.give(None)
+    await stage.until(lambda: len(stage.session.turns) == 2, "turn")
+    await stage.until(lambda: stage.session.turns[-1].status == "failed", "failed")
+    screen = await opened(stage)
+    assert screen.message.text == "Rename total to found"
+
+
+async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:
+    path = repo / "pkg" / "things.py"
+    path.write_text(path.read_text().replace("    for item", f"    # {'long ' * 60}\n    for item"))
+    async with on_stage(repo, size=(80, 24)) as stage:
+        await answered(stage)
+        await accepted(stage, 1)
+        screen = await opened(stage)
+        lines = shown(screen, "change").splitlines()
+        (cut,) = [line for line in lines if "long long" in line]
+        assert cut.endswith("…")
+        assert len(cut) <= screen.detail.columns
+
+
 async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)

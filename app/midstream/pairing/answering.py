@@ -139,6 +139,7 @@ class Answering:
     def report(self, answer: Answer) -> None:
         """Tell how a turn ended."""
         answer.reported = True
+        answer.turn.hunks = tuple(answer.hunk_ids)
         self._recorder.end(answer.turn)
         self._board.emit(TurnFinished(answer.turn))
 

@@ -7,7 +7,7 @@ file, or has staged, stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.attention import Attention
     from midstream.pairing.events import SessionEvent
+    from midstream.pairing.turns import Turn
     from midstream.workspace.staging import AcceptedChange, IndexState
 
 
@@ -38,6 +39,7 @@ class FileChange:
         diff: The change as lines of a patch, without the two lines that name the file.
         trouble: Why it cannot be staged, ``""`` if it can.
         own: Lines of the file that the person changed and that stay out of a commit.
+        new: Whether a commit brings the whole file, because git does not have it yet.
     """
 
     path: str
@@ -48,6 +50,7 @@ class FileChange:
     diff: tuple[str, ...]
     trouble: str = ""
     own: int = 0
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class Committing:
         self._hunks = hunks
         self._attention = attention
         self._origins: dict[str, SourceText | None] = {}
+        self._brought: set[str] = set()
+        """Files that the index did not have before they were staged here."""
 
     def hear(self, event: SessionEvent) -> None:
         """Follow which files nobody but the session has changed."""
@@ -134,13 +139,18 @@ class Committing:
         files: list[FileChange] = []
         for place in view.files:
             if texts := self.texts(place.rel):
-                diff, added, deleted = _diff(*texts)
-                waiting = len(self._hunks.undecided(place.rel))
-                counts = added, deleted, waiting
-                files.append(
-                    FileChange(place.rel, place.state, *counts, diff, place.trouble, place.own)
-                )
+                before, after = texts
+                diff, added, deleted = _diff(SourceText((), ()) if place.new else before, after)
+                counts = added, deleted, len(self._hunks.undecided(place.rel))
+                known = place.trouble, place.own, place.new
+                files.append(FileChange(place.rel, place.state, *counts, diff, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble)
+
+    def asked(self, turns: Sequence[Turn]) -> str:
+        """The newest instruction of which something was accepted; ``""`` without any."""
+        accepted = {hunk.rank[0] for hunk in self._hunks if hunk.state == "accepted"}
+        found = (turn for turn in reversed(turns) if accepted.intersection(turn.hunks))
+        return next((turn.instruction for turn in found), "")
 
     async def recent(self) -> list[str]:
         """Subjects of the newest commits, newest first: how messages are worded here."""
@@ -154,9 +164,13 @@ class Committing:
         Raises:
             GitError: No repository, a conflict with what is staged already, or git's own words.
         """
-        from midstream.workspace.staging import stage_changes
+        from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
-        await stage_changes(self._root, self._changes(dict.fromkeys(paths)))
+        changes = self._changes(dict.fromkeys(paths))
+        view = await compare_changes(self._root, changes)
+        await stage_changes(self._root, changes)
+        unstaged = [place for place in view.files if place.state is IndexState.UNSTAGED]
+        self._brought.update(place.rel for place in unstaged if place.new)
 
     async def stage_whole(self, path: str) -> None:
         """Put a file into the index as it is on disk, the person's own lines included.
@@ -176,8 +190,12 @@ class Committing:
         """
         from midstream.workspace.staging import AcceptedChange, stage_changes
 
-        changes = self._changes({path: None})
-        await stage_changes(self._root, [AcceptedChange(c.rel, c.after, c.before) for c in changes])
+        back = [
+            AcceptedChange(c.rel, c.after, None if c.rel in self._brought else c.before)
+            for c in self._changes({path: None})
+        ]
+        await stage_changes(self._root, back)
+        self._brought.discard(path)
 
     async def commit(self, message: str, *, trailer: bool = False) -> str:
         """Commit what is staged, with the person's hooks.

@@ -65,6 +65,7 @@ class Turn:
             not say.
         unsure: The sentence to show where that is too little; ``""`` elsewhere.
         doubted: The hunks of such an answer.
+        hunks: The hunks of the answer, once it has ended.
         tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
     """
 
@@ -88,6 +89,7 @@ class Turn:
     confidence: float | None = None
     unsure: str = ""
     doubted: tuple[int, ...] = ()
+    hunks: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -58,13 +58,15 @@ class ChangePlace:
     """Where the index stands with the change of one file.
 
     ``trouble`` says why there is a conflict; ``own`` is how many lines of the work tree's file
-    neither the index nor the accepted change has, or lacks: the user's own, which stay out.
+    neither the index nor the accepted change has, or lacks: the user's own, which stay out;
+    ``new`` says that no commit has the file yet.
     """
 
     rel: str
     state: IndexState
     trouble: str = ""
     own: int = 0
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +153,19 @@ def _compare(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
     real_root = Path(os.path.realpath(root))
     top = os.path.realpath(place.top)
     ours = {os.path.relpath(real_root / change.rel, top) for change in changes}
-    staged = os.fsdecode(_asked(place.top, ["diff", "--cached", "--name-only", "-z"])).split("\0")
+    staged = _staged(place.top)
     return StagingView(
-        tuple(_compare_one(root, place, change, frozenset(staged)) for change in changes),
-        tuple(sorted(path for path in staged if path and path not in ours)),
+        tuple(_compare_one(root, place, change, staged) for change in changes),
+        tuple(sorted(path for path in staged if path not in ours)),
         _branch(place.top),
     )
+
+
+def _staged(top: Path) -> dict[str, str]:
+    """The letter of the change that is staged, by path."""
+    command = ["diff", "--cached", "--name-status", "--no-renames", "-z"]
+    parts = iter(os.fsdecode(_asked(top, command)).split("\0"))
+    return {path: letter for letter, path in zip(parts, parts, strict=False)}
 
 
 def _why_no_repository(root: Path) -> str:
@@ -176,7 +185,7 @@ def _branch(top: Path) -> str:
 
 
 def _compare_one(
-    root: Path, place: RepositoryPlace, change: AcceptedChange, staged: frozenset[str]
+    root: Path, place: RepositoryPlace, change: AcceptedChange, staged: Mapping[str, str]
 ) -> ChangePlace:
     path = os.path.relpath(Path(os.path.realpath(root)) / change.rel, os.path.realpath(place.top))
     try:
@@ -191,7 +200,8 @@ def _compare_one(
     else:
         state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
     own = 0 if mode_gone or not line else _own_lines(root, place.top, change.rel, path, wanted)
-    return ChangePlace(change.rel, state, own=own)
+    new = not mode_gone and (entry is None if path not in staged else staged[path] == "A")
+    return ChangePlace(change.rel, state, own=own, new=new)
 
 
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:

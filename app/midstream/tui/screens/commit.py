@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import ClassVar, Final
 
+from rich.cells import set_cell_size
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -16,7 +17,7 @@ from textual.app import ComposeResult
 from midstream.errors import UserError
 from midstream.pairing.committing import Changes, FileChange
 from midstream.tui.page_keys import Page, page_bindings
-from midstream.tui.screens.page import PageScreen
+from midstream.tui.screens.page import PageScreen, fitted
 from midstream.tui.visible import visible
 from midstream.tui.widgets.message_field import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -62,17 +63,17 @@ class CommitScreen(PageScreen):
         super().on_mount()
         session = self.session
         if session is not None and not self.program.commit_message:
-            self._offer(session.turns[-1].instruction if session.turns else "")
+            self._offer(session.committing.asked(session.turns))
         self._look()
 
     def _offer(self, instruction: str) -> None:
-        """Begin the message with the last instruction where that can be a subject."""
+        """Begin the message with an instruction where that can be a subject."""
         words = " ".join(instruction.split())
         if words and len(words) <= SUBJECT:
             field = self.message.field
             field.text = words[:1].upper() + words[1:]
             field.move_cursor(field.document.end)
-            self.message.show_note("begun with your last instruction")
+            self.message.show_note("begun with what you asked for")
 
     @property
     def message(self) -> MessageField:
@@ -172,6 +173,9 @@ class CommitScreen(PageScreen):
                 text.no_wrap, text.overflow = False, "fold"
         else:
             text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
+            if file.new:
+                lines = f"{file.added} line{'s' * (file.added != 1)}"
+                text.append(f"new file, {lines}\n", palette.style("muted"))
             if file.trouble:
                 text.append(f"{visible(file.trouble)}\n", palette.style("error"))
             if file.own or file.trouble:
@@ -191,15 +195,14 @@ class CommitScreen(PageScreen):
         width = self.detail.columns
         for line in lines[:MOST_SHOWN]:
             shown = visible(line, ascii_only=self.glyphs.ellipsis.isascii())
+            shown = fitted(shown, width, self.glyphs)
             if line.startswith("@@"):
                 text.append(f"\n{shown}\n", palette.style("muted"))
             elif line[:1] in "+-":
                 side = "added" if line.startswith("+") else "deleted"
                 text.append(shown[:1], palette.style(f"{side}_sign", side))
                 body = shown[1:]
-                text.append(
-                    body + " " * max(0, width - 1 - len(body)), palette.style("foreground", side)
-                )
+                text.append(set_cell_size(body, width - 1), palette.style("foreground", side))
                 text.append("\n")
             else:
                 text.append(f"{shown}\n", palette.style("muted"))

@@ -487,6 +487,7 @@ def fitted(text: str, width: int, glyphs: Glyphs) -> str:
         return ""
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
+    text = text[: 2 * width]  # a line may be very long
     while text and cell_len(text) > width - 1:
         text = text[:-1]
     return text + glyphs.ellipsis + " " * (width - 1 - cell_len(text))
