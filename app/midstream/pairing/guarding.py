@@ -367,11 +367,11 @@ class Guard:
         self._progress.set()
 
     async def _scan(self, watch: _Watch) -> None:
-        before = self.light(path := watch.generation.proposal.path)
+        path, before = watch.generation.proposal.path, self._troubles(watch)
         found = await watch.scan.look(list(watch.generation.segment.new_lines))
         if found:
             self._found.setdefault(path, []).extend(found)
-        if found or self.light(path) != before:
+        if found or self._troubles(watch) != before:
             self._board.touch()
         halting = [
             finding
@@ -380,6 +380,10 @@ class Guard:
         ]
         if halting:
             await self._halt(watch, halting)
+
+    def _troubles(self, watch: _Watch) -> tuple[str, str]:
+        """What a look can change of the light: why it sees less than it should."""
+        return watch.scan.problem, "" if self._scanner is None else self._scanner.problem
 
     async def _halt(self, watch: _Watch, findings: Sequence[Finding]) -> None:
         """Cut the generation, hold the hunks back, and go on from the line before the statement.
