@@ -8,6 +8,7 @@ import pytest
 from edits_strategies import LINES, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz import fuzz
 
 from midstream.edits.aligner import MAX_PENDING, Aligner, Change, Op
 from midstream.edits.lcs import line_map, matching_pairs
@@ -32,15 +33,23 @@ def test_finish_aligns_everything(old: list[str], new: list[str]) -> None:
 
 
 @given(LINES, LINES)
-def test_stop_deletes_nothing_unread(old: list[str], new: list[str]) -> None:
+def test_stop_deletes_nothing_unread_but_what_was_replaced(old: list[str], new: list[str]) -> None:
     aligner = Aligner(old)
     ops = [op for line in new for op in aligner.push(line)]
     before = len(ops)
     ops += aligner.stop()
     check_alignment(old, new, ops)
     assert not aligner.pending
-    last = [op.change for op in ops[before:] if op.change is not Change.ADDED]
-    assert not last or last[-1] is Change.CONTEXT
+    tail = ops[before:]
+    tail = tail[
+        max((n + 1 for n, op in enumerate(tail) if op.change is Change.CONTEXT), default=0) :
+    ]
+    gone = [old[op.old] for op in tail if op.change is Change.DELETED]
+    written = [new[op.new] for op in tail if op.change is Change.ADDED]
+    assert len(gone) <= len(written)
+    for before_stop, after in zip(gone, written, strict=False):
+        assert before_stop.strip()
+        assert fuzz.ratio(before_stop.strip(), after.strip()) >= 70
 
 
 @given(LINES)
@@ -117,6 +126,15 @@ def test_stop_passes_over_a_replaced_line_only_with_a_meeting(size: int) -> None
     aligner = Aligner(old)
     ops = [op for line in ["l0", "CHANGED"] for op in aligner.push(line)] + aligner.stop()
     assert [op.change for op in ops] == [Change.CONTEXT, Change.ADDED]
+
+
+def test_stop_takes_the_line_away_whose_new_form_was_written() -> None:
+    old = ["a = 1", "path += escape(path[idx : match.start()])", "path += f'{convertor}'"]
+    aligner = Aligner(old)
+    new = ["a = 1", "path += escape(path[position : match.start()])"]
+    ops = [op for line in new for op in aligner.push(line)] + aligner.stop()
+    assert [op.change for op in ops] == [Change.CONTEXT, Change.DELETED, Change.ADDED]
+    assert aligner.cursor == 2
 
 
 @given(LINES, LINES)

@@ -166,8 +166,8 @@ class FileProposal:
         """The stream was stopped for good: unread lines stay as they are, everything else settles.
 
         The line being written is dropped.  Pending lines settle against the old lines that they
-        meet; no unread line is deleted.  Undecided hunks that the rewrite superseded but never came
-        to wait for a decision again.
+        meet or whose new forms they are; no other unread line is deleted.  Undecided hunks that the
+        rewrite superseded but never came to wait for a decision again.
 
         Raises:
             ValueError: No segment is open.
