@@ -6,6 +6,7 @@ from midstream.pairing.companions import (
     Place,
     Substitution,
     places,
+    renamed_import,
     similar_places,
     substitutions,
 )
@@ -51,6 +52,21 @@ def test_a_local_name_is_wanted_in_its_function_only() -> None:
     assert found == Substitution("name", "rows", "entries", "load")
     assert found.instruction == "rename `rows` to `entries`"
     assert places(after, found) == [Place(3, 8, "load")]
+
+
+def test_an_import_of_the_name_is_renamed_exactly() -> None:
+    wanted = Substitution("name", "load", "read_all")
+    for text in (
+        "from m import {}",
+        "from .load import a, {} as load, loads  # load",
+        "from m import (\n    {},  # the\n    save,\n)",
+    ):
+        before, after = (text.format(name).split("\n") for name in ("load", "read_all"))
+        assert renamed_import(before, wanted) == after
+        assert [place.start for place in places(before, wanted)] == [0]
+    for other in ("import load", "from load import save", "from m import save as load", "load()"):
+        assert renamed_import([other], wanted) is None
+        assert bool(places([other], wanted)) == (other == "load()"), "a module is no function"
 
 
 def test_an_attribute_is_wanted_in_the_whole_file() -> None:

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, make_repo, served
+from pairing_support import Witness, make_repo
+from stepped import served
 
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
@@ -210,6 +211,33 @@ async def test_the_same_elsewhere(session: PairingSession) -> None:
         "return max(row.price for row in rows)",
     ]
     assert session.hunks.get(hunk).decidable
+
+
+async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> None:
+    user = "from tally import load, RATE\n\n\ndef show():\n    print(load(RATE))\n"
+    root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": user})
+
+    def timid(request: GenerateRequest) -> str:
+        asked = parse_request(request.messages[-1].text)
+        assert asked is not None
+        return asked.region if "import" in asked.region else renamed(request)
+
+    model = ReplayModel(timid, facts={"prompt": "edit-codec", "languages": "python"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        witness = Witness(session)
+        session.effort = "medium"
+        await session.instruct("rename load to read_all in load", path="tally.py")
+        (hunk,) = await witness.decidable(1)
+        await session.accept(hunk)
+        await session.errands.elsewhere(hunk)
+        await witness.until(lambda: not session.errands.waiting)
+        await session.finished()
+        wanted = user.replace("load", "read_all")
+        assert session.files["user.py"].proposed_region(0, 5) == wanted
+        assert not any("Nothing to change" in notice.text for notice in session.notices)
 
 
 async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:

@@ -67,6 +67,7 @@ class Answer:
         sureness: What the model let know besides, by the text that it wrote (candidates included).
         corrects: What the checks found in the answer that this one corrects.
         tools: Tools that the model may call.
+        given: Whether its text was known beforehand and no model wrote it.
         held: How often the guard had the model write an edit again.
         output: What the conversation goes on from, once the server has ended it.
     """
@@ -101,6 +102,7 @@ class Answer:
         self.before: str | None = None
         self.known: frozenset[str] = frozenset()
         self.mended = 0
+        self.given = False
         self.held = 0
         self.sureness: dict[str, Sureness] = {}
         self.corrects: Verdict | None = None

@@ -167,6 +167,16 @@ class Answering:
         answer.announce(self._hunks, self._board)
         self._look(answer)
 
+    async def show_text(self, answer: Answer, text: str) -> None:
+        """Put the whole text of a live answer there, line by line."""
+        from midstream.responses.events import Delta
+
+        for line in text.splitlines(keepends=True):
+            if not answer.live:
+                return
+            await self.show(answer, Delta(line, 0))
+            await asyncio.sleep(0)
+
     def taken(self) -> None:
         """The server has taken a request."""
         self._meter.taken()

@@ -44,6 +44,7 @@ class Question:
         selection: 0-based half-open range of lines.
         consume: Whether the AI comments of the region go away with the change.
         background: Whether the session asks by itself.
+        known: What the lines will be, where that needs no model; ``None`` to ask it.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Question:
     selection: tuple[int, int] | None = None
     consume: bool = False
     background: bool = False
+    known: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,11 +124,41 @@ def places(lines: Sequence[str], wanted: Substitution, longest: int | None = Non
         place = _around(outlined, line)
         if place is None or place.symbol in shadowed:
             continue
+        statement = lines[place.start : place.stop]
+        if not place.symbol and _imports(statement) and renamed_import(statement, wanted) is None:
+            continue  # a module of that name, or another name that is called so here
         if wanted.scope and place.symbol != wanted.scope:
             continue
         if longest is None or place.stop - place.start <= longest:
             found[place] = None
     return list(found)
+
+
+def renamed_import(lines: Sequence[str], wanted: Substitution) -> list[str] | None:
+    """A ``from … import …`` statement with the name that it imports renamed.
+
+    Args:
+        lines: Those of the statement.
+        wanted: The substitution.
+
+    Returns:
+        Its lines after; ``None`` if they are anything else, or import no such name.
+    """
+    if wanted.kind != "name" or not _imports(lines) or not lines[0].lstrip().startswith("from"):
+        return None
+    places: list[tuple[int, int]] = []
+    imports, before = False, ""
+    for token in _tokens(lines):
+        imports = imports or token.string == "import"
+        if imports and token.string == wanted.old and before in ("import", "(", ","):
+            places.append((token.start[0] - 1, token.start[1]))
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            before = token.string
+    after = list(lines)
+    for row, column in reversed(places):
+        rest = after[row][column + len(wanted.old) :]
+        after[row] = f"{after[row][:column]}{wanted.new}{rest}"
+    return after if places else None
 
 
 def similar_places(
@@ -220,18 +250,28 @@ def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) 
     """Lines in which the old token stands as code."""
     members = _members(outlined, wanted.old) if wanted.kind == "attribute" else []
     kinds = {tokenize.NAME} if wanted.kind != "literal" else {tokenize.NUMBER, tokenize.STRING}
-    source = io.StringIO("".join(f"{line}\n" for line in lines)).readline
     before = ""
+    for token in _tokens(lines):
+        if token.type in kinds and token.string == wanted.old:
+            line = token.start[0] - 1
+            member = before == "." or _defines(members, line, before)
+            if wanted.kind == "literal" or member == (wanted.kind == "attribute"):
+                yield line
+        before = token.string
+
+
+def _tokens(lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
+    """The tokens as far as they can be read; the rest of a file may be being typed."""
+    source = io.StringIO("".join(f"{line}\n" for line in lines)).readline
     try:
-        for token in tokenize.generate_tokens(source):
-            if token.type in kinds and token.string == wanted.old:
-                line = token.start[0] - 1
-                member = before == "." or _defines(members, line, before)
-                if wanted.kind == "literal" or member == (wanted.kind == "attribute"):
-                    yield line
-            before = token.string
+        yield from tokenize.generate_tokens(source)
     except (tokenize.TokenError, SyntaxError):
-        return  # the rest of the file is being typed
+        return
+
+
+def _imports(lines: Sequence[str]) -> bool:
+    """Whether a statement is an import."""
+    return bool(lines) and lines[0].split(maxsplit=1)[:1] in (["import"], ["from"])
 
 
 def _defines(members: Sequence[Definition], line: int, before: str) -> bool:

@@ -139,7 +139,7 @@ class Effort:
         text, verdict = found[best]
         answer.turn.tried = _told(count, found, best)
         self._board.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")
-        await self._show(answering, answer, text)
+        await answering.show_text(answer, text)
 
     async def amend(
         self, link: Link, answering: Answering, answer: Answer, parser: Callable[[], Parser]
@@ -164,18 +164,9 @@ class Effort:
             answer.turn.tried += ", so the first stands"
         self._board.inform(f"{answer.turn.tried}.")
         if text is not None and better:
-            await self._show(answering, answer, text)
+            await answering.show_text(answer, text)
         else:
             answer.close(TurnStatus.DONE)
-
-    async def _show(self, answering: Answering, answer: Answer, text: str) -> None:
-        from midstream.responses.events import Delta
-
-        for line in text.splitlines(keepends=True):
-            if not answer.live:
-                return
-            await answering.show(answer, Delta(line, 0))
-            await asyncio.sleep(0)
 
     async def _candidate(
         self, link: Link, answering: Answering, answer: Answer, number: int

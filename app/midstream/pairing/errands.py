@@ -24,11 +24,12 @@ from midstream.pairing.companions import (
     Substitution,
     around,
     places,
+    renamed_import,
     similar_places,
     substitutions,
 )
 from midstream.pairing.events import ErrandsDone, FileWritten, SessionEvent
-from midstream.pairing.requests import is_chat, longest_region
+from midstream.pairing.requests import is_bare, is_chat, longest_region
 from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
@@ -48,9 +49,17 @@ class Instruct(Protocol):
     """Runs one turn in the background and returns when it has ended."""
 
     def __call__(
-        self, text: str, *, path: str, selection: tuple[int, int], consume: bool
+        self,
+        text: str,
+        *,
+        path: str,
+        selection: tuple[int, int],
+        consume: bool,
+        known: str | None,
     ) -> Awaitable[Turn]:
-        """See ``PairingSession.instruct``; ``consume`` leaves AI comments out of the region."""
+        """See ``PairingSession.instruct``; ``consume`` leaves AI comments out of the region, and
+        ``known`` is what it will be where no model has to say so.
+        """
         ...
 
 
@@ -62,6 +71,7 @@ class _Errand:
         path: The file.
         text: The instruction.
         find: Where it is wanted in the lines of the file as they are at that moment.
+        wanted: What is replaced, where it is that plain.
         consume: Whether AI comments of the region go away with it.
         done: Places that it has been to.
     """
@@ -69,6 +79,7 @@ class _Errand:
     path: str
     text: str
     find: Callable[[Sequence[str]], Sequence[Place]]
+    wanted: Substitution | None = None
     consume: bool = False
     done: set[str] = field(default_factory=set[str])
 
@@ -255,7 +266,7 @@ class Errands:
         if _reaches_out(wanted, asked=asked):
             found += await asyncio.to_thread(self._others_with, path, find, wanted.old)
         for other in found:
-            errand = _Errand(other, wanted.instruction, find)
+            errand = _Errand(other, wanted.instruction, find, wanted)
             if other == path:
                 errand.done.add(_key(besides))
             self._waiting.append(errand)
@@ -340,10 +351,11 @@ class Errands:
             if not self._may_begin.is_set():
                 continue
             errand = self._waiting[0]
-            place = await self._next_place(errand)
-            if place is None:
+            found = await self._next_place(errand)
+            if found is None:
                 self._finish(errand)
                 continue
+            place, known = found
             errand.done.add(_key(place))
             try:
                 turn = await self._instruct(
@@ -351,6 +363,7 @@ class Errands:
                     path=errand.path,
                     selection=(place.start, place.stop),
                     consume=errand.consume,
+                    known=known,
                 )
             except UserError as error:
                 if error.code == "turn-running":  # a person was quicker
@@ -370,7 +383,8 @@ class Errands:
         else:
             self._board.emit(ErrandsDone())
 
-    async def _next_place(self, errand: _Errand) -> Place | None:
+    async def _next_place(self, errand: _Errand) -> tuple[Place, str | None] | None:
+        """Where an errand goes next, and what its lines will be if that needs no model."""
         if len(errand.done) > MOST_PLACES:
             return None
         lines = await asyncio.to_thread(self._read, errand.path)
@@ -379,8 +393,14 @@ class Errands:
         for place in await asyncio.to_thread(errand.find, lines):
             wanted = errand.consume or self._free(errand.path, place)
             if wanted and _key(place) not in errand.done:
-                return place
+                return place, self._known(errand, lines[place.start : place.stop])
         return None
+
+    def _known(self, errand: _Errand, lines: Sequence[str]) -> str | None:
+        if errand.wanted is None or not is_bare(self._facts()):
+            return None
+        after = renamed_import(lines, errand.wanted)
+        return None if after is None else "".join(f"{line}\n" for line in after)
 
     def _free(self, path: str, place: Place) -> bool:
         """Whether no undecided hunk lies there; what a person has not decided yet is not redone."""

@@ -281,11 +281,16 @@ class PairingSession(Deciding, Outside, Showing):
             return await self._steering.instruct(Question(text, path, cursor, selection))
 
     async def _run_errand(
-        self, text: str, *, path: str, selection: tuple[int, int], consume: bool
+        self,
+        text: str,
+        *,
+        path: str,
+        selection: tuple[int, int],
+        consume: bool,
+        known: str | None,
     ) -> Turn:
-        turn = await self._steering.instruct(
-            Question(text, path, selection=selection, consume=consume, background=True)
-        )
+        question = Question(text, path, None, selection, consume, background=True, known=known)
+        turn = await self._steering.instruct(question)
         await self._steering.finished()
         return turn
 

@@ -173,7 +173,10 @@ class Steering:
             raise
         finally:
             self._preparing = False
-        if self._effort.chooses(self._link):
+        if question.known is not None:
+            answer.given = True
+            self._answering.work(answer, self._answering.show_text(answer, question.known))
+        elif self._effort.chooses(self._link):
             choosing = self._effort.choose(
                 self._link, self._answering, answer, lambda: self._parser(answer)
             )
@@ -393,7 +396,8 @@ class Steering:
         for path in answer.paths:
             if broken := await newly_broken(self._desk.files[path]):
                 self._board.warn(f"With all of these changes {path} does not parse ({broken}).")
-        if self._effort.checks(self._link) and await self._correct(answer):
+        checked = self._effort.checks(self._link) and not answer.given
+        if checked and await self._correct(answer):
             return True
         if not answer.hunk_ids and not reply.failures:
             tell_unchanged(answer, self._link, self._board)
