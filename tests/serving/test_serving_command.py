@@ -120,3 +120,13 @@ def test_a_wrong_flag_is_one_sentence(
 ) -> None:
     assert main(["serve", *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w+b") as stderr:
+        async with served(tmp_path, stderr=stderr) as port:
+            async with peer(port, None) as client:
+                await client.create()
+                assert (await client.terminal())["type"] == "response.completed"
+        stderr.seek(0)
+        assert stderr.read().decode() == "midstream: stopped.\n"

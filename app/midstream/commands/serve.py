@@ -275,7 +275,8 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         log_requests=options.log_requests,
     ) as server:
         _say(options, model.name, server.port)
-        await server.finished
+        # Ctrl+C must not cancel the server itself: it is left in order below.
+        await asyncio.shield(server.finished)
 
 
 async def _on_ray(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:
