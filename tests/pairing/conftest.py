@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, served
+from stepped import SteppedModel, served
 
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pairing_support import SteppedModel, numbered
+from pairing_support import numbered
+from stepped import SteppedModel
 
 BEFORE = numbered()
 

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, follow_ups, make_repo, numbered, served
+from pairing_support import Witness, follow_ups, make_repo, numbered
+from stepped import SteppedModel, served
 
 from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel
+from stepped import SteppedModel
 
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pairing_support import TIMEOUT_S, Witness, numbered
+from pairing_support import Witness, numbered
+from stepped import TIMEOUT_S
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError

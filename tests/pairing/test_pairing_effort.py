@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, served
+from pairing_support import Witness
+from stepped import SteppedModel, served
 
 from midstream.errors import UsageError
 from midstream.pairing.session import PairingSession, TurnStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel
 from rewriting_support import BEFORE
+from stepped import SteppedModel
 
 from midstream.errors import UsageError, UserError
 from midstream.pairing.session import PairingSession

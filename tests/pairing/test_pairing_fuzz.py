@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness
+from pairing_support import Witness
+from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError

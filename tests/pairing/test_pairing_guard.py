@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from pairing_support import SteppedModel, Witness, follow_ups
+from pairing_support import Witness, follow_ups
+from stepped import SteppedModel
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError

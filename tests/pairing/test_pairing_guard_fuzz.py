@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness
+from pairing_support import Witness
+from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.lights import LightState

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness
+from pairing_support import Witness
+from stepped import SteppedModel
 
 from midstream.pairing.session import PairingSession
 

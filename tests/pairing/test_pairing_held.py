@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness
+from pairing_support import Witness
+from stepped import SteppedModel
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.session import PairingSession

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, numbered
+from pairing_support import numbered
+from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, numbered
+from pairing_support import Witness, numbered
+from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession, TurnStatus

@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness, follow_ups, served
+from pairing_support import Witness, follow_ups
 from rewriting_support import BEFORE, give, rewrite
+from stepped import SteppedModel, served
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError

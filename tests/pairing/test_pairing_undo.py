@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedModel, Witness
+from pairing_support import Witness
 from rewriting_support import BEFORE, give, rewrite
+from stepped import SteppedModel
 
 from midstream.pairing.events import FileWritten, HunkDecided
 from midstream.pairing.session import PairingSession

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pairing_support import SteppedGeneration, SteppedModel, Witness, served
+from pairing_support import Witness
+from stepped import SteppedGeneration, SteppedModel, served
 
 from midstream.commands.edit import JsonSink
 from midstream.edits.signs import Signs

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pages_support import make_repo
-from textual.widgets import Static
-from tui_support import CODE, Stage, SteppedModel, on_stage
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "pairing"))
 from hosted_support import Hosted
+from pages_support import make_repo
+from stepped import SteppedModel
+from textual.widgets import Static
+from tui_support import CODE, Stage, on_stage
 
 from midstream.responses.profiles import EFFORTS, Price
 from midstream.settings import Settings

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from pages_support import accepted, answered, hints, page, rows, shown
-from tui_support import Stage, SteppedModel, on_stage, served
+from stepped import SteppedModel, served
+from tui_support import Stage, on_stage
 
 from midstream.pairing import listing
 from midstream.pairing.listing import ask_everybody

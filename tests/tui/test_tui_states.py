@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stepped import SteppedModel, served
 from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
-from tui_support import SteppedModel, served
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.turns import SessionState

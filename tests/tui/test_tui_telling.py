@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tui_support import Stage, SteppedModel, on_stage, served
+from stepped import SteppedModel, served
+from tui_support import Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession

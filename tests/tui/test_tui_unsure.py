@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tui_support import CODE, Stage, SteppedModel
+from stepped import SteppedModel
+from tui_support import CODE, Stage
 
 from midstream.resources import default_model, model_folders
 from midstream.settings import Settings

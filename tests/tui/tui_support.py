@@ -1,25 +1,18 @@
-"""What the tests of the screen share: a folder with code, a served scripted model, an app on it."""
+"""What the tests of the screen share: a folder with code, an app on it, waiting."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from stepped import TIMEOUT_S, SteppedModel, served
 from textual.events import Key
 from textual.pilot import Pilot
 
-from midstream.edits.request import parse_request
-from midstream.engine.types import FinishReason, GenerateRequest, Piece, Usage
-from midstream.responses.endpoint import Endpoint
-from midstream.serving.app import create_app
-from midstream.serving.running import serve
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-
-TIMEOUT_S = 15.0
 
 CODE = '''\
 """Counting things."""
@@ -40,72 +33,6 @@ def count(items):
 def double(number):
     return number * 2
 '''
-
-
-class SteppedModel:
-    """A model whose text comes exactly when a test lets it; ``None`` ends the answer.
-
-    What is only to be read ahead is in ``ahead``.
-    """
-
-    name = "stepped"
-
-    def __init__(self) -> None:
-        self.facts = {"prompt": "edit-codec", "languages": "python", "max_region_lines": "60"}
-        self.requests: list[GenerateRequest] = []
-        self.ahead: list[GenerateRequest] = []
-        self.condition = threading.Condition()
-        self.texts: list[str | None] = []
-
-    def give(self, text: str | None) -> None:
-        with self.condition:
-            self.texts.append(text)
-            self.condition.notify_all()
-
-    @property
-    def region(self) -> str:
-        found = [r for m in self.requests[-1].messages if (r := parse_request(m.text))]
-        return found[-1].region
-
-    def start(self, request: GenerateRequest) -> SteppedGeneration:
-        (self.requests if request.generate else self.ahead).append(request)
-        return SteppedGeneration(self, request)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class SteppedGeneration:
-    def __init__(self, model: SteppedModel, request: GenerateRequest) -> None:
-        self.usage = Usage(input_tokens=10)
-        self.finish_reason: FinishReason | None = None
-        self.stopping = False
-        self._model = model
-        self._reads = not request.generate
-
-    def __iter__(self) -> Iterator[Piece]:
-        model = self._model
-        while not self._reads:
-            with model.condition:
-                model.condition.wait_for(lambda: self.stopping or bool(model.texts), TIMEOUT_S)
-                text = None if self.stopping or not model.texts else model.texts.pop(0)
-            if text is None:
-                break
-            self.usage.output_tokens += 1
-            yield Piece(text, 1)
-        self.finish_reason = FinishReason.STOPPED if self.stopping else FinishReason.STOP
-
-    def stop(self) -> None:
-        self.stopping = True
-        with self._model.condition:
-            self._model.condition.notify_all()
-
-
-@contextlib.asynccontextmanager
-async def served(model: SteppedModel) -> AsyncIterator[Endpoint]:
-    app = create_app({model.name: model}, token="secret")
-    async with serve(app) as server:
-        yield Endpoint(f"ws://127.0.0.1:{server.port}/v1", "secret", model.name, "local")
 
 
 class Stage:
@@ -192,7 +119,7 @@ async def on_stage(
     settings: Settings | None = None,
     **options: object,
 ) -> AsyncIterator[Stage]:
-    model = SteppedModel()
+    model = SteppedModel({"max_region_lines": "60"})
     async with served(model) as endpoint:
         app = MidstreamApp(
             root, settings or Settings(journal=False, attention=False), endpoint=endpoint, **options
