@@ -124,9 +124,8 @@ def test_a_wrong_flag_is_one_sentence(
 
 async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w+b") as stderr:
-        async with served(tmp_path, stderr=stderr) as port:
-            async with peer(port, None) as client:
-                await client.create()
-                assert (await client.terminal())["type"] == "response.completed"
+        async with served(tmp_path, stderr=stderr) as port, peer(port, None) as client:
+            await client.create()
+            assert (await client.terminal())["type"] == "response.completed"
         stderr.seek(0)
         assert stderr.read().decode() == "midstream: stopped.\n"
