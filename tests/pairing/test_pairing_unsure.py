@@ -15,6 +15,7 @@ from stepped import SteppedGeneration, SteppedModel, served
 from midstream.commands.edit import JsonSink
 from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
+from midstream.pairing.asking import AlreadyThereError
 from midstream.pairing.events import NoticeLevel
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.mentions import new_names
@@ -95,6 +96,29 @@ async def test_an_unsure_answer_is_told_as_one(
     assert notice.level is NoticeLevel.WARNING
     assert notice.action == "models"
     assert turn.confidence == 0.21
+
+
+async def test_what_is_there_already_is_said_and_not_asked_for(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    with pytest.raises(AlreadyThereError, match=r"`load` has a docstring already; say what"):
+        await session.instruct("add a docstring to load", path="files.py")
+    assert not model.requests
+    assert not session.turns
+    await ask(session, model, BODY, "add a better docstring to load")
+    assert model.requests, "any other wish is the model's"
+
+
+async def test_a_new_parameter_that_the_function_assigns_is_told(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    model.told = 0.99, False
+    await ask(session, model, BODY.replace("limit=None", "limit=None, data=None"), "add data")
+    turn = session.turn
+    assert turn is not None
+    assert turn.unsure == session.notices[-1].text
+    assert turn.unsure.startswith("`data` is a parameter now, and the function assigns a variable")
+    assert turn.doubted
 
 
 async def test_what_comes_from_nowhere_or_goes_unasked_is_named(

@@ -74,6 +74,7 @@ _COMMON_WORDS: Final = """
     called module let
 """
 _COMMON: Final = frozenset(_COMMON_WORDS.split())
+_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BUILTIN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "cls"))
 
 
@@ -150,6 +151,24 @@ def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
     """
     had = frozenset((*_NAME.findall(known), *_NAME.findall(instruction)))
     return tuple(name for name in _names(after) if name not in had and name not in _BUILTIN)
+
+
+def overwritten(before: str, after: str) -> tuple[str, ...]:
+    """Parameters that a rewrite adds to functions which assign a variable of that name."""
+    try:
+        trees = [parse_python(textwrap.dedent(text)) for text in (before, after)]
+    except NOT_PYTHON:
+        return ()
+    old, new = ({f.name: f for f in ast.walk(tree) if isinstance(f, _FUNCTION)} for tree in trees)
+    found: dict[str, None] = {}
+    for name in old.keys() & new.keys():
+        had, has = (
+            {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+            for function in (old[name], new[name])
+        )
+        assigned = _Contents(ast.Module(old[name].body, [])).bound
+        found |= dict.fromkeys(sorted((has - had) & assigned))
+    return tuple(found)
 
 
 def vanished(instruction: str, before: str, after: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from midstream.errors import UserError
 from midstream.pairing import requests
 from midstream.pairing.at_paths import AtPath, NeedsConsentError, find_at_paths, without_mentions
 from midstream.pairing.comments import without_comments
@@ -92,6 +93,12 @@ class Request:
     edit_format: str
     context: Context
     tools: tuple[Mapping[str, Any], ...] = ()
+
+
+class AlreadyThereError(UserError):
+    """What is to be added is there already; an edit model takes such a request for its reverse."""
+
+    code = "already-there"
 
 
 class Asker:
@@ -234,6 +241,7 @@ class Asker:
 
         Raises:
             TargetUnclearError: With its undecided hunks the region is too long for the model.
+            AlreadyThereError: An edit model is asked to add what the code has.
         """
         proposal, base, facts = place.proposal, place.base, place.facts
         region = proposal.proposed_region(start, stop)
@@ -246,6 +254,8 @@ class Asker:
                 f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "
                 f"model takes {longest} at a time; decide them first or name a smaller part."
             )
+        if requests.is_bare(facts) and not question.background:
+            _check_absent(question.text, region)
         said = self.with_rejections(question.text, proposal.path)
         message = requests.region_message(proposal.path, base, start, stop, region, said)
         messages = [("user", message)]
@@ -322,3 +332,10 @@ class Asker:
         """Whether the model can be left to find the lines itself."""
         known = self._link.reached or not self._link.own
         return known and requests.is_chat(facts) and requests.edit_format(facts) != "region"
+
+
+def _check_absent(asked: str, region: str) -> None:
+    from midstream.edits.present import already_there
+
+    if had := already_there(asked, region):
+        raise AlreadyThereError(f"{had} already; say what should change about it.")

@@ -115,7 +115,7 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         board: Where it is told.
         aloud: Whether it is told, and not only noted.
     """
-    from midstream.edits.signs import read_signs, strangers, vanished
+    from midstream.edits.signs import overwritten, read_signs, strangers, vanished
 
     sureness, turn = answer.sureness.get(answer.text), answer.turn
     if sureness is None or answer.region is None:
@@ -126,7 +126,8 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     before = "".join(f"{line}\n" for line in _before(answer))
     python = is_python(turn.path)
     gone = vanished(turn.instruction, before, answer.region.new_text) if python else ()
-    if not (sureness.unsure or ignored or gone):
+    twice = overwritten(before, answer.region.new_text) if python else ()
+    if not (sureness.unsure or ignored or gone or twice):
         return
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
     odd = ()
@@ -134,11 +135,18 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         file = "\n".join(answer.proposal.base.lines)
         odd = strangers(turn.instruction, file, answer.region.new_text)
     seen = seen_in(signs, gone, odd)
+    if twice:
+        seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
     about = f"its change of {turn.path}" if turn.background else "this one"
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
         turn.unsure = elsewise(link.model_name, what, link.others)
+    elif twice and not gone and not sureness.unsure:
+        turn.unsure = (
+            f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
+            "name, too. Look closely."
+        )
     elif not sureness.unsure:
         turn.unsure = elsewise(
             link.model_name, f"it no longer defines {_quoted(gone)}", link.others
