@@ -81,6 +81,11 @@ class Segment:
         """The hunk whose block still grows."""
         return self._open
 
+    @property
+    def pending(self) -> Sequence[str]:
+        """Complete new lines whose place is not decided, oldest first."""
+        return self._aligner.pending
+
     def tail(self) -> list[Row]:
         """The undecided end of the rewrite: PENDING rows, then the WRITING row if there is one."""
         pending = self._aligner.pending

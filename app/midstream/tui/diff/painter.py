@@ -26,8 +26,6 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible, visible_with_columns
 
-KEPT_LINES: Final = 256
-"""Lines of code whose segments are kept, for each background."""
 _OLD: Final = frozenset({Look.CONTEXT, Look.DELETED, Look.KEPT, Look.UNREAD})
 """Looks of rows with a line of the base text."""
 _STATE_ROLES: Final = {
@@ -73,14 +71,11 @@ class Inks:
 
     Attributes:
         tokens: Styles by kind of token; ``!`` behind it for a changed word, ``?`` for a match.
-        lines: Segments of the code painted last; a line that streams in is painted while it is
-            pending and soon after as what it has become.
     """
 
     def __init__(self, palette: Palette, ground: Style) -> None:
         self.ground = ground
         self.tokens: Mapping[str, Style] = _Tokens(palette, ground)
-        self.lines: dict[tuple[str, tuple[Span, ...]], list[Segment]] = {}
         self._palette = palette
         self._roles: dict[tuple[str, bool | None], Style] = {}
 
@@ -357,8 +352,6 @@ class RowPainter:
             role = "muted" if faded else "foreground"
             if faded or not spans:
                 return [Segment(text, inks.role(role))] if text else []
-        if columns is None and not (marks.changed or marks.found):
-            return self._plain_code(text, tuple(spans), inks)
         runs = plain_runs(spans, len(row.text))
         if marks.changed:
             runs = _overlay(runs, marks.changed, "+!" if row.look is Look.ADDED else "-!")
@@ -371,18 +364,6 @@ class RowPainter:
             Segment(text[columns[start] : columns[stop]], tokens[kind])
             for start, stop, kind in runs
         ]
-
-    def _plain_code(self, text: str, spans: tuple[Span, ...], inks: Inks) -> list[Segment]:
-        """Code with no marks in it, as it was painted on this background before."""
-        known = inks.lines.get((text, spans))
-        if known is None:
-            if len(inks.lines) >= KEPT_LINES:
-                inks.lines.clear()
-            tokens = inks.tokens
-            runs = plain_runs(spans, len(text))
-            known = [Segment(text[start:stop], tokens[kind]) for start, stop, kind in runs]
-            inks.lines[text, spans] = known
-        return known.copy()
 
     def _inks(self, row: ViewRow, marks: Marks) -> Inks:
         role = row.look.value if row.look in (Look.ADDED, Look.DELETED) else "background"

@@ -6,7 +6,6 @@ from time import perf_counter
 from typing import Final
 
 from midstream.edits.lexing import LineLexer, Span
-from midstream.edits.rows import RowKind
 from midstream.tui.diff.blocks import SegmentRuns
 from midstream.tui.diff.rows import Look, ViewRow
 from midstream.tui.diff.view import FileView
@@ -66,10 +65,10 @@ class FileSyntax:
             have = len(lexer) - above
             if have < len(lines):
                 lexer.append(lines[have:])
-            pending = [row for row in runs.segment.tail() if row.kind is RowKind.PENDING]
+            pending = runs.segment.pending
             missing = len(lines) + len(pending) - (len(lexer) - above)
             if missing > 0:
-                lexer.append(row.text for row in pending[-missing:])
+                lexer.append(pending[-missing:])
             advance_for(lexer, len(lexer), PAINT_BUDGET_S)
 
     def go_along(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from inspect import isawaitable
 from typing import TYPE_CHECKING, cast
 
@@ -64,22 +65,22 @@ class ReviewBase(EagerScreen):
         """The app, with its own type."""
         return cast("MidstreamApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
-    @property
+    @cached_property
     def pane(self) -> DiffPane:
         """The code pane."""
         return self.query_one("#pane", DiffPane)
 
-    @property
+    @cached_property
     def composer(self) -> Composer:
         """The composer."""
         return self.query_one("#composer", Composer)
 
-    @property
+    @cached_property
     def notice(self) -> NoticeLine:
         """The line for sentences."""
         return self.query_one("#notice", NoticeLine)
 
-    @property
+    @cached_property
     def rail(self) -> Rail:
         """The file rail."""
         return self.query_one("#rail", Rail)

@@ -366,23 +366,29 @@ class DiffPane(PaneMouse, can_focus=True):
         )
 
     def _visible_strips(self) -> list[Strip]:
-        top, height = self.top, self.size.height
+        top, height, cursor = self.top, self.size.height, self.cursor
         if self._syntax is not None:
             self._syntax.begin_frame()
-        self._rows.unlexed = False
-        marked = self.selection_rows or (0, 0)
-        strips: list[Strip] = self._strips_of(top, marked)[self.skip :]
-        y = top + 1
+        rows = self._prepared
+        rows.unlexed = False
+        low, high = self.selection_rows or (0, 0)
+        y = top
+        strips = rows.of(y, cursor=y == cursor, selected=low <= y < high)[self.skip :]
         while len(strips) < height:
-            strips += self._strips_of(y, marked)
             y += 1
+            strips += rows.of(y, cursor=y == cursor, selected=low <= y < high)
         return strips[:height]
 
-    def _strips_of(self, y: int, marked: tuple[int, int] | None = None) -> list[Strip]:
+    def _strips_of(self, y: int) -> list[Strip]:
+        low, high = self.selection_rows or (0, 0)
+        return self._prepared.of(y, cursor=y == self.cursor, selected=low <= y < high)
+
+    @property
+    def _prepared(self) -> RowStrips:
+        """The rows, with somebody to paint them."""
         if self._rows.painter is None:
             self._rows.forget(self._make_painter())
-        low, high = marked or self.selection_rows or (0, 0)
-        return self._rows.of(y, cursor=y == self.cursor, selected=low <= y < high)
+        return self._rows
 
     @property
     def _painter(self) -> RowPainter:

@@ -21,6 +21,7 @@ from textual.color import Color
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.reactive import Reactive
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -41,6 +42,23 @@ def filtered(widget: Widget, strips: list[Strip], background: Color) -> list[Str
             continue
         strips = [strip.apply_filter(line_filter, background) for strip in strips]
     return strips
+
+
+class Staying(Widget):
+    """A widget that is never put on another screen, and so need not look for its own.
+
+    Textual goes up through all parents for it, whenever a size is asked for: several times a frame.
+    """
+
+    _own_screen: Screen[object] | None = None
+
+    @property
+    def screen(self) -> Screen[object]:
+        """The screen that the widget is on."""
+        screen = self._own_screen
+        if screen is None:
+            screen = self._own_screen = super().screen
+        return screen
 
 
 class TextLine(Widget):

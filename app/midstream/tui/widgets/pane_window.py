@@ -12,7 +12,7 @@ from typing import Final
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
-from midstream.tui.widgets.line_api import set_silently
+from midstream.tui.widgets.line_api import Staying, set_silently
 
 MARGIN: Final = 3
 """Lines kept visible above and below the cursor."""
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 """A row, and how many of its lines lie above."""
 
 
-class PaneWindow(ScrollView):
+class PaneWindow(Staying, ScrollView):
     """Geometry of a pane whose rows may be wrapped."""
 
     wrap = False
@@ -46,7 +46,7 @@ class PaneWindow(ScrollView):
     @property
     def top(self) -> int:
         """The first visible row."""
-        return self.scroll_offset.y
+        return round(self.scroll_y)
 
     @property
     def bottom(self) -> int:
@@ -172,4 +172,6 @@ class PaneWindow(ScrollView):
         rows = self.row_count
         if self.wrap:
             rows += self.height - 1
-        set_silently(self, Size(self.size.width, rows))
+        size = Size(self.size.width, rows)
+        if size != self.virtual_size:
+            set_silently(self, size)
