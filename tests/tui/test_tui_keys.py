@@ -52,7 +52,28 @@ async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(
     monkeypatch.setattr(type(stage.screen), "talks", True)
     await stage.press("g", "]", "]", "c")
     assert stage.screen.composer.field.has_focus
-    assert stage.screen.composer.text == "At line 11 (`found += 1`): "
+    field = stage.screen.composer.field
+    assert field.text == "[hunk at line 11] "
+    assert "about the hunk at line 11" in stage.title
+    assert "count, lines 6-13" in stage.title
+    await stage.type("as in double, please")
+    assert "count, lines 6-13" in stage.title, "what is named is not the place"
+    await stage.press("enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "request")
+    assert "def count" in stage.model.region
+    asked = stage.session.turns[-1].instruction
+    assert asked == "About the hunk at line 11 (`found += 1`): as in double, please"
+    assert field.text == ""
+
+
+async def test_the_chip_of_a_hunk_goes_as_a_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await answered(stage)
+    monkeypatch.setattr(type(stage.screen), "talks", True)
+    await stage.press("g", "]", "]", "c", "backspace", "backspace")
+    assert stage.screen.composer.field.text == ""
+    assert "about the hunk" not in stage.title
 
 
 async def test_an_edit_model_gets_no_place_in_a_comment(stage: Stage) -> None:

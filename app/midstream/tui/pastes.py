@@ -1,4 +1,4 @@
-"""Long pasted blocks as chips: a few words stand for the block until the text is sent."""
+"""Chips: a few words stand for a long pasted block, or for a hunk, until the text is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ MANY_LINES: Final = 10
 LONG: Final = 1_000
 """Characters; a paste of more of them, or of more than ``MANY_LINES`` lines, becomes a chip."""
 
-CHIP: Final = re.compile(r"\[pasted [\d,]+ (?:lines|characters)(?: #\d+)?\]")
+CHIP: Final = re.compile(
+    r"\[(?:pasted [\d,]+ (?:lines|characters)(?: #\d+)?|hunk at line [\d,]+)\]"
+)
 
 
 class Pastes:
@@ -31,6 +33,10 @@ class Pastes:
             chip = f"[pasted {words} #{number}]"
         self._blocks[chip] = block
         return chip
+
+    def name(self, chip: str, block: str) -> None:
+        """Let a chip that somebody else words stand for a block."""
+        self._blocks[chip] = block
 
     def expand(self, text: str) -> str:
         """The text with every chip as its block."""

@@ -6,14 +6,14 @@ What a person has typed is never lost: if sending fails, it is put back where it
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
 from midstream.errors import UserError
 from midstream.pairing.turns import SessionState
-from midstream.tui.screens.deciding import DecideActions
-from midstream.tui.visible import visible
+from midstream.tui.screens.commenting import CommentActions
 
 if TYPE_CHECKING:
     from midstream.pairing.at_paths import NeedsConsentError
@@ -30,7 +30,7 @@ QUICK_PREVIEW = 400
 PAUSE_S = 0.12
 
 
-class SteerActions(DecideActions):
+class SteerActions(CommentActions):
     """Actions of the group "Steer the model"."""
 
     _stopped_at = 0.0
@@ -99,7 +99,8 @@ class SteerActions(DecideActions):
             self._held = text
             self.say("info", "The session is still being opened; your text is sent then.")
             return
-        self.send(self.composer.take())
+        selection = self._commented_lines()
+        self.send(self.composer.take(), selection=selection)
 
     def send_held(self) -> None:
         """The session is open: send what was to be sent before, if nobody has changed it since."""
@@ -292,26 +293,6 @@ class SteerActions(DecideActions):
 
         self.in_order(work)
 
-    def action_comment(self) -> None:
-        """Write to the model about the hunk under the cursor."""
-        hunk = self.hunk
-        if hunk is None:
-            self.say("info", "Put the cursor on a hunk first.")
-            return
-        self._in_sight(hunk)
-        lines = hunk.new or hunk.old
-        words = visible(next((line for line in lines if line.strip()), "")).strip()
-        self.set_focus(self.composer.field)
-        if not self.talks:
-            # An edit model would take the place for a part of the change.
-            self.say(
-                "info",
-                "Say all of what should change: this model reads the lines marked on the left and "
-                "your sentence, nothing else.",
-            )
-        elif not self.composer.text.strip():
-            self.composer.put(f"At line {hunk.start + 1} (`{words[:60]}`): ")
-
     # the region an instruction gets: lines are those of the file on disk, as the session counts
 
     @property
@@ -393,10 +374,20 @@ class SteerActions(DecideActions):
         """The region for what is typed now, or why there is none."""
         from midstream.pairing.targets import TargetUnclearError, find_target
 
-        view = self.view
+        view, commented = self.view, self.commented
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
             return "mark lines with v, or name a function"
         try:
+            if commented is not None:
+                hunk, name = commented
+                found = find_target(
+                    view.proposal.composed(),
+                    instruction="",
+                    cursor=view.to_written(hunk.start),
+                    selection=None,
+                    max_lines=self.longest_region,
+                )
+                return replace(found, why=f"about the {name}")
             return find_target(
                 view.proposal.composed(),
                 instruction=self.composer.text,
@@ -407,6 +398,11 @@ class SteerActions(DecideActions):
             )
         except TargetUnclearError as error:
             return _first_sentence(error)
+
+    def _commented_lines(self) -> tuple[int, int] | None:
+        """The lines that a comment on a hunk is about, whatever its code mentions."""
+        found = None if self.commented is None else self.find_scope()
+        return None if found is None or isinstance(found, str) else (found.start, found.stop)
 
     @property
     def longest_region(self) -> int | None:

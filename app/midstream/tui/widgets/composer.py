@@ -338,6 +338,11 @@ class Composer(Vertical):
         self.field.text = self.field.pastes.collapse(text)
         self.field.move_cursor(self.field.document.end)
 
+    def put_chip(self, chip: str, block: str) -> None:
+        """Begin the text with a chip that stands for a block."""
+        self.field.pastes.name(chip, block)
+        self.put(f"{chip} ")
+
     def take(self) -> str:
         """Empty the field and remember what was in it."""
         text = self.text.strip()
