@@ -39,21 +39,34 @@ def configured_endpoint(
     return None if profile is None else profile.endpoint(environ)
 
 
-def read_facts(endpoint: Endpoint) -> Mapping[str, str]:
-    """What a Midstream server says about a model (blocking); empty for other servers."""
+def read_model(endpoint: Endpoint) -> tuple[str, Mapping[str, str]]:
+    """What a Midstream server calls a model and says about it (blocking).
+
+    Nothing is known of other servers; a server asked for no name in particular tells of its usual
+    model.
+    """
     from midstream.responses.catalogue import get_json
 
+    known = endpoint.model, dict[str, str]()
     if endpoint.kind not in ("local", "custom"):
-        return {}
+        return known
     # Engines have models with a slash in their names, and their own ways with it.
     try:
         answer = get_json(endpoint, f"/models/{quote(endpoint.model)}", seconds=_FACTS_SECONDS)
     except UnavailableError:
-        return {}  # Reaching the server is the client's business, and so is saying why it failed.
-    facts = cast("dict[str, object]", answer).get("metadata") if isinstance(answer, dict) else None
+        return (
+            known  # Reaching the server is the client's business, and so is saying why it failed.
+        )
+    if not isinstance(answer, dict):
+        return known
+    told = cast("dict[str, object]", answer)
+    facts, name = told.get("metadata"), told.get("id")
     if not isinstance(facts, dict):
-        return {}
-    return {str(name): str(value) for name, value in cast("dict[object, object]", facts).items()}
+        return known
+    called = name if isinstance(name, str) and name.isprintable() else ""
+    return endpoint.model or called, {
+        str(fact): str(value) for fact, value in cast("dict[object, object]", facts).items()
+    }
 
 
 class Link:
@@ -100,6 +113,11 @@ class Link:
     def profile(self) -> Profile | None:
         """The configured endpoint that is used, ``None`` for the built-in or a given server."""
         return self._settings.profile if self._endpoint is None else None
+
+    @property
+    def name_or_the_model(self) -> str:
+        """The model's name, for the beginning of a sentence."""
+        return self.model_name or "The model"
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -209,13 +227,14 @@ class Link:
         if endpoint is None:
             endpoint = await self._start_server()
         elif not self.facts:
-            facts = await asyncio.to_thread(read_facts, endpoint)
+            name, facts = await asyncio.to_thread(read_model, endpoint)
             if self.profile is not None:
                 facts = {**facts, **self.profile.facts}
             elif (usual := KINDS[endpoint.kind].edit_format) is not None:
                 facts = {"edit_format": usual, **facts}
             self.facts = facts
-        self.model_name = endpoint.model
+            self.model_name = name
+        self.model_name = endpoint.model or self.model_name
         self._client = Client(endpoint)
         self.reached = True
         return self._client

@@ -70,13 +70,15 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
         board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
         board.warn(
-            f"{link.model_name} left {what} without a change, and `{old}` still stands there: "
-            f"change it by hand, {way_out(link.others)}",
+            f"{link.name_or_the_model} left {what} without a change, and `{old}` still stands "
+            f"there: change it by hand, {way_out(link.others)}",
             LARGER_MODEL,
         )
     elif is_bare(link.facts):  # an edit model does so too where it cannot do a thing
         sureness = answer.sureness.get(answer.text)
-        beyond = link.model_name if sureness is not None and sureness.gave_up else ""
+        beyond = (
+            (link.model_name or "the model") if sureness is not None and sureness.gave_up else ""
+        )
         board.inform(unchanged_by_edit_model(what, beyond, link.others), LARGER_MODEL)
     else:
         board.inform(unchanged(what))
@@ -141,7 +143,7 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(link.model_name, what, link.others)
+        turn.unsure = elsewise(link.name_or_the_model, what, link.others)
     elif twice and not gone and not sureness.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
@@ -149,10 +151,10 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         )
     elif not sureness.unsure:
         turn.unsure = elsewise(
-            link.model_name, f"it no longer defines {_quoted(gone)}", link.others
+            link.name_or_the_model, f"it no longer defines {_quoted(gone)}", link.others
         )
     else:
-        turn.unsure = unsure_of(link.model_name, seen, link.others, about)
+        turn.unsure = unsure_of(link.name_or_the_model, seen, link.others, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)

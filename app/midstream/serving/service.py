@@ -102,14 +102,14 @@ class Service:
         return [self.model_object(name) for name in self._workers]
 
     def model_object(self, name: str) -> dict[str, Any]:
-        """One model as ``/v1/models/{id}`` shows it.
+        """One model as ``/v1/models/{id}`` shows it; an empty name means the default.
 
         Raises:
             RequestError: No such model.
         """
         worker = self.worker(name)
         return {
-            "id": name,
+            "id": name or next(iter(self._workers)),
             "object": "model",
             "created": int(self.started),
             "owned_by": "midstream",
