@@ -138,6 +138,22 @@ async def test_a_partial_update_is_written_out_as_textual_would(stage: Stage) ->
     assert compositor.render_partial_update() is None
 
 
+async def test_what_a_widget_does_not_fill_is_painted_by_those_below(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.pilot.pause(0.1)
+    compositor, console = stage.screen._compositor, stage.app.console
+    status = stage.screen.query_one(StatusRow)
+    for strips in ([], [Strip.blank(3)]):
+        status.render_lines = lambda crop, strips=strips: strips  # type: ignore[method-assign]
+        written = []
+        for render in (Compositor.render_partial_update, SparingCompositor.render_partial_update):
+            compositor._dirty_regions.add(status.region)
+            update = render(compositor)
+            assert update is not None
+            written.append(update.render_segments(console))
+        assert written[0] == written[1]
+
+
 async def test_a_line_of_text_looks_as_textual_would_have_it(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     for name in stage.app.palettes:

@@ -268,6 +268,7 @@ class LineLexer:
         rules, lexer, text, starts = self._rules, self._lexer, self._text, self._starts
         if rules is None:
             return stop
+        simple = _token_type()
         stack = list(self._stacks[first] or ("root",))
         position, line, end = starts[first], first, starts[stop]
         spans: list[Span] = []
@@ -275,6 +276,11 @@ class LineLexer:
 
         def put(at: int, kind: str, value: str) -> None:
             nonlocal line, spans
+            if line < limit and at < starts[line + 1] and "\n" not in value:
+                if value and kind != "plain":
+                    column = at - starts[line]
+                    spans.append((column, column + len(value), kind))
+                return
             for part in value.split("\n"):
                 while line < limit and at >= starts[line + 1]:
                     self._keep(line, tuple(spans))
@@ -290,7 +296,7 @@ class LineLexer:
                 if match is None:
                     continue
                 if action is not None:
-                    if type(action) is _token_type():
+                    if type(action) is simple:
                         put(position, _kind(action), match.group())
                     else:
                         for at, token_type, value in action(lexer, match):
@@ -303,7 +309,7 @@ class LineLexer:
                 if text[position] == "\n":
                     stack = ["root"]
                 position += 1
-            if text[position - 1 : position] == "\n":
+            if position and text[position - 1] == "\n":
                 passed = line
                 while passed < limit and starts[passed] < position:
                     passed += 1

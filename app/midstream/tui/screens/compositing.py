@@ -3,6 +3,7 @@
 Textual's asks every widget whose container overlaps the rectangle around all that is repainted for
 all its lines, on every frame: on a full screen of nested containers that is most of a frame's work.
 Here a widget is asked for those lines that are repainted in a place which no widget above it fills.
+Which widget that is stays the same until the next layout, and is looked up once.
 
 Overrides one underscored method of Textual and its caller, held by contract tests; see ``eager``
 for the switch.
@@ -12,11 +13,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import cast
+from typing import NamedTuple, cast
 
-from textual._compositor import ChopsUpdate, Compositor
+from rich.console import Console
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
+
+# pyright: reportPrivateUsage=false
+
+
+class _Chop(NamedTuple):
+    """A part of a line that one widget fills: its columns, and where the widget is and is seen."""
+
+    x: int
+    stop: int
+    widget: Widget
+    region: Region
+    seen: Region
+
+
+class PiecesUpdate(CompositorUpdate):
+    """Pieces of lines, written out each in its place.
+
+    Args:
+        lines: For each span that is repainted, its line, and pieces by their first column.
+    """
+
+    def __init__(self, lines: Sequence[tuple[int, Sequence[tuple[int, Strip]]]]) -> None:
+        self._lines = lines
+
+    def render_segments(self, console: Console) -> str:
+        """What the terminal is sent."""
+        last = self._lines[-1][0]
+        written: list[str] = []
+        for y, pieces in self._lines:
+            written += [f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for x, strip in pieces]
+            if y != last:
+                written.append("\n")
+        return "".join(written)
 
 
 class SparingCompositor(Compositor):
@@ -24,14 +60,69 @@ class SparingCompositor(Compositor):
 
     _spans: Mapping[int, Sequence[tuple[int, int]]] | None = None
     """Columns that are repainted, by line; ``None`` where all of them are."""
+    _layout: tuple[object, object] = (None, None)
+    """What the parts of lines were looked up in."""
+    _chops_of: dict[int, list[_Chop]]
+    """The parts of lines, from left to right, as far as they have been asked for."""
 
-    def render_partial_update(self) -> ChopsUpdate | None:
+    def render_partial_update(self) -> CompositorUpdate | None:
         """Render what has changed, ``None`` if nothing has."""
         regions = self._dirty_regions.copy()
         self._dirty_regions.clear()
         if not regions:
             return None
         spans = list(self._regions_to_spans(regions))
+        return self._pieces(spans) or self._any_chops(regions, spans)
+
+    def _pieces(self, spans: Sequence[tuple[int, int, int]]) -> PiecesUpdate | None:
+        """What is repainted, if each widget fills all of its place; ``None`` if one does not."""
+        wanted = [
+            (y, [chop for chop in self._line(y) if chop.x < stop and chop.stop > start], stop)
+            for y, start, stop in spans
+        ]
+        rows: dict[Widget, tuple[_Chop, int, int]] = {}
+        for y, chops, _ in wanted:
+            for chop in chops:
+                _, first, _ = rows.get(chop.widget, (chop, y, y))
+                rows[chop.widget] = chop, first, y
+        strips: dict[Widget, tuple[int, list[Strip]]] = {}
+        for widget, (chop, first, last) in rows.items():
+            region, seen = chop.region, chop.seen
+            lines = last + 1 - first
+            asked = Region(seen.x - region.x, first - region.y, seen.width, lines)
+            given = widget.render_lines(asked)
+            if len(given) < lines or any(strip.cell_length < seen.width for strip in given):
+                return None
+            strips[widget] = first, given
+        made: list[tuple[int, list[tuple[int, Strip]]]] = []
+        for y, chops, end in wanted:
+            pieces: list[tuple[int, Strip]] = []
+            for x, stop, widget, _, seen in chops:
+                first, given = strips[widget]
+                strip, left, right = given[y - first], x - seen.x, min(stop, end) - seen.x
+                whole = not left and right == strip.cell_length
+                pieces.append((x, strip if whole else strip.crop(left, right)))
+            made.append((y, pieces))
+        return PiecesUpdate(made)
+
+    def _line(self, y: int) -> list[_Chop]:
+        """The parts of a line, each with the widget that fills it."""
+        visible, cuts = self.visible_widgets, self.cuts
+        if self._layout[0] is not visible or self._layout[1] is not cuts:
+            self._layout, self._chops_of = (visible, cuts), {}
+        chops = self._chops_of.get(y)
+        if chops is None:
+            chops = self._chops_of[y] = []
+            for x, stop in pairwise(cuts[y]):
+                for widget, (region, clip) in visible.items():
+                    seen = region if clip.contains_region(region) else region.intersection(clip)
+                    if seen.contains(x, y):
+                        chops.append(_Chop(x, stop, widget, region, seen))
+                        break
+        return chops
+
+    def _any_chops(self, regions: set[Region], spans: list[tuple[int, int, int]]) -> ChopsUpdate:
+        """What is repainted, whatever the widgets give."""
         columns: dict[int, list[tuple[int, int]]] = {}
         for y, first, last in spans:
             columns.setdefault(y, []).append((first, last))
