@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.geometry import Region
-from textual.widgets import Input, Static
 from tui_support import CODE, Stage, on_stage
 
-from midstream.settings import load_settings
-from midstream.tui.screens.picker import PickerScreen
+from midstream.pairing.turns import SessionState
+from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.key_sheet import KeySheet
-from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 
 NEW_COUNT = (
     "def count(items):\n",
@@ -173,6 +173,36 @@ async def test_enter_while_streaming_redirects(stage: Stage) -> None:
     await stage.until(lambda: stage.session.state == "ready", "end")
     segment = stage.session.files["pkg/things.py"].segments[0]
     assert segment.new_text == "".join(NEW_COUNT)
+
+
+async def test_the_view_is_never_told_off_while_it_goes_to_the_writing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.open("pkg/things.py")
+    told: list[str] = []
+    bar = stage.screen.query_one(FileBar)
+    show = bar.show
+
+    def listen(facts: FileFacts) -> None:
+        show(facts)
+        told.append(bar.render().plain)
+
+    monkeypatch.setattr(bar, "show", listen)
+    await stage.instruct("rename total in count")
+    await stage.until(lambda: stage.screen.pane.following, "following")
+    await stage.stream("".join(NEW_COUNT[:2]))
+    assert any("following" in row for row in told)
+    assert not any("follow off" in row or "writing in" in row for row in told), told
+
+
+async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> None:
+    row = stage.screen.query_one(StatusRow)
+    running = StatusFacts("m", SessionState.STREAMING, 50.0, (10.0, 25.0, 50.0))
+    row.show(running)
+    assert "█" in row.render().plain
+    row.show(replace(running, state=SessionState.READY))
+    assert "█" not in row.render().plain
+    assert "50 tok/s" in row.render().plain
 
 
 async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:
@@ -356,66 +386,6 @@ async def test_help_opens_and_closes(stage: Stage) -> None:
     assert stage.app.screen is not stage.screen
     await stage.press("escape")
     assert stage.app.screen is stage.screen
-
-
-async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
-    await stage.open("pkg/things.py")
-    before = stage.app.palette.name
-    await stage.press("T", "down")
-    await stage.until(lambda: stage.app.palette.name != before, "preview")
-    await stage.press("escape")
-    await stage.until(lambda: stage.app.palette.name == before, "given back")
-
-
-async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) -> None:
-    file = state / "config.toml"
-    file.write_text('# mine\nlayout = "split"  # wide\n')
-    await stage.press("escape", "T")
-    await stage.type("paper")
-    await stage.press("enter")
-    await stage.until(lambda: "Theme Paper, kept in" in stage.notice, "kept")
-    assert file.read_text() == '# mine\nlayout = "split"  # wide\ntheme = "paper"\n'
-    assert load_settings(project).theme == stage.app.palette.name == "paper"
-    await stage.press("T", "down", "escape")
-    await stage.until(lambda: stage.app.palette.name == "paper", "given back")
-    assert load_settings(project).theme == "paper"
-
-
-async def test_what_keeps_a_theme_from_being_kept_is_said(
-    stage: Stage, project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIDSTREAM_THEME", "dusk")
-    await stage.press("escape", "T")
-    await stage.type("paper")
-    await stage.press("enter")
-    await stage.until(lambda: "MIDSTREAM_THEME says dusk here" in stage.notice, "overruled")
-    assert stage.app.palette.name == "paper"
-    monkeypatch.setenv("MIDSTREAM_CONFIG", str(project / "notes.md" / "config.toml"))
-    await stage.press("T", "down", "enter")
-    await stage.until(lambda: "until you quit" in stage.notice, "no file")
-    assert "Not a directory" in stage.notice
-    assert stage.app.palette.name != "paper"
-
-
-async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:
-    await stage.press("escape", "T")
-    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
-    picker = stage.app.screen
-    box = picker.query_one("Vertical").size
-    words = picker.query_one(".none", Static)
-    assert not words.display
-    await stage.type("zqq")
-    await stage.until(lambda: words.display, "words")
-    assert str(words.render()) == "Nothing here matches zqq; delete a letter."
-    assert words.region.y == picker.query_one(Input).region.y + 2
-    assert not picker.query_one(RowList).display
-    assert picker.query_one("Vertical").size == box
-    await stage.press("enter")
-    assert stage.app.screen is picker
-    await stage.press("backspace", "backspace", "backspace")
-    await stage.until(lambda: not words.display, "rows")
-    await stage.press("escape")
-    await stage.until(lambda: stage.app.screen is stage.screen, "closed")
 
 
 async def test_layouts_by_width(project: Path) -> None:

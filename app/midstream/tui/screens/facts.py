@@ -22,6 +22,15 @@ from midstream.tui.widgets.welcome import Welcome
 class Facts(PageActions):
     """Shows facts; changes nothing but what is on screen."""
 
+    _shown_turn = 0
+    """The newest turn to whose place the view has gone, or was left where it is."""
+
+    @property
+    def heading(self) -> bool:
+        """Whether the view is on its way to where a turn writes."""
+        turn = None if self.session is None else self.session.turn
+        return turn is not None and not turn.background and turn.id > self._shown_turn
+
     _examples_hidden = False
     _tried: frozenset[str] = frozenset()
 
@@ -76,7 +85,12 @@ class Facts(PageActions):
             return
         pane, written, path = self.pane, self.written_path, self.path
         # Counted in one pass: in a long answer there are hundreds, and nobody asks for their order.
-        states = [hunk.state for hunk in session.hunks if hunk.path == path and hunk.live]
+        # What a later answer went over is accepted all the same.
+        states = [
+            hunk.state
+            for hunk in session.hunks
+            if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
+        ]
         waiting = sum(
             hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
             for hunk in session.hunks
@@ -90,9 +104,9 @@ class Facts(PageActions):
                 accepted=states.count(HunkState.ACCEPTED),
                 rejected=states.count(HunkState.REJECTED),
                 conflicts=states.count(HunkState.CONFLICT),
-                writing_in=written,
+                writing_in=path if written and self.heading else written,
                 elsewhere=waiting,
-                following=pane.following,
+                following=pane.following or self.heading,
                 new_rows=pane.new_rows,
                 position=self._position(),
                 follow_key=self.program.key_for("follow"),

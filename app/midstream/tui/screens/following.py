@@ -21,19 +21,23 @@ class Following(Facts):
         """Show where a turn writes, and follow it from there on."""
         pane = self.pane
         if turn.background or (turn.correction and not pane.following):
+            self._shown_turn = turn.id
             return  # whoever reads stays where they are
         for view in self.views.values():
             view.fold_refused()
         if turn.redirected_from is not None and turn.edit_format != "region":
+            self._shown_turn = turn.id
             pane.follow()  # the model has not said yet in which file it goes on
             return
 
         async def work() -> None:
-            # The focus stays: whoever is typing must not find the keys going elsewhere.
-            if not await self.open_path(turn.path, focus=False):
-                return
+            try:
+                # The focus stays: whoever is typing must not find the keys going elsewhere.
+                opened = await self.open_path(turn.path, focus=False)
+            finally:
+                self._shown_turn = turn.id
             view = self.view
-            if view is None:
+            if not opened or view is None:
                 return
             pane.sync()
             first, last = (

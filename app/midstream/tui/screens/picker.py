@@ -55,6 +55,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         title: What is being chosen.
         rows: All rows.
         preview: Called with the value under the cursor whenever it changes.
+        typed: Called with what is typed; a row for it besides those that it fits, if there is one.
         select: The value the cursor begins on.
     """
 
@@ -84,12 +85,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         rows: Sequence[ListRow],
         *,
         preview: Callable[[str], None] | None = None,
+        typed: Callable[[str], ListRow | None] | None = None,
         select: str | None = None,
     ) -> None:
         super().__init__()
         self._rows = rows
         self._title = title
         self._preview = preview
+        self._typed = typed
         self._select = select
         self._texts = ["".join(text for text, _ in row.left) for row in rows]
         self.list = RowList(palette, glyphs)
@@ -125,6 +128,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             ]
             scored.sort(key=lambda pair: (-pair[0], pair[1]))
             rows = [self._rows[index] for _, index in scored]
+            own = None if self._typed is None else self._typed(event.value.strip())
+            rows = rows if own is None else [own, *rows]
         rows = rows[:MOST_SHOWN]
         self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
         self.query_one(Static).update(f"Nothing here matches {event.value}; delete a letter.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
@@ -177,8 +179,20 @@ class ViewActions(GuardActions):
             words = "This folder holds no files yet; create one, it appears here by itself."
             self.say("info", words if self.listed else "The folder is still being read.")
             return
+        root, listed = self.program.root, frozenset(self.files)
+
+        def typed(text: str) -> ListRow | None:
+            """The row of a path that exists and is not listed."""
+            try:
+                path = Path(os.path.relpath(root / text, root)).as_posix()
+                there = (root / path).is_file()
+            except (OSError, ValueError):
+                return None
+            known = path in listed or path.startswith("../")
+            return _file_row(path, "not listed") if there and not known else None
+
         rows = [_file_row(path) for path in self.files]
-        self.program.push_screen(self._picker("Open a file", rows), self._open_picked)
+        self.program.push_screen(self._picker("Open a file", rows, typed=typed), self._open_picked)
 
     def _open_picked(self, path: str | None) -> None:
         if path is not None:
@@ -207,6 +221,10 @@ class ViewActions(GuardActions):
         """Write the theme to the person's file; where that is of no use, say why."""
         program = self.program
         label, path = program.palettes[name].label, config_path()
+        if self.demo is not None:  # nothing of it outlives the demo
+            command = f"midstream config theme {name}"
+            self.say("info", f"Theme {label} for this demo; {command} keeps it.")
+            return
         try:
             await asyncio.to_thread(set_value, path, ("theme",), name)
             traced = await asyncio.to_thread(trace, program.root, flags=program.flags)
@@ -258,10 +276,19 @@ class ViewActions(GuardActions):
         rows: list[ListRow],
         *,
         preview: Callable[[str], None] | None = None,
+        typed: Callable[[str], ListRow | None] | None = None,
         select: str | None = None,
     ) -> PickerScreen:
-        palette, glyphs = self.program.palette, self.program.glyphs
-        return PickerScreen(palette, glyphs, title, rows, preview=preview, select=select)
+        program = self.program
+        return PickerScreen(
+            program.palette,
+            program.glyphs,
+            title,
+            rows,
+            preview=preview,
+            typed=typed,
+            select=select,
+        )
 
     # panes and program
 
@@ -351,8 +378,8 @@ class ViewActions(GuardActions):
         self.program.action_suspend_process()
 
 
-def _file_row(path: str) -> ListRow:
+def _file_row(path: str, note: str = "") -> ListRow:
     from midstream.tui.visible import visible
 
     folder, slash, name = visible(path).rpartition("/")
-    return ListRow(path, ((folder + slash, "muted"), (name, "foreground")))
+    return ListRow(path, ((folder + slash, "muted"), (name, "foreground")), ((note, "muted"),))

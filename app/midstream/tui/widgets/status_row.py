@@ -158,7 +158,7 @@ class StatusRow(TextLine):
             pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
         if facts.dollars is not None:
             pieces.append(Text(f"   {shown_dollars(facts.dollars)}", muted))
-        if facts.rate is not None:
+        if facts.rate is not None and facts.state is SessionState.STREAMING:
             bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
             if bars:
                 pieces.append(Text(f"   {bars}", palette.style("accent")))

@@ -1,0 +1,104 @@
+"""What is chosen from a list: files and themes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pages_support import git
+from textual.widgets import Input, Static
+from tui_support import Stage, on_stage
+
+from midstream.demo import DemoInfo
+from midstream.settings import load_settings
+from midstream.tui.screens.picker import PickerScreen
+from midstream.tui.widgets.row_list import RowList
+
+
+async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    before = stage.app.palette.name
+    await stage.press("T", "down")
+    await stage.until(lambda: stage.app.palette.name != before, "preview")
+    await stage.press("escape")
+    await stage.until(lambda: stage.app.palette.name == before, "given back")
+
+
+async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) -> None:
+    file = state / "config.toml"
+    file.write_text('# mine\nlayout = "split"  # wide\n')
+    await stage.press("escape", "T")
+    await stage.type("paper")
+    await stage.press("enter")
+    await stage.until(lambda: "Theme Paper, kept in" in stage.notice, "kept")
+    assert file.read_text() == '# mine\nlayout = "split"  # wide\ntheme = "paper"\n'
+    assert load_settings(project).theme == stage.app.palette.name == "paper"
+    await stage.press("T", "down", "escape")
+    await stage.until(lambda: stage.app.palette.name == "paper", "given back")
+    assert load_settings(project).theme == "paper"
+
+
+async def test_the_demo_leaves_the_settings_alone(project: Path, state: Path) -> None:
+    async with on_stage(project, demo=DemoInfo(project, ())) as stage:
+        await stage.press("escape", "T")
+        await stage.type("paper")
+        await stage.press("enter")
+        await stage.until(lambda: "for this demo" in stage.notice, "said")
+        assert stage.notice.endswith("midstream config theme paper keeps it.")
+        assert stage.app.palette.name == "paper"
+    assert not (state / "config.toml").exists()
+
+
+async def test_what_keeps_a_theme_from_being_kept_is_said(
+    stage: Stage, project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_THEME", "dusk")
+    await stage.press("escape", "T")
+    await stage.type("paper")
+    await stage.press("enter")
+    await stage.until(lambda: "MIDSTREAM_THEME says dusk here" in stage.notice, "overruled")
+    assert stage.app.palette.name == "paper"
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(project / "notes.md" / "config.toml"))
+    await stage.press("T", "down", "enter")
+    await stage.until(lambda: "until you quit" in stage.notice, "no file")
+    assert "Not a directory" in stage.notice
+    assert stage.app.palette.name != "paper"
+
+
+async def test_a_path_that_is_not_listed_opens_when_it_is_typed(
+    stage: Stage, project: Path
+) -> None:
+    git(project, "init", "-q")
+    (project / ".gitignore").write_text("hidden/\n")
+    (project / "hidden").mkdir()
+    (project / "hidden" / "one.py").write_text("x = 1\n")
+    await stage.press("escape", "o")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    rows = stage.app.screen.query_one(RowList)
+    await stage.type("hidden/on")
+    assert rows.value != "hidden/one.py"
+    await stage.type("e.py")
+    await stage.until(lambda: rows.value == "hidden/one.py", "row")
+    await stage.press("enter")
+    await stage.until(lambda: stage.screen.path == "hidden/one.py", "file")
+
+
+async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:
+    await stage.press("escape", "T")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    picker = stage.app.screen
+    box = picker.query_one("Vertical").size
+    words = picker.query_one(".none", Static)
+    assert not words.display
+    await stage.type("zqq")
+    await stage.until(lambda: words.display, "words")
+    assert str(words.render()) == "Nothing here matches zqq; delete a letter."
+    assert words.region.y == picker.query_one(Input).region.y + 2
+    assert not picker.query_one(RowList).display
+    assert picker.query_one("Vertical").size == box
+    await stage.press("enter")
+    assert stage.app.screen is picker
+    await stage.press("backspace", "backspace", "backspace")
+    await stage.until(lambda: not words.display, "rows")
+    await stage.press("escape")
+    await stage.until(lambda: stage.app.screen is stage.screen, "closed")
