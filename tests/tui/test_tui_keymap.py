@@ -17,6 +17,7 @@ from midstream.tui.keymap import (
     bindings,
     clashes,
     keys_of,
+    left_without,
     show_key,
 )
 from midstream.tui.own_keys import own_keys
@@ -36,10 +37,26 @@ def test_every_binding_has_an_id_and_ids_are_unique() -> None:
     assert len(set(ids)) == len(ids) == len(ACTIONS)
 
 
-def test_a_clash_is_a_sentence_that_names_both() -> None:
-    (sentence,) = clashes(keys_of("default", {"hunk.accept": "r"}))
+def test_a_clash_of_own_keys_is_a_sentence_that_names_both() -> None:
+    (sentence,) = clashes(keys_of("default", {"hunk.accept": "r", "hunk.reject": "r"}))
     assert '"hunk.accept"' in sentence
     assert '"hunk.reject"' in sentence
+
+
+def test_an_own_key_is_taken_from_the_action_that_had_it() -> None:
+    own = {"hunk.accept": "a,j"}
+    keys = keys_of("default", own)
+    assert (keys["hunk.accept"], keys["row.down"]) == ("a,j", "down")
+    assert clashes(keys) == left_without("default", own) == []
+    own = {"hunk.reject": "u"}
+    keys = keys_of("default", own)
+    assert (keys["hunk.reject"], keys["decision.undo"]) == ("u", "")
+    assert left_without("default", own) == [
+        'The key u is "hunk.reject" now, and "decision.undo" has none; give it another in '
+        "[keys.bind]."
+    ]
+    assert left_without("default", {**own, "decision.undo": "ctrl+y"}) == []
+    assert left_without("default", {"theme": ""}) == []
 
 
 def test_keys_are_written_as_people_do() -> None:
@@ -130,8 +147,8 @@ async def test_own_keys_act_and_mistakes_are_said(project: Path) -> None:
     async with on_stage(project, settings=settings) as stage:
         await stage.until(lambda: stage.notice, "notice")
         assert 'no action "hunk.acept"' in stage.notice
-        assert '"row.down" and "copy"' in stage.notice
-        assert '"hunk.next_undecided" and "layout"' in stage.notice
+        assert '"layout" now, and "hunk.next_undecided" has none' in stage.notice
+        assert stage.app.keys["row.down"] == "down"
         await stage.open("pkg/things.py")
         await stage.press("t")
         assert stage.screen.pane.layout_choice == "auto"

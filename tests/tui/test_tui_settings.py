@@ -178,8 +178,8 @@ async def test_own_keys_are_typed_checked_and_hold_at_once(stage: Stage, config:
     await stage.press("enter")
     await stage.type("theme choose")
     await stage.press("enter")
-    await type_in(stage, screen, "j")
-    await stage.until(lambda: "claimed by" in screen.notice.text, "clash")
+    await type_in(stage, screen, "u")
+    await stage.until(lambda: '"decision.undo" has none' in screen.notice.text, "taken")
     await stage.press("escape", "escape")
 
 

@@ -24,7 +24,7 @@ from midstream.resources import themes_dir, tilde
 from midstream.theme_tables import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.keymap import all_keys, clashes, first_key, keys_of
+from midstream.tui.keymap import all_keys, clashes, first_key, keys_of, left_without
 from midstream.tui.own_keys import own_keys
 from midstream.tui.screens.eager import EAGER
 from midstream.tui.screens.page import PageScreen
@@ -89,6 +89,7 @@ class MidstreamApp(App[None]):
         self.glyphs = ASCII if settings.ascii else UNICODE
         own, self._key_errors = own_keys(settings.key_binds)
         self.keys = keys_of(settings.keys, own)
+        self._key_errors += [*left_without(settings.keys, own), *clashes(self.keys)]
         shipped, own_themes = theme_folders()
         self._theme_files = ThemeFiles(own_themes)
         self.palettes, self._theme_errors = load_themes(shipped, own_themes)
@@ -205,7 +206,7 @@ class MidstreamApp(App[None]):
         if self._open_file is not None:
             self.review.show_path(self._open_file, focus=False)
         self.review.send_held()
-        wrong = [*self._theme_troubles(), *self._key_errors, *clashes(self.keys)]
+        wrong = [*self._theme_troubles(), *self._key_errors]
         if wrong:
             self.review.say("warning", " ".join(wrong))
         garbage.begin()

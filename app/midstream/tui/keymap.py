@@ -179,10 +179,45 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def keys_of(preset: str, own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The key string of every action under a preset and the user's own keys."""
-    changed = {**PRESETS.get(preset, {}), **(own or {})}
+    """The key string of every action under a preset and the user's own keys.
+
+    A key of the user's own is taken away from the actions that have it by the preset.
+    """
+    keys = _claimed(preset, own or {})
+    for ids in _together():
+        taken = {
+            key for action_id in ids if own and action_id in own for key in _split(keys, action_id)
+        }
+        for action_id in ids:
+            if taken and action_id not in (own or {}):
+                left = [key for key in _split(keys, action_id) if key not in taken]
+                keys[action_id] = ",".join(left)
+    return keys
+
+
+def left_without(preset: str, own: Mapping[str, str]) -> list[str]:
+    """One sentence for every action whose last key the user's own keys took away."""
+    before, after = keys_of(preset), keys_of(preset, own)
+    sentences: list[str] = []
+    for action_id, keys in before.items():
+        if keys and not after[action_id] and action_id not in own:
+            key = keys.split(",")[0]
+            taker = next(taker for taker in own if key in _split(after, taker))
+            sentences.append(
+                f'The key {show_key(key)} is "{taker}" now, and "{action_id}" has none; '
+                f"give it another in [keys.bind]."
+            )
+    return sentences
+
+
+def _claimed(preset: str, own: Mapping[str, str]) -> dict[str, str]:
+    changed = {**PRESETS.get(preset, {}), **own}
     everything: tuple[Action | PageAction, ...] = (*ACTIONS, *PAGE_ACTIONS)
     return {action.id: named(changed.get(action.id, action.keys)) for action in everything}
+
+
+def _split(keys: Mapping[str, str], action_id: str) -> list[str]:
+    return [key for key in keys[action_id].split(",") if key]
 
 
 def named(keys: str) -> str:
@@ -195,13 +230,17 @@ def named(keys: str) -> str:
 
 
 def clashes(keys: Mapping[str, str]) -> list[str]:
-    """One sentence for every key that two actions of one place claim."""
+    """One sentence for every key that two actions of one place claim.
+
+    Args:
+        keys: Keys by action id, as ``keys_of`` has them.
+    """
     sentences: list[str] = []
     for ids in _together():
         owner: dict[str, str] = {}
         for action_id in ids:
-            for key in filter(None, keys[action_id].split(",")):
-                other = owner.setdefault(key.strip(), action_id)
+            for key in _split(keys, action_id):
+                other = owner.setdefault(key, action_id)
                 if other != action_id:
                     sentences.append(
                         f'The key {show_key(key)} is claimed by "{other}" and "{action_id}"; '

@@ -12,7 +12,7 @@ from midstream.errors import UserError
 from midstream.responses.profiles import EDIT_FORMATS, KINDS, Profile
 from midstream.settings import Source, checked, config_path, load_settings
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.keymap import ACTIONS, clashes, keys_of
+from midstream.tui.keymap import ACTIONS, clashes, keys_of, left_without
 from midstream.tui.own_keys import own_keys
 from midstream.tui.page_keys import PAGE_ACTIONS
 from midstream.tui.screens.page import PageScreen
@@ -239,9 +239,10 @@ class SettingsEdit(PageScreen):
             return
         former = dict(self.program.settings.key_binds)
         known, _ = own_keys(former.items())
+        preset, now = self.program.settings.keys, {**known, **keys}
         trouble = [
             sentence
-            for sentence in clashes(keys_of(self.program.settings.keys, {**known, **keys}))
+            for sentence in (*left_without(preset, now), *clashes(keys_of(preset, now)))
             if f'"{action_id}"' in sentence
         ]
         self._write(
