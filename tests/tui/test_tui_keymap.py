@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from midstream.tui.keymap import (
     left_without,
     show_key,
 )
-from midstream.tui.own_keys import own_keys
+from midstream.tui.own_keys import key_troubles, own_keys
 from midstream.tui.screens.hints import Moment, hints
 
 
@@ -57,6 +58,13 @@ def test_an_own_key_is_taken_from_the_action_that_had_it() -> None:
     ]
     assert left_without("default", {**own, "decision.undo": "ctrl+y"}) == []
     assert left_without("default", {"theme": ""}) == []
+
+
+def test_the_example_of_the_readme_works_as_it_stands() -> None:
+    blocks = (Path(__file__).parents[2] / "README.md").read_text().split("```toml\n")[1:]
+    (keys,) = [t["keys"] for t in (tomllib.loads(b.split("```")[0]) for b in blocks) if "keys" in t]
+    assert keys["bind"]
+    assert key_troubles(keys["preset"], keys["bind"].items()) == []
 
 
 def test_keys_are_written_as_people_do() -> None:

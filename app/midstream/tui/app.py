@@ -24,8 +24,8 @@ from midstream.resources import themes_dir, tilde
 from midstream.theme_tables import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.keymap import all_keys, clashes, first_key, keys_of, left_without
-from midstream.tui.own_keys import own_keys
+from midstream.tui.keymap import all_keys, first_key, keys_of
+from midstream.tui.own_keys import key_troubles, own_keys
 from midstream.tui.screens.eager import EAGER
 from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
@@ -87,9 +87,8 @@ class MidstreamApp(App[None]):
         self.flags: Mapping[str, object] = flags or {}
         self.demo = demo
         self.glyphs = ASCII if settings.ascii else UNICODE
-        own, self._key_errors = own_keys(settings.key_binds)
+        own, _ = own_keys(settings.key_binds)
         self.keys = keys_of(settings.keys, own)
-        self._key_errors += [*left_without(settings.keys, own), *clashes(self.keys)]
         shipped, own_themes = theme_folders()
         self._theme_files = ThemeFiles(own_themes)
         self.palettes, self._theme_errors = load_themes(shipped, own_themes)
@@ -206,7 +205,10 @@ class MidstreamApp(App[None]):
         if self._open_file is not None:
             self.review.show_path(self._open_file, focus=False)
         self.review.send_held()
-        wrong = [*self._theme_troubles(), *self._key_errors]
+        wrong = [
+            *self._theme_troubles(),
+            *key_troubles(self.settings.keys, self.settings.key_binds),
+        ]
         if wrong:
             self.review.say("warning", " ".join(wrong))
         garbage.begin()

@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.keys import Keys
 
-from midstream.tui.keymap import key_name, known_ids, named
+from midstream.tui.keymap import clashes, key_name, keys_of, known_ids, left_without, named
 
 _MODIFIERS: Final = ("ctrl", "alt", "shift", "super", "hyper", "meta")
 _NAMES: Final = frozenset(key.value for key in Keys)
@@ -40,6 +40,12 @@ def own_keys(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str
             continue
         keys[action] = ",".join(name for name in names if name)
     return keys, sentences
+
+
+def key_troubles(preset: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for everything that is wrong with the person's own keys under a preset."""
+    own, wrong = own_keys(pairs)
+    return [*wrong, *left_without(preset, own), *clashes(keys_of(preset, own))]
 
 
 def _name(key: str) -> str | None:
