@@ -171,3 +171,20 @@ def test_split_puts_what_replaces_beside_what_is_replaced() -> None:
     hunks.accept(hunk.id)
     rows(view)
     assert [view.written_at(y) for y in range(len(shown))] == [0, 1, 2, 3, 4]
+
+
+def test_accepted_rows_keep_their_old_numbers_when_they_are_part_of_the_base() -> None:
+    proposal, hunks, view = view_of(["a", "b", "c", "d", "e"])
+    proposal.begin(0, 5)
+    proposal.feed("a\nB\nC\nd\n")
+    proposal.finish()
+    first, last = hunks
+    hunks.accept(first.id)
+    hunks.accept(last.id)
+    before = [(row.text, row.old) for row in rows(view)]
+    assert before == [("a", 0), ("b", 1), ("c", 2), ("B", None), ("C", None), ("d", 3), ("e", 4)]
+    proposal.advance(proposal.composed())
+    # The last one has nothing in its place; the next line would be told by its number.
+    assert [(row.text, row.old) for row in rows(view)] == [*before[:-1], ("e", None)]
+    lines = [view.base_at(y) for y in range(view.size)]
+    assert lines == sorted(lines)

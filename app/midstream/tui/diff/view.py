@@ -240,8 +240,11 @@ class FileView:
         if row.old is not None and look in (Look.DELETED, Look.CONTEXT, Look.KEPT):
             return ViewRow(look, row.old, new, row.text, hunk, index, -1, row.old, first)
         line = 0 if row.new is None else row.new - self.segments[block.segment].segment.start
-        source = block.segment
-        return ViewRow(look, row.old, new, row.text, hunk, index, source, line, first, beside)
+        source, old = block.segment, row.old
+        if old is None and look is Look.DELETED and hunk is not None and hunk.decidable:
+            # The base has the new lines there; these are told by the numbers of those.
+            old = hunk.start + index if index < hunk.stop - hunk.start else None
+        return ViewRow(look, old, new, row.text, hunk, index, source, line, first, beside)
 
     def _kept_number(self, block: Block, hunk: Hunk) -> int:
         """The line of the rewrite at which the old lines of a rejected hunk stay."""
