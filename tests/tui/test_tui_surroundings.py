@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pages_support import answered
 from textual import events
 from textual.geometry import Region
 from tui_support import Stage, on_stage
 
 from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
+from midstream.tui.screens.models import ModelsScreen
+from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 
 NEW = "def double(number):\n    return number + number\n"
@@ -57,6 +60,20 @@ async def test_no_color_leaves_glyphs_that_tell_the_states(
         assert "+ " in text
         await stage.press("a")
         await stage.until(lambda: "✓" in "\n".join(stage.rows), "mark of an accepted hunk")
+
+
+async def test_a_click_on_what_is_counted_goes_there(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await answered(stage)
+        await stage.open("notes.md")
+        bar = stage.screen.query_one(FileBar)
+        await stage.until(lambda: "2 in other files" in bar.render().plain, "counted")
+        await stage.pilot.click(bar, offset=(bar.render().plain.index("in other"), 0))
+        await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
+        await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+        row = stage.screen.query_one(StatusRow)
+        await stage.pilot.click(row, offset=(row.render().plain.index("stepped"), 0))
+        await stage.until(lambda: isinstance(stage.app.screen, ModelsScreen), "models")
 
 
 async def test_the_mouse_moves_scrolls_and_presses_hints(project: Path) -> None:

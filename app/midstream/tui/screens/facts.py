@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual import on
+
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
 from midstream.pairing.simulating import pacing_words
@@ -12,6 +14,7 @@ from midstream.tui.screens.reason import HunkQuestion
 from midstream.tui.screens.search import SearchBar
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.line_api import TextLine
 from midstream.tui.widgets.rail import FileEntry
 from midstream.tui.widgets.ruler import Ruler
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow, rate_of
@@ -25,14 +28,14 @@ class Facts(PageActions):
     _shown_turn = 0
     """The newest turn to whose place the view has gone, or was left where it is."""
 
+    _examples_hidden = False
+    _tried: frozenset[str] = frozenset()
+
     @property
     def heading(self) -> bool:
         """Whether the view is on its way to where a turn writes."""
         turn = None if self.session is None else self.session.turn
         return turn is not None and not turn.background and turn.id > self._shown_turn
-
-    _examples_hidden = False
-    _tried: frozenset[str] = frozenset()
 
     def refresh_facts(self) -> None:
         """Read the facts of status row, file bar, ruler, rail, key bar and examples again."""
@@ -77,6 +80,10 @@ class Facts(PageActions):
             )
         )
 
+    @on(TextLine.Pressed)
+    async def _pressed_fact(self, event: TextLine.Pressed) -> None:
+        await self.run_action(f"screen.{event.call}")
+
     def _show_file(self) -> None:
         session, view = self.session, self.view
         bar = self.query_one(FileBar)
@@ -104,6 +111,7 @@ class Facts(PageActions):
                 accepted=states.count(HunkState.ACCEPTED),
                 rejected=states.count(HunkState.REJECTED),
                 conflicts=states.count(HunkState.CONFLICT),
+                quarantined=states.count(HunkState.QUARANTINED),
                 writing_in=path if written and self.heading else written,
                 elsewhere=waiting,
                 following=pane.following or self.heading,

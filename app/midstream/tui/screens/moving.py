@@ -98,6 +98,10 @@ class MoveActions(FolderActions):
         pane.go_to(row)
         return True
 
+    def action_other_file(self) -> None:
+        """To the next file in which a hunk waits."""
+        self._elsewhere(1)
+
     def _elsewhere(self, step: int) -> None:
         """Go to the first undecided hunk of the next file that has one."""
         session = self.session

@@ -10,7 +10,7 @@ from rich.text import Text
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.line_api import TextLine
+from midstream.tui.widgets.line_api import TextLine, calling
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class FileFacts:
         accepted: Hunks accepted.
         rejected: Hunks rejected.
         conflicts: Hunks that no longer fit the file.
+        quarantined: Hunks that the guard holds back.
         elsewhere: Hunks that wait in other files.
         writing_in: The file in which the model writes now, ``""`` while it does not.
         following: Whether the view follows the writing.
@@ -40,6 +41,7 @@ class FileFacts:
     accepted: int = 0
     rejected: int = 0
     conflicts: int = 0
+    quarantined: int = 0
     elsewhere: int = 0
     writing_in: str = ""
     following: bool = False
@@ -110,27 +112,26 @@ class FileBar(TextLine):
         states = self._glyphs.separator
         pieces: list[Text] = []
         counts = (
-            (facts.conflicts, "in conflict", "warning"),
-            (facts.rejected, "rejected", "error"),
-            (facts.accepted, "accepted", "success"),
-            (facts.undecided, "to decide", "accent"),
+            (facts.conflicts, "in conflict", palette.style("warning")),
+            (facts.rejected, "rejected", palette.style("error")),
+            (facts.accepted, "accepted", palette.style("success")),
+            (facts.undecided, "to decide", calling(palette.style("accent"), "next_undecided")),
         )
-        for number, words, role in counts:
+        for number, words, style in counts:
             if number:
                 joint = f" {states} " if pieces else ""
                 pieces.append(
-                    Text.assemble(
-                        (joint, palette.style("muted")), (f"{number} {words}", palette.style(role))
-                    )
+                    Text.assemble((joint, palette.style("muted")), (f"{number} {words}", style))
                 )
         if facts.elsewhere:
             joint = f" {states} " if pieces else ""
-            pieces.append(Text(f"{joint}{facts.elsewhere} in other files", palette.style("muted")))
+            style = calling(palette.style("muted"), "other_file")
+            pieces.append(Text(f"{joint}{facts.elsewhere} in other files", style))
         if facts.writing_in and facts.writing_in != facts.path:
             joint = "   " if pieces else ""
             name = visible(facts.writing_in).rpartition("/")[2]
             words = f"{joint}writing in {name} {states} {facts.follow_key}"
-            pieces.append(Text(words, palette.style("warning")))
+            pieces.append(Text(words, calling(palette.style("warning"), "follow")))
         elif facts.writing_in:
             joint = "   " if pieces else ""
             if facts.following:
@@ -139,7 +140,7 @@ class FileBar(TextLine):
                 many = f"{facts.new_rows} new line{'s' * (facts.new_rows != 1)}"
                 new = f" {states} {many}" if facts.new_rows else ""
                 words = f"{joint}follow off{new} {states} {facts.follow_key}"
-                pieces.append(Text(words, palette.style("warning")))
+                pieces.append(Text(words, calling(palette.style("warning"), "follow")))
         return pieces
 
 

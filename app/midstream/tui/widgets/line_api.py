@@ -10,16 +10,19 @@ to its cells that Textual has for all kinds of them: 0.5 ms where this takes 0.1
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.color import Color
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.strip import Strip
@@ -61,6 +64,11 @@ class Staying(Widget):
         return screen
 
 
+def calling(style: Style, call: str) -> Style:
+    """A style of text in a ``TextLine`` that is a button for a screen action."""
+    return style + Style.from_meta({"call": call})
+
+
 class TextLine(Widget):
     """One line of text in the colours of a theme; kept until the widget is refreshed.
 
@@ -70,6 +78,12 @@ class TextLine(Widget):
 
     GROUND: ClassVar[str]
 
+    @dataclass
+    class Pressed(Message):
+        """A part of the line was clicked that stands for a screen action."""
+
+        call: str
+
     def __init__(self, palette: Palette) -> None:
         self._kept: tuple[int, list[Strip]] | None = None
         super().__init__()
@@ -78,6 +92,11 @@ class TextLine(Widget):
     def render(self) -> Text:
         """The line."""
         raise NotImplementedError
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what the clicked part stands for."""
+        if call := event.style.meta.get("call"):
+            self.post_message(self.Pressed(call))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The line as far as it fits."""

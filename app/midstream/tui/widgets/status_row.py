@@ -14,7 +14,7 @@ from midstream.pairing.turns import SessionState
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.line_api import TextLine
+from midstream.tui.widgets.line_api import TextLine, calling
 
 _LIGHTS: Final = {
     SessionState.STARTING: "warning",
@@ -141,11 +141,11 @@ class StatusRow(TextLine):
         pieces.append(
             Text(
                 f"  {visible(facts.model) or 'model server'}",
-                palette.style("foreground", bold=True),
+                calling(palette.style("foreground", bold=True), "models"),
             )
         )
         if facts.effort:
-            pieces.append(Text(f"  {facts.effort} effort", muted))
+            pieces.append(Text(f"  {facts.effort} effort", calling(muted, "effort")))
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
@@ -169,7 +169,8 @@ class StatusRow(TextLine):
         muted = palette.style("muted")
         pieces: list[_Piece] = []
         if facts.continuous:
-            pieces.append(_Piece(Text("continuous   ", palette.style("accent")), 4))
+            style = calling(palette.style("accent"), "continuous")
+            pieces.append(_Piece(Text("continuous   ", style), 4))
         if facts.watching:
             native = facts.watching == "native"
             why = facts.watching.removeprefix("off: ")
@@ -190,7 +191,8 @@ class StatusRow(TextLine):
             if facts.dirty:
                 branch.append(f" {self._glyphs.separator} ", palette.style("warning"))
                 pieces.append(_Piece(branch, 2))
-                pieces.append(_Piece(Text(f"{facts.dirty} changed", palette.style("warning")), 3))
+                style = calling(palette.style("warning"), "commit")
+                pieces.append(_Piece(Text(f"{facts.dirty} changed", style), 3))
             else:
                 branch.append(f" {self._glyphs.separator} clean", muted)
                 pieces.append(_Piece(branch, 2))
