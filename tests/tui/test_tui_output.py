@@ -30,7 +30,7 @@ from textual.messages import ExitApp
 from textual.strip import Strip
 from tui_support import Stage
 
-from midstream.tui.output import Outlet, PromptDriver, prompt
+from midstream.tui.output import UNDER_WAY_S, Outlet, PromptDriver, prompt
 from midstream.tui.screens.eager import SHORTEST_FRAME_S, let_keys_pass
 
 PAGE = "ä line of a frame, 0123456789 \u2501\n" * 600
@@ -182,7 +182,11 @@ async def test_keys_come_by_the_loop_and_no_thread_waits_for_them(terminal: Term
         assert not driver._key_thread.is_alive()
         os.write(terminal.reader, "aä\x1b[A".encode())
         assert await heard(listener, 3) == ["a", "ä", "up"]
+        assert driver.key_is_coming(), "it may be on its way to its field"
+        await asyncio.sleep(2 * UNDER_WAY_S)
+        assert not driver.key_is_coming()
         os.write(terminal.reader, "€".encode()[:1])
+        assert driver.key_is_coming()
         await asyncio.sleep(0.05)
         os.write(terminal.reader, "€".encode()[1:])
         assert await heard(listener, 1) == ["euro_sign"]

@@ -39,6 +39,8 @@ from textual.message import Message
 
 _READ: Final = 4_096
 """Bytes that are read at once; a paste of many is taken in turns with everything else."""
+UNDER_WAY_S: Final = 0.005
+"""A key that was read longer ago than this has reached the field that it was meant for."""
 _LINGER_S: Final = 0.1
 """How long what a terminal still sends (a mouse that moves) is thrown away at the end."""
 
@@ -114,6 +116,8 @@ class PromptDriver(LinuxDriver):
     _reads = False
     _listens = False
     """Whether the loop waits for keys, so that no thread has to."""
+    _read_at = 0.0
+    """When something was read last, on the loop's clock."""
     _patience: TimerHandle | None = None
     """Set while a character may be the first of several."""
 
@@ -149,6 +153,12 @@ class PromptDriver(LinuxDriver):
 
     # Keys
 
+    def key_is_coming(self) -> bool:
+        """Whether something was typed that the program has not done yet, as far as one can tell."""
+        if not self._listens or self._loop.time() - self._read_at < UNDER_WAY_S:
+            return True
+        return bool(select.select([self.fileno], [], [], 0)[0])
+
     def run_input_thread(self) -> None:
         """Wait for keys, unless the loop does."""
         if not self._listens:
@@ -172,6 +182,7 @@ class PromptDriver(LinuxDriver):
 
     def _read(self) -> None:
         """Something was typed."""
+        self._read_at = self._loop.time()
         try:
             data = os.read(self.fileno, _READ)
         except BlockingIOError:

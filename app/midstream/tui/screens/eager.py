@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import Any, Final, cast
 
@@ -30,8 +31,8 @@ SHORTEST_FRAME_S: Final = 0.004
 """Seconds between two immediate paints; closer ones wait for the timer."""
 RETRY_S: Final = 0.008
 """Seconds until the next look whether a terminal that lagged behind has caught up."""
-_HOPS: Final = 4
-"""Rounds of the loop that a key takes from the driver to the field that has the focus."""
+_HOPS: Final = 5
+"""Rounds of the loop that a key takes from the terminal to the field that has the focus."""
 BACKLOG: Final = 2
 """Writes waiting for the terminal from which on it counts as lagging behind."""
 
@@ -97,13 +98,20 @@ class EagerScreen(Screen[Any]):
         if not self.app._batch_count and self.is_current and self._paint_is_due():
             if self._frame_made:
                 self._frame_made = False
-                await let_keys_pass()
+                await self.let_keys_pass()
             if perf_counter() - self._last_paint < SHORTEST_FRAME_S:
                 self._update_timer.resume()
             else:
                 self._on_timer_update()
             return
         await self._invoke_and_clear_callbacks()
+
+    async def let_keys_pass(self) -> None:
+        """Let a key that has arrived come before what takes long; nothing where there is none."""
+        # Only our own driver knows (see ``tui.output``).
+        is_coming: Callable[[], bool] | None = getattr(self.app._driver, "key_is_coming", None)
+        if is_coming is None or is_coming():
+            await let_keys_pass()
 
     def paint_at_once(self, widget: Widget) -> None:
         """Paint what has changed on a widget, unless that needs a layout or something else was
@@ -165,7 +173,7 @@ class EagerScreen(Screen[Any]):
 
 
 async def let_keys_pass() -> None:
-    """Let the loop go round until a key that has arrived is on screen; next to nothing if none."""
+    """Let the loop go round until a key that has arrived is on screen."""
     for _ in range(_HOPS):
         await asyncio.sleep(0)
 

@@ -38,7 +38,6 @@ from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui import garbage
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource
-from midstream.tui.screens.eager import let_keys_pass
 from midstream.tui.screens.following import Following
 from midstream.tui.screens.pace import FramePace
 from midstream.tui.screens.reason import ReasonBar, ReleaseBar
@@ -301,7 +300,7 @@ class ReviewScreen(Following):
         if self.output_backlog > 2 or not self.pace.due(now, FRAME_S):
             pane.lex_along()
             return
-        await let_keys_pass()
+        await self.let_keys_pass()
         began = thread_time()
         self.go_along()
         pane.sync()
