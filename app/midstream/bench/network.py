@@ -41,7 +41,7 @@ def _server(pipe: Pipe, rate: float, event_seconds: float) -> None:
 
 
 @contextmanager
-def served(*, rate: float, event_seconds: float = 0.005) -> Generator[int]:
+def served(*, rate: float, event_seconds: float = 0.008) -> Generator[int]:
     """Run a server that replays words in a process of its own; yields its port.
 
     Args:

@@ -31,7 +31,7 @@ class Limits:
         stored_responses: The same for responses with ``store``, of all connections.
         stored_characters: Their size altogether.
         unread_seconds: How long a peer may leave an answer unread before it is dropped.
-        event_seconds: Least time between two text events; 200 a second are told apart by nobody.
+        event_seconds: Least time between two text events; 125 a second are told apart by nobody.
     """
 
     message_bytes: int = 16 * 1024 * 1024
@@ -53,4 +53,4 @@ class Limits:
     stored_responses: int = 1024
     stored_characters: int = 64_000_000
     unread_seconds: float = 60.0
-    event_seconds: float = 0.005
+    event_seconds: float = 0.008
