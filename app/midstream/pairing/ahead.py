@@ -78,7 +78,8 @@ class ReadingAhead:
         region = live.region
         if region is None or region is not live.proposal.current or is_chat(self._link.facts):
             return None
+        if (again := self._asker.renamed_again(live, said)) is not None:
+            return live.renamed(again)
         with self._asker.rehearsed():
             said = self._asker.with_rejections(said.strip(), live.proposal.path)
-        text = region.new_text
-        return live.followed(text[: text.rfind("\n") + 1], said)
+        return live.followed(live.kept, said)

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened, merge_text
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.desk import Desk
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
+    from midstream.pairing.renaming import Renaming
     from midstream.pairing.unsure import Sureness
     from midstream.pairing.verdicts import Verdict
     from midstream.responses.conversation import Entry
@@ -38,6 +40,10 @@ CHARACTERS_PER_TOKEN = 4
 """Guess for servers that do not count tokens; their usage corrects it at the end."""
 AT_ONCE = 2_048
 """Characters that are taken in one go; a backlog must not hold up whoever types."""
+
+
+def _not_written(entry: Entry) -> bool:
+    return isinstance(entry, tuple) and entry[0] != "assistant"
 
 
 class Answer:
@@ -120,6 +126,18 @@ class Answer:
         self.reply = LiveReply(parser, files.lookup, place, writer=writer, opened=region)
         if region is not None:
             self.generations.append(Generation(self, proposal, region))
+
+    @property
+    def kept(self) -> str:
+        """The complete lines of the region that are written, those from before this stream too."""
+        text = "" if self.region is None else self.region.new_text
+        return text[: text.rfind("\n") + 1]
+
+    def renamed(self, again: Renaming) -> Conversation:
+        """The conversation as if it had given the name that is wanted now."""
+        first = takewhile(_not_written, self.conversation.messages)
+        asked = Conversation(self.conversation.system, list(first))
+        return asked.followed(again.applied(self.kept), again.of_old)
 
     def followed(self, kept: str, instruction: str) -> Conversation:
         """The conversation after a rewrite was stopped.

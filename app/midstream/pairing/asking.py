@@ -18,6 +18,7 @@ from midstream.pairing.comments import without_comments
 from midstream.pairing.context import Context, Part, fit, limit_of
 from midstream.pairing.generation import Conversation
 from midstream.pairing.prompts import block_prompt, context_text
+from midstream.pairing.renaming import Renaming, as_proposed, renamed_again
 from midstream.pairing.searching import search_workspace
 from midstream.pairing.sources import Wanted, decisions, gather
 from midstream.pairing.targets import Target, TargetUnclearError, find_target
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from midstream.edits.formats.base import Parser
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.answer import Answer
     from midstream.pairing.desk import Desk
     from midstream.pairing.link import Link
     from midstream.workspace.files import Workspace
@@ -256,13 +258,29 @@ class Asker:
             )
         if requests.is_bare(facts) and not question.background:
             _check_absent(question.text, region)
-        said = self.with_rejections(question.text, proposal.path)
+        asked = as_proposed(question.text, base.lines[start:stop], region.split("\n")[:-1])
+        said = self.with_rejections(asked, proposal.path)
         message = requests.region_message(proposal.path, base, start, stop, region, said)
         messages = [("user", message)]
         if requests.is_chat(facts) and context.parts:
             messages.insert(0, ("user", context_text(context)))
         conversation = Conversation(requests.system_text(facts), messages)
         return Request(conversation, "region", context)
+
+    def renamed_again(self, answer: Answer, said: str) -> Renaming | None:
+        """The name that a live rewrite gives, if ``said`` only asks for another one.
+
+        ``None`` also where the person has turned a part of it down, which stays so.
+        """
+        from midstream.edits.hunks import HunkState
+
+        if answer.region is None or answer.before is None:
+            return None
+        hunks = map(self._hunks.get, answer.hunk_ids)
+        if any(hunk.state is HunkState.REJECTED for hunk in hunks):
+            return None
+        kept = answer.kept.split("\n")[:-1]
+        return renamed_again(said, answer.before.split("\n")[: len(kept)], kept)
 
     def block_request(self, place: Place, question: Question, context: Context) -> Request:
         """The request for edits in a format in which the model names the places."""

@@ -22,10 +22,11 @@ from midstream.pairing.board import Board
 from midstream.pairing.checking import newly_broken
 from midstream.pairing.context import Context
 from midstream.pairing.desk import Desk
-from midstream.pairing.generation import Generation
+from midstream.pairing.generation import Conversation, Generation
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.recorder import Recorder
+from midstream.pairing.renaming import Renaming
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.pairing.unsure import tell_doubt, tell_same, tell_unchanged
 from midstream.pairing.verdicts import Verdict, look, look_at
@@ -226,6 +227,8 @@ class Steering:
             raise NoTurnError("The model is not writing; send this as a new instruction.")
         if old.region is None or old.proposal.current is not old.region:
             return await self._redirect_blocks(old, text)
+        if (again := self.asker.renamed_again(old, text)) is not None:
+            return await self._rename_again(old, text, again)
         path = old.proposal.path
         kept = old.proposal.freeze()
         self._recorder.mark("freeze", path)
@@ -303,33 +306,62 @@ class Steering:
         old = generation.answer
         if old.region is None:
             return self._rewrite_block(generation, asked=asked, said=said)
-        proposal, path = old.proposal, old.proposal.path
         written = old.region.new_lines
         kept = "".join(f"{line}\n" for line in written[:lines])
         if len(kept) < len(old.kept_before):  # the model was told already that these stand
             kept = old.kept_before
         carried_text = "".join(f"{line}\n" for line in kept.split("\n")[carried:-1])
-        stop = old.region.stop
+        conversation = old.followed(kept, said)
+        why = "corrects what the guard stopped"
+        return self._again(old, start, carried_text, conversation, asked, why)
+
+    def _again(
+        self,
+        old: Answer,
+        start: int,
+        carried: str,
+        conversation: Conversation,
+        asked: str,
+        why: str,
+    ) -> Generation:
+        """Begin a turn that writes the region again from base line ``start`` on.
+
+        The text ``carried`` is taken over as the beginning of what is written.
+        """
+        assert old.region is not None
+        proposal, path, stop = old.proposal, old.proposal.path, old.region.stop
         if self._hunks.accepted_edits(path):
             start, stop = self._desk.fold(proposal, start, stop)
         segment = proposal.begin(start, stop)
-        turn = self._beginning.next_turn(old, asked, "corrects what the guard stopped", segment)
-        conversation = old.followed(kept, said)
-        new = self._beginning.answer(turn, proposal, conversation, "region", segment, carried_text)
+        turn = self._beginning.next_turn(old, asked, why, segment)
+        new = self._beginning.answer(turn, proposal, conversation, "region", segment, carried)
         if not old.reported:
             self._answering.report(old)
         self._answering.enter(new)
         self._recorder.begin(turn, old.known)
         new.known = old.known
-        if carried_text:
-            proposal.feed(carried_text)
-            self._recorder.text(path, carried_text)
+        if carried:
+            proposal.feed(carried)
+            self._recorder.text(path, carried)
             new.announce(self._hunks, self._board)
         return new.generations[0]
 
     async def resend(self, old: Generation, new: Generation) -> None:
         """Interrupt one stream and send the request of the next."""
         await self._resend(old.answer, new.answer)
+
+    async def _rename_again(self, old: Answer, text: str, again: Renaming) -> Turn:
+        """Redirect a rename to another name: what is kept gets that name as well."""
+        assert old.region is not None
+        start, kept = old.region.start, again.applied(old.kept)
+        conversation = old.renamed(again)
+        self._answering.cut(old, TurnStatus.STOPPED)
+        why = f"goes on with `{again.wanted}` in place of `{again.given}`"
+        new = self._again(old, start, kept, conversation, text, why).answer
+        new.before = old.before
+        self._guard.begin(new.generations[0])
+        await self._resend(old, new)
+        return new.turn
 
     # Where the model names the places
 
