@@ -10,6 +10,7 @@ from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.settings import Settings
+from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
 
 HEAD = ("def count(items):\n", '    """Count the items that are true."""\n')
@@ -49,7 +50,12 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     place = view.rows_of(held.id)
     assert place is not None
     await stage.press("escape")
-    stage.screen.pane.go_to(place[0])
+    assert stage.screen.query_one(FileBar).facts.quarantined == 1
+    for key in ("]", "L"):  # both lead there and say what to do
+        stage.screen.pane.go_to(0)
+        await stage.press(key)
+        assert stage.screen.hunk is held
+        assert "L releases it" in stage.notice
     await stage.press("a")
     assert "Quarantined" in stage.notice
     assert (project / "pkg" / "things.py").read_text() == CODE

@@ -57,18 +57,8 @@ class DecideActions(MoveActions):
         if hunk.state is HunkState.QUARANTINED and wanted is HunkState.REJECTED:
             return hunk
         if hunk.state is wanted or not hunk.decidable:
-            if hunk.state is HunkState.QUARANTINED:
-                release = self.program.key_for("hunk.release")
-                reject = self.program.key_for("hunk.reject")
-                self.say(
-                    "warning",
-                    f"Quarantined, {hunk.note}; {reject} rejects it, {release} releases it.",
-                )
+            if self.say_held(hunk):
                 return None
-            if hunk.state is HunkState.CONFLICT:
-                self.say(
-                    "warning", "The file changed where this hunk would go; ask for the edit again."
-                )
             self.action_next_undecided()
             return None
         return hunk

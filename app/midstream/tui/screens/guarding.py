@@ -74,7 +74,8 @@ class GuardActions(ReworkActions):
         """Ask why the quarantined hunk under the cursor may be decided after all."""
         hunk = self.hunk
         if hunk is None or hunk.state is not HunkState.QUARANTINED:
-            self.say("info", "Only a quarantined hunk needs releasing.")
+            if not self.to_held(1):
+                self.say("info", "Only a quarantined hunk needs releasing.")
             return
         self._in_sight(hunk)
         self.query_one(ReleaseBar).open(hunk.id)

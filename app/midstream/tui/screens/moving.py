@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.tui.screens.folder import FolderActions
+
+_NOT_YET: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
+"""A hunk in such a state waits for something else than a decision."""
 
 
 class MoveActions(FolderActions):
@@ -113,7 +119,8 @@ class MoveActions(FolderActions):
             return
         others = [path for path in paths if path != self.path]
         if not others:
-            self.say("info", "No hunk waits for a decision.")
+            if not self.to_held(step):
+                self.say("info", "No hunk waits for a decision.")
             return
         order = list(session.files)
         here = order.index(self.path) if self.path in order else 0
@@ -127,6 +134,31 @@ class MoveActions(FolderActions):
                     self.to_hunk(forward=True, undecided=True)
 
         self.in_order(work)
+
+    def to_held(self, step: int) -> bool:
+        """Go to the next hunk of this file that is held back or in conflict, and say which."""
+        view, pane = self.view, self.pane
+        held = [] if view is None else [p for p in view.places() if p[2].state in _NOT_YET]
+        if not held:
+            return False
+        ahead = [place for place in held if (place[0] - pane.cursor) * step > 0]
+        first, stop, hunk = (ahead or held)[0 if step > 0 else -1]
+        pane.detach()
+        pane.show_rows(first, stop)
+        pane.go_to(first)
+        return self.say_held(hunk)
+
+    def say_held(self, hunk: Hunk) -> bool:
+        """Say what a hunk waits for that is held back or in conflict; whether it is."""
+        if hunk.state is HunkState.QUARANTINED:
+            key = self.program.key_for
+            ways = f"{key('hunk.reject')} rejects it, {key('hunk.release')} releases it"
+            self.say("warning", f"Quarantined, {hunk.note}; {ways}.")
+        elif hunk.state is HunkState.CONFLICT:
+            self.say(
+                "warning", "The file changed where this hunk would go; ask for the edit again."
+            )
+        return hunk.state in _NOT_YET
 
     def _wrap(self, step: int) -> None:
         """Go on at the other end of this file."""
