@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,23 @@ def test_what_is_not_looked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert shown.out == ""
     assert f"Only credentials are looked for in {rust}.\n" in shown.err
     assert f"{data} cannot be read as UTF-8 text" in shown.err
+
+
+def test_of_a_folder_what_git_does_not_ignore(
+    bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("build/\n")
+    for folder in ("build", "src"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "worse.py").write_text("import os\nos.system(input())\n")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0os.system(x)")
+    (tmp_path / "data.py").write_bytes(b"x = 1\n" * 200_000)
+    assert guard(str(tmp_path)) == 1
+    shown = capsys.readouterr()
+    found = [line.split(":")[0] for line in shown.out.splitlines()]
+    assert found == [bad, str(tmp_path / "src" / "worse.py")]
+    assert "cannot be read" not in shown.err
 
 
 def test_json_and_sarif(bad: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "replay: whole answers at the wafer's speed",
     )
     group.add_argument(
-        "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
+        "--replay",
+        type=Path,
+        metavar="SCRIPT",
+        help="answer from a script instead of a model: a JSON list of entries such as "
+        '{"match": "rename", "edit": [["old", "new"]], "rate": 300} or {"match": "", "text": "…"}',
     )
 
 

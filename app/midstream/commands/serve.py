@@ -40,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "replay: whole answers at the wafer's speed",
     )
     model.add_argument(
-        "--replay", type=Path, metavar="SCRIPT", help="answer from a script instead of a model"
+        "--replay",
+        type=Path,
+        metavar="SCRIPT",
+        help="answer from a script instead of a model: a JSON list of entries such as "
+        '{"match": "rename", "edit": [["old", "new"]], "rate": 300} or {"match": "", "text": "…"}',
     )
     place = parser.add_argument_group("where, and who may come")
     place.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")

@@ -1,4 +1,4 @@
-"""``midstream guard``: scan files or standard input as the live guard would."""
+"""``midstream guard``: scan files, folders or standard input as the live guard would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,13 +20,19 @@ from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
 
+LARGEST = 1 << 20
+"""Bytes: larger files of a folder are data; who means one names it."""
+
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="files to scan; - is standard input"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="files and folders to scan; of a folder what git does not ignore; - is standard input",
     )
     parser.add_argument("--stdin-name", default="stdin.py", help="what standard input is called")
     parser.add_argument(
@@ -47,7 +53,11 @@ def run(options: argparse.Namespace) -> int:
         UsageError: A file cannot be read or written.
     """
     levels = {rule: Level(level) for rule, level in load_settings(Path()).guard_levels}
-    texts = [_read(name, options.stdin_name) for name in options.files]
+    texts = [
+        (options.stdin_name if name == "-" else name, data.split("\n"))
+        for given in options.files
+        for name, data in (_below(given) if Path(given).is_dir() else [(given, _read(given))])
+    ]
     found = asyncio.run(_scan_all(texts, levels))
     if options.write_baseline is not None:
         _write_baseline(options.write_baseline, found)
@@ -62,15 +72,24 @@ def run(options: argparse.Namespace) -> int:
     return int(any(finding.level is Level.HALT for _, finding in found))
 
 
-def _read(name: str, stdin_name: str) -> tuple[str, list[str]]:
+def _read(name: str | Path) -> str:
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{name} cannot be read: {error.strerror}; name a text file or -."
+            f"{name} cannot be read: {error.strerror}; name a text file, a folder or -."
         ) from error
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    return (stdin_name if name == "-" else name), text.split("\n")
+    return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _below(folder: str) -> Iterator[tuple[str, str]]:
+    """The text files of a folder, name and text."""
+    from midstream.workspace.listing import list_files
+
+    for rel in list_files(Path(folder))[0]:
+        path = Path(folder) / rel
+        if path.is_file() and path.stat().st_size <= LARGEST and "\0" not in (text := _read(path)):
+            yield str(path), text
 
 
 def _write_baseline(path: Path, found: Sequence[tuple[str, Finding]]) -> None:
