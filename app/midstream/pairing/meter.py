@@ -7,6 +7,8 @@ from collections import deque
 
 from midstream.pairing.costs import Cost
 
+SHORTEST_S = 0.004
+"""Seconds; what was written in less has no rate."""
 WINDOW_S = 1.0
 """Seconds over which the rate is taken."""
 SAMPLE_S = 0.25
@@ -32,6 +34,7 @@ class Meter:
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque()
         self._turn_tokens = 0
+        self._first_tokens = 0
         self._sent_at: float | None = None
         self._first_at: float | None = None
         self._last_at: float | None = None
@@ -66,6 +69,7 @@ class Meter:
         now = time.monotonic()
         if self._first_at is None:
             self._first_at = self._bucket_start = now
+            self._first_tokens = tokens
             if self._sent_at is not None:
                 self.ttft_s = now - self._sent_at
         self._last_at = now
@@ -107,10 +111,17 @@ class Meter:
 
     @property
     def turn_rate(self) -> float | None:
-        """Mean tokens per second of the current or last turn, first text to last, or ``None``."""
-        if self._first_at is None or self._last_at is None or self._last_at <= self._first_at:
+        """Mean tokens per second of the current or last turn, first text to last.
+
+        What came with the first text was written before it and does not count.  ``None`` where the
+        rest took so short a time that it tells nothing.
+        """
+        if self._first_at is None or self._last_at is None:
             return None
-        return self._turn_tokens / (self._last_at - self._first_at)
+        lasted = self._last_at - self._first_at
+        if lasted < SHORTEST_S:
+            return None
+        return (self._turn_tokens - self._first_tokens) / lasted
 
     @property
     def tokens_per_second(self) -> float:
