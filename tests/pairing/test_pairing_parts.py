@@ -40,14 +40,13 @@ def test_meter_counts_and_rates() -> None:
     assert 40 <= meter.tokens_per_second <= 40 / 0.05, "the window is never shorter than 50 ms"
     meter.finish_turn()
     assert list(meter.history) == [40 / 0.25]
-    meter.start_turn()
-    meter.add(10)
-    meter.add(10)
-    assert meter.turn_rate is None
     meter.add_usage(input_tokens=100, cached_tokens=90, missed=2)
     assert (meter.input_tokens, meter.cached_tokens, meter.output_tokens) == (100, 90, 42)
     meter.start_turn()
     assert (meter.ttft_s, meter.turn_tokens, meter.output_tokens) == (None, 0, 42)
+    meter.add(10)
+    meter.add(10)
+    assert meter.turn_rate is None, "a moment has no rate"
 
 
 def test_meter_forgets() -> None:
