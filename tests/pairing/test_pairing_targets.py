@@ -83,6 +83,9 @@ def line_of(text: str, source: str = SHOP) -> int:
         ("fetch_all: rename urls to links", "fetch_all"),
         ("`load`: rename path to source", "load"),
         ("load: skip blank lines", "load"),
+        ("remove the parameter urls from fetch_all", "fetch_all"),
+        ("delete the else branch from load", "load"),
+        ("in load, import deque from collections and delete total", "load"),
         ("Order.add adds one more than the total of load", "Order.add"),
     ],
 )

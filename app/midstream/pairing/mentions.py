@@ -53,6 +53,7 @@ _TOKEN = re.compile(
 _SHAPED = re.compile(r"_|\d|\w\.\w|[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|^__")
 _PLACE = frozenset({"in", "inside", "within", "of", "function", "method", "class", "def"})
 _GIVING = frozenset({"add", "append", "apply", "attach", "give", "put", "write"})
+_TAKING = frozenset({"cut", "delete", "drop", "eliminate", "remove", "strip", "take"})
 _HEADS = re.compile(r"\s*:\s")
 """What follows a place that stands before the request: ``load_all: rename x to y``."""
 _NEVER = frozenset({"and", "or", "to", "the", "a", "an", "in", "of"})
@@ -117,13 +118,14 @@ def find_mentions(instruction: str) -> Mentions:
         heads = not before and _HEADS.match(instruction, match.end()) is not None
         if sureness is Sureness.WORD and not heads and (first_word or name.lower() in _NEVER):
             continue  # The first word is the verb: "add", "sort", "rename".
-        fresh = bool(_NEW.search(instruction[: match.start()]))
+        source = before[-1:] == ["from"] and not _TAKING.isdisjoint(before)
+        fresh = not source and bool(_NEW.search(instruction[: match.start()]))
         if rename is not None and match.start() <= rename.start("new") < match.end():
             fresh = True
         if before[-1:] == ["and"] and found:  # "to load and save" names two places
             place = not fresh and list(found.values())[-1].place
         else:
-            place = not fresh and (_is_place(before) or (heads and sureness > Sureness.WORD))
+            place = not fresh and (source or _is_place(before) or (heads and sureness > Sureness.WORD))
         subject = not before and sureness > Sureness.WORD and not fresh
         mention = Mention(name, sureness, place, fresh, subject)
         known = found.get(name)
