@@ -267,7 +267,7 @@ class SteerActions(CommentActions):
         async def work() -> None:
             files = await session.errands.elsewhere(hunk_id)
             if files:
-                where = "this file" if files == 1 else f"{files} files"
+                where = f"{files} file{'s' * (files != 1)}"
                 self.say("info", f"Asking for the same change in {where}; the hunks will wait.")
 
         self.in_order(work)
