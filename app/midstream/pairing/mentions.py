@@ -125,7 +125,9 @@ def find_mentions(instruction: str) -> Mentions:
         if before[-1:] == ["and"] and found:  # "to load and save" names two places
             place = not fresh and list(found.values())[-1].place
         else:
-            place = not fresh and (source or _is_place(before) or (heads and sureness > Sureness.WORD))
+            place = not fresh and (
+                source or _is_place(before) or (heads and sureness > Sureness.WORD)
+            )
         subject = not before and sureness > Sureness.WORD and not fresh
         mention = Mention(name, sureness, place, fresh, subject)
         known = found.get(name)
