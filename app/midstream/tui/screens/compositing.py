@@ -65,8 +65,10 @@ class SparingCompositor(Compositor):
     _chops_of: dict[int, list[_Chop]]
     """The parts of lines, from left to right, as far as they have been asked for."""
 
-    def render_partial_update(self) -> CompositorUpdate | None:
-        """Render what has changed, ``None`` if nothing has."""
+    def render_partial_update(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> CompositorUpdate | None:
+        """Render what has changed, ``None`` if nothing has; whoever asks takes any update."""
         regions = self._dirty_regions.copy()
         self._dirty_regions.clear()
         if not regions:

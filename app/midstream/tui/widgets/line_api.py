@@ -127,9 +127,10 @@ class TextLine(Widget):
     def _strip(self, width: int) -> Strip:
         ground = self._palette.ground(self.GROUND)
         base = self._palette.style("foreground") + ground
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
         segments: list[Segment] = []
         column = 0
-        for text, style, _ in self.render().render(self.app.console, end=""):
+        for text, style, _ in self.render().render(app.console, end=""):
             segments.append(Segment(text, _at(base if style is None else base + style, column)))
             column += len(text)
         return Strip(segments).adjust_cell_length(width, ground)
