@@ -335,6 +335,25 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
     assert "between <region> and </region>" in model.request.instructions
 
 
+@pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
+async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
+    session: PairingSession, root: Path, model: SteppedModel
+) -> None:
+    await session.open_file("run.py")
+    asked = BEFORE + "# why is this here AI?\n"
+    (root / "run.py").write_text(asked)
+    model.give("Because the caller wants it.\n")
+    model.end()
+    witness = Witness(session)
+    await session.errands.changed(["run.py"])
+    await witness.until(lambda: session.turns and not session.errands.waiting)
+    assert session.turns[-1].status is TurnStatus.DONE
+    assert session.notices[-1].text == "Because the caller wants it."
+    assert session.notices[-1].level == "info"
+    assert len(session.hunks) == 0
+    assert (root / "run.py").read_text() == asked
+
+
 @pytest.mark.parametrize("prompt", ["chat", "edit-codec"])
 async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, prompt: str) -> None:
     model = SteppedModel({"prompt": prompt})

@@ -288,6 +288,9 @@ class Answering:
         if not answer.live:
             return  # Stopped while a file was opened.
         if answer.empty:
+            if answer.turn.words and answer.prose:
+                self.cut(answer, TurnStatus.DONE)
+                return
             where = f"code for {what} of {path}" if answer.region is not None else "edit"
             error = f"The model returned no {where}; nothing was changed."
             if said := answer.prose:

@@ -47,6 +47,7 @@ class Question:
         selection: 0-based half-open range of lines.
         consume: Whether the AI comments of the region go away with the change.
         background: Whether the session asks by itself.
+        words: Whether an answer in words is wanted and no change.
         known: What the lines will be, where that needs no model; ``None`` to ask it.
     """
 
@@ -56,6 +57,7 @@ class Question:
     selection: tuple[int, int] | None = None
     consume: bool = False
     background: bool = False
+    words: bool = False
     known: str | None = None
 
 

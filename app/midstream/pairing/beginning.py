@@ -89,6 +89,7 @@ class Beginning:
                 why=target.why,
                 edit_format=request.edit_format,
                 background=question.background,
+                words=question.words,
             )
             answer = self.answer(turn, proposal, request.conversation, request.edit_format)
             answer.tools = request.tools
@@ -109,6 +110,7 @@ class Beginning:
             why=target.why if after is None else "corrects what the checks found",
             redirected_from=None if after is None else after.turn.id,
             background=question.background,
+            words=question.words,
         )
         answer = self.answer(turn, proposal, request.conversation, "region", segment)
         answer.known = frozenset(base.lines[start:stop])

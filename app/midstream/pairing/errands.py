@@ -31,6 +31,7 @@ from midstream.pairing.companions import (
 from midstream.pairing.events import ErrandsDone, FileWritten, SessionEvent
 from midstream.pairing.requests import is_bare, is_chat, longest_region
 from midstream.pairing.turns import Turn
+from midstream.pairing.unsure import LARGER_MODEL
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -55,10 +56,12 @@ class Instruct(Protocol):
         path: str,
         selection: tuple[int, int],
         consume: bool,
+        words: bool,
         known: str | None,
     ) -> Awaitable[Turn]:
-        """See ``PairingSession.instruct``; ``consume`` leaves AI comments out of the region, and
-        ``known`` is what it will be where no model has to say so.
+        """See ``PairingSession.instruct``; ``consume`` leaves AI comments out of the region,
+        ``words`` wants an answer and no change, and ``known`` is what the region will be where no
+        model has to say so.
         """
         ...
 
@@ -73,6 +76,7 @@ class _Errand:
         find: Where it is wanted in the lines of the file as they are at that moment.
         wanted: What is replaced, where it is that plain.
         consume: Whether AI comments of the region go away with it.
+        words: Whether it is a question, to be answered and nothing changed.
         done: Places that it has been to.
     """
 
@@ -81,6 +85,7 @@ class _Errand:
     find: Callable[[Sequence[str]], Sequence[Place]]
     wanted: Substitution | None = None
     consume: bool = False
+    words: bool = False
     done: set[str] = field(default_factory=set[str])
 
 
@@ -218,8 +223,9 @@ class Errands:
         question = comment.kind == "question"
         if question and not is_chat(self._facts()):
             self._board.warn(
-                f"The AI? comment at {where} needs a model that chats; the built-in one only edits "
-                "(--endpoint names another)."
+                f"The AI? comment at {where} needs a model that chats, and the one in use only "
+                "edits; --endpoint names another.",
+                LARGER_MODEL,
             )
             return
         if question:
@@ -234,7 +240,7 @@ class Errands:
             ][:1]
 
         self._board.inform(f'Asked by a comment at {where}: "{comment.text}"')
-        self._waiting.append(_Errand(path, text, find, consume=not question))
+        self._waiting.append(_Errand(path, text, find, consume=not question, words=question))
 
     async def _follow_on(self, path: str, before: Sequence[str], after: Sequence[str]) -> None:
         asked = 0
@@ -363,6 +369,7 @@ class Errands:
                     path=errand.path,
                     selection=(place.start, place.stop),
                     consume=errand.consume,
+                    words=errand.words,
                     known=known,
                 )
             except UserError as error:

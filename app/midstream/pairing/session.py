@@ -287,9 +287,12 @@ class PairingSession(Deciding, Outside, Showing):
         path: str,
         selection: tuple[int, int],
         consume: bool,
+        words: bool,
         known: str | None,
     ) -> Turn:
-        question = Question(text, path, None, selection, consume, background=True, known=known)
+        question = Question(
+            text, path, None, selection, consume, background=True, words=words, known=known
+        )
         turn = await self._steering.instruct(question)
         await self._steering.finished()
         return turn

@@ -57,6 +57,7 @@ class Turn:
         error: The sentence to show when the status is ``failed``.
         redirected_from: The id of the turn this one goes on from, or ``None``.
         background: Whether the session asked by itself; a screen shows it without moving.
+        words: Whether an answer in words was wanted and no change.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
             in any other it names the places itself.
         failures: Why edits of the answer found no place: a sentence each, and below it what was
@@ -83,6 +84,7 @@ class Turn:
     error: str = ""
     redirected_from: int | None = None
     background: bool = False
+    words: bool = False
     edit_format: str = "region"
     failures: tuple[str, ...] = ()
     tried: str = ""

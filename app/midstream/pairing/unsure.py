@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from midstream.pairing.board import Board
     from midstream.pairing.link import Link
 
+_MOST_SAID: Final = 500
+"""Characters of an answer in words that are shown."""
 LARGER_MODEL: Final = "models"
 """The screen's action where a larger model is chosen."""
 MOST_SIGNS: Final = 2
@@ -63,8 +65,11 @@ class Sureness:
 
 
 def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
-    """Tell of an answer that changes nothing."""
+    """Tell of an answer that changes nothing; to a question that is what it says."""
     region, turn = answer.region, answer.turn
+    if turn.words and answer.prose:
+        board.inform(answer.prose[:_MOST_SAID])
+        return
     what = f"{turn.place if region is not None else 'everything'} of {turn.path}"
     if missing := missing_names(turn.instruction, _before(answer)):
         board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")

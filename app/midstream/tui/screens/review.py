@@ -269,7 +269,7 @@ class ReviewScreen(Following):
             self.answer_ended()
         following, pane.following = pane.following, False
         if turn.status is TurnStatus.FAILED:
-            if not self.composer.text.strip():
+            if not (turn.background or self.composer.text.strip()):
                 self.composer.put(turn.instruction)
             if turn.error:
                 self.say("error", turn.error)
