@@ -89,7 +89,7 @@ class OnnxModel:
         if len(plan.prompt_ids) > most:
             raise PromptTooLongError(
                 f"The prompt has {len(plan.prompt_ids)} tokens and {self.name} reads at most "
-                f"{most}; select a smaller part."
+                f"{most}; select a smaller part, or shorten the instruction."
             )
         room = min(room, self._affordable(len(plan.prompt_ids)))
         asked = (room, request.max_output_tokens, self.folder.limits.output, plan.most)
