@@ -187,6 +187,10 @@ def test_too_long_names_the_smaller_parts() -> None:
     with pytest.raises(TargetUnclearError, match=r"`Cart` has 13 lines and the model takes 8") as c:
         target("add docstrings to Cart", max_lines=8)
     assert c.value.candidates == ("Cart.total", "Cart.add", "Cart.add.note")
+    twice = "class Big:\n" + "    def f(self):\n        return 1\n\n" * 2
+    with pytest.raises(TargetUnclearError, match="smaller part") as c:
+        target("tidy Big", twice, max_lines=4)
+    assert c.value.candidates == ("Big.f",)
     with pytest.raises(TargetUnclearError, match="select fewer"):
         target("tidy", selection=(0, 5), max_lines=3)
 

@@ -62,6 +62,23 @@ async def test_no_color_leaves_glyphs_that_tell_the_states(
         await stage.until(lambda: "✓" in "\n".join(stage.rows), "mark of an accepted hunk")
 
 
+@pytest.mark.parametrize("width", [80, 160])
+async def test_a_file_that_nobody_knows_is_told_with_the_keys(project: Path, width: int) -> None:
+    (project / "a.yml").write_text("a: 1\n")
+    async with on_stage(project, size=(width, 30)) as stage:
+        await stage.open("a.yml")
+        row = stage.screen.query_one(StatusRow)
+        await stage.until(lambda: "unguarded: no rules" in row.render().plain, "guard")
+        assert ("only for secrets" in row.render().plain) == (width == 160)
+        await stage.press("i")
+        await stage.type("rename a to b")
+        await stage.press("enter")
+        await stage.until(lambda: stage.notice, "sentence")
+        assert stage.notice == (
+            "This model edits python only, and a.yml is yaml; M chooses another model."
+        )
+
+
 async def test_a_click_on_what_is_counted_goes_there(project: Path) -> None:
     async with on_stage(project) as stage:
         await answered(stage)

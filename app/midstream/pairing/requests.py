@@ -38,9 +38,17 @@ that come behind the last line of that answer; never repeat what it holds.
 
 
 class WrongLanguageError(UserError):
-    """The model is not made for the language of the file."""
+    """The model is not made for the language of the file.
+
+    Args:
+        what: What it edits, and what the file is.
+    """
 
     code = "wrong-language"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; choose another model with --model or --endpoint.")
+        self.what = what
 
 
 _LANGUAGES: Mapping[str, str] = {
@@ -100,8 +108,7 @@ def check_language(path: str, text: SourceText, facts: Mapping[str, str]) -> Non
     if language not in languages:
         what = f"is {language}" if language else "is in no language it knows"
         raise WrongLanguageError(
-            f"This model edits {' and '.join(languages)} only, and {path} {what}; "
-            "choose another model with --model or --endpoint."
+            f"This model edits {' and '.join(languages)} only, and {path} {what}"
         )
 
 

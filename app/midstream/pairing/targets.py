@@ -355,7 +355,7 @@ def _fitting(target: Target, outlined: Outline, max_lines: int | None, path: str
         and d.stop <= target.stop
         and d.length <= max_lines
     ]
-    names = tuple(d.name for d in inside)
+    names = tuple(dict.fromkeys(d.name for d in inside))
     what = f"`{target.symbol}`" if target.symbol else f"This part of {path}"
     hint = f"name a smaller part ({_listed(names)}) or select lines" if names else "select fewer"
     raise TargetUnclearError(

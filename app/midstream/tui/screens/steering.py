@@ -152,12 +152,17 @@ class SteerActions(CommentActions):
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.at_paths import NeedsConsentError
+        from midstream.pairing.requests import WrongLanguageError
         from midstream.pairing.targets import TargetUnclearError
 
         if isinstance(error, NeedsConsentError):
             self.ask_consent(error, text, selection)
             return
         self.set_focus(self.composer.field)
+        if isinstance(error, WrongLanguageError):
+            key = self.program.key_for("models")
+            self.say("error", f"{error.what}; {key} chooses another model.")
+            return
         if not isinstance(error, TargetUnclearError) or not error.candidates:
             self.say("error", str(error))
             return

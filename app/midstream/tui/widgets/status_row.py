@@ -116,6 +116,8 @@ class StatusRow(TextLine):
         """The row as text: pieces from the left, pieces from the right, space between."""
         left, right = self._left(), self._right()
         room = self.size.width - 2
+        if _width(left) + _width(right) + 2 > room:
+            right = self._right(_GUARD_CELLS)
         while left and right and _width(left) + _width(right) + 2 > room:
             if len(left) > 2:
                 left.pop()
@@ -164,7 +166,8 @@ class StatusRow(TextLine):
                 pieces.append(Text(f"   {bars}", palette.style("accent")))
         return [_Piece(text) for text in pieces]
 
-    def _right(self) -> list[_Piece]:
+    def _right(self, most: int | None = None) -> list[_Piece]:
+        """The pieces on the right, the guard's words in at most so many cells."""
         facts, palette = self.facts, self._palette
         muted = palette.style("muted")
         pieces: list[_Piece] = []
@@ -182,8 +185,8 @@ class StatusRow(TextLine):
         if facts.guard and facts.guard != _IDLE:
             role = _GUARD_ROLES.get(facts.guard, "warning")
             words = visible(facts.guard)
-            if len(words) > _GUARD_CELLS:
-                words = f"{words[: _GUARD_CELLS - 1]}{self._glyphs.ellipsis}"
+            if most is not None and len(words) > most:
+                words = f"{words[: most - 1]}{self._glyphs.ellipsis}"
             text = Text(f"{words}   ", palette.style(role))
             pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.branch:
