@@ -113,6 +113,9 @@ def test_unknown_and_minified_files_are_plain() -> None:
 def test_plain_runs_cover_the_line() -> None:
     lexer = LineLexer("a.py", ["def f(x): return 'a'  # c"])
     lexer.advance(1)
+    assert plain_runs(((1, 2, "string"), (2, 3, "string"), (4, 5, "string")), 6) == [
+        *((0, 1, "plain"), (1, 3, "string"), (3, 4, "plain"), (4, 5, "string"), (5, 6, "plain")),
+    ]
     runs = plain_runs(lexer.spans(0), 25)
     assert runs[0][0] == 0
     assert runs[-1][1] == 25

@@ -370,14 +370,23 @@ def _stateless(lexer: Lexer, text: str) -> tuple[Span, ...]:
 
 
 def plain_runs(spans: Sequence[Span], length: int) -> list[Span]:
-    """Spans that cover ``[0, length)`` without gaps; what lies between tokens is ``"plain"``."""
+    """Spans that cover ``[0, length)`` without gaps; what lies between tokens is ``"plain"``.
+
+    Neighbours of one kind are one run: brackets, the parts of a string.
+    """
     runs: list[Span] = []
-    column = 0
+    column = begun = 0
+    last = ""
     for start, stop, kind in spans:
         if start > column:
             runs.append((column, start, "plain"))
+            last = ""
         if stop > column:
-            runs.append((max(start, column), min(stop, length), kind))
+            if kind == last:
+                runs[-1] = (begun, min(stop, length), kind)
+            else:
+                begun, last = max(start, column), kind
+                runs.append((begun, min(stop, length), kind))
             column = stop
     if column < length:
         runs.append((column, length, "plain"))

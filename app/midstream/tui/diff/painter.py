@@ -146,7 +146,7 @@ class RowPainter:
         self.wrap = wrap
         self._by_ground: dict[tuple[str, bool, bool], Inks] = {}
 
-    @property
+    @cached_property
     def gutter(self) -> int:
         """Cells before the code."""
         return 1 + (self.digits + 1) * (2 if self.two_numbers else 1) + 4

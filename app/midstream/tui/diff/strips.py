@@ -25,6 +25,7 @@ KEPT_ROWS: Final = 2_000
 LARGEST_COMPARED: Final = 200
 """Hunks with more rows get no intra-line marks."""
 _CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
+_UNMARKED: Final = Marks()
 
 
 class RowStrips:
@@ -81,9 +82,12 @@ class RowStrips:
         if known is not None and (known[1] or not syntax.is_ready(row)):
             strips, ready = known
         else:
-            # Beside the cursor it is told in words, elsewhere as far as there is room.
-            brief = note == UNSURE and not cursor
-            marks = Marks(cursor, selected, scoped, self._changed_words(row), found, note, brief)
+            changed = self._changed_words(row)
+            marks = _UNMARKED
+            if marked is not None or changed:
+                # Beside the cursor it is told in words, elsewhere as far as there is room.
+                brief = note == UNSURE and not cursor
+                marks = Marks(cursor, selected, scoped, changed, found, note, brief)
             strips = self._paint(painter, row, syntax, marks)
             ready = syntax.is_ready(row)
             if len(self._kept) > KEPT_ROWS:
