@@ -144,8 +144,20 @@ class FileView:
         segment = runs.segment
         settled = segment.settled
         hunks, split, pending = self.hunks, self.split, self._pending
+        steady = not split and not self._rejected
         for run in runs.runs:
             hunk = None if run.hunk is None else hunks.get(run.hunk)
+            size, known = run.stop - run.start, run.block
+            if known is not None and (
+                known.hunk is not hunk
+                or known.size != size
+                or known.shift != shift
+                or known.segment != number
+            ):
+                known = None
+            if known is not None and steady:
+                pending.append(known)  # In every frame of a stream, all but the last of them.
+                continue
             rejected = hunk is not None and hunk.id in self._rejected
             if hunk is not None and rejected and hunk.id in self.closed and hunk.new:
                 self._add_closed(number, run, hunk, shift)
@@ -156,12 +168,7 @@ class FileView:
                 block.pairs = pairs
                 self._add(block)
             else:
-                size, known = run.stop - run.start, run.block
-                if (
-                    known is None
-                    or (known.size, known.shift, known.segment) != (size, shift, number)
-                    or known.hunk is not hunk
-                ):
+                if known is None:
                     known = Block(0, size, Look.CONTEXT, shift=shift, segment=number)
                     known.rows, known.offset, known.hunk = settled, run.start, hunk
                     run.block = known
