@@ -25,6 +25,7 @@ def tally(items):
     return total
 """
 AFTER = BEFORE.replace("total", "amount")
+ASKED = "rename total to amount in tally"
 LINES, GIVEN = BEFORE.splitlines(), AFTER.splitlines()
 
 
@@ -39,7 +40,7 @@ LINES, GIVEN = BEFORE.splitlines(), AFTER.splitlines()
     ],
 )
 def test_a_sentence_that_only_asks_for_another_name(said: str) -> None:
-    assert renamed_again(said, LINES, GIVEN) == Renaming("total", "amount", "money")
+    assert renamed_again(said, ASKED, LINES, GIVEN) == Renaming("amount", "money")
 
 
 @pytest.mark.parametrize(
@@ -55,21 +56,34 @@ def test_a_sentence_that_only_asks_for_another_name(said: str) -> None:
     ],
 )
 def test_a_sentence_that_asks_for_anything_else(said: str) -> None:
-    assert renamed_again(said, LINES, GIVEN) is None
+    assert renamed_again(said, ASKED, LINES, GIVEN) is None
 
 
-def test_a_proposal_that_is_no_plain_rename() -> None:
+def test_a_rewrite_that_brings_in_another_name_or_several() -> None:
     twice = [line.replace("items", "things") for line in GIVEN]
-    assert renamed_again("call it money", LINES, twice) is None
-    assert renamed_again("call it money", LINES, [*GIVEN, "    pass"]) is None
-    # `item` is in the file already: what the proposal calls so cannot be told from it.
+    both = "rename total to amount and items to things"
+    assert renamed_again("call it money", both, LINES, twice) is None
+    # `item` is in the file already: what the rewrite calls so cannot be told from it.
     known = [line.replace("total", "item") for line in LINES]
-    assert renamed_again("call it money", LINES, known) is None
+    assert renamed_again("call it money", "rename total to item", LINES, known) is None
+    # Nobody asked for that name.
+    assert renamed_again("call it money", "find a better name", LINES, GIVEN) is None
+    # A word of a docstring is no name.
+    said = [LINES[0], '    """Return the amount."""', *LINES[1:]]
+    assert renamed_again("call it money", "add a docstring: return the amount", LINES, said) is None
+
+
+def test_a_name_of_something_new() -> None:
+    asked = "add a parameter limit with default None to tally"
+    after = [LINES[0].replace("items", "items, limit=None"), *LINES[1:4]]
+    assert renamed_again("call the parameter most", asked, LINES, after) == Renaming(
+        "limit", "most"
+    )
 
 
 @given(st.text("amount_ .x\n", max_size=60))
 def test_only_whole_names_are_replaced(text: str) -> None:
-    applied = Renaming("total", "amount", "money").applied(text)
+    applied = Renaming("amount", "money").applied(text)
     assert re.split(r"\bmoney\b", applied) == re.split(r"\bamount\b", text)
 
 
@@ -102,7 +116,7 @@ async def test_a_redirect_gives_what_is_kept_the_new_name(
     ]
     await witness.until(lambda: len(model.requests) == 2)
     assert model.request.messages == model.ahead[-1].messages
-    assert follow_ups(model.request) == ["rename `total` to `money`"]
+    assert follow_ups(model.request) == ["rename total to money in tally"]
     assert "amount" not in model.request.messages[-2].text
     model.give("    print(money)\n    return money\n")
     model.end()
@@ -118,7 +132,7 @@ async def test_it_can_be_redirected_again_and_again(
     for count, name in enumerate(("money", "cash", "sum_"), 2):
         await session.redirect(f"call it {name}")
         await witness.until(lambda count=count: len(model.requests) == count)
-        assert follow_ups(model.request) == [f"rename `total` to `{name}`"]
+        assert follow_ups(model.request) == [f"rename total to {name} in tally"]
     assert model.request.messages[-2].text.count("sum_") == 2
     assert len(model.request.messages) == 3
     model.give("    print(sum_)\n    return sum_\n")

@@ -121,6 +121,27 @@ async def test_a_new_parameter_that_the_function_assigns_is_told(
     assert turn.doubted
 
 
+async def test_a_redirect_that_leaves_half_a_rename_is_told(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    model.told = 0.99, False
+    witness = Witness(session)
+    lines = BODY.splitlines(keepends=True)
+    model.give("".join(lines[:5]).replace("data", "text"))
+    await session.instruct("rename data to text", path="files.py", selection=(0, 6))
+    await witness.until(lambda: "strip" in session.files["files.py"].segments[-1].new_text)
+    await session.redirect("stop that and leave the rest")
+    model.give("".join(lines[5:]))
+    model.end()
+    await session.finished()
+    turn = session.turn
+    assert turn is not None
+    assert turn.unsure.startswith(
+        "What was kept and what came after the redirect do not fit: `data` is still used and no"
+    )
+    assert session.notices[-1].text == turn.unsure
+
+
 async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
     session: PairingSession, model: CalibratedModel
 ) -> None:

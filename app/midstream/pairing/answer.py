@@ -133,11 +133,20 @@ class Answer:
         text = "" if self.region is None else self.region.new_text
         return text[: text.rfind("\n") + 1]
 
+    @property
+    def asked(self) -> str:
+        """What the model was told last that the region is to become."""
+        from midstream.edits.request import parse_follow_up, parse_request
+
+        *_, last = (entry[1] for entry in self.conversation.messages if isinstance(entry, tuple))
+        region = parse_request(last)
+        return region.instruction if region is not None else parse_follow_up(last) or ""
+
     def renamed(self, again: Renaming) -> Conversation:
-        """The conversation as if it had given the name that is wanted now."""
+        """The conversation as if it had brought in the name that is wanted now."""
         first = takewhile(_not_written, self.conversation.messages)
         asked = Conversation(self.conversation.system, list(first))
-        return asked.followed(again.applied(self.kept), again.of_old)
+        return asked.followed(again.applied(self.kept), again.applied(self.asked))
 
     def followed(self, kept: str, instruction: str) -> Conversation:
         """The conversation after a rewrite was stopped.

@@ -270,7 +270,7 @@ class Asker:
         return Request(conversation, "region", context)
 
     def renamed_again(self, answer: Answer, said: str) -> Renaming | None:
-        """The name that a live rewrite gives, if ``said`` only asks for another one.
+        """The name that a live rewrite brings in, if ``said`` only asks for another one.
 
         ``None`` also where the person has turned a part of it down, which stays so.
         """
@@ -281,8 +281,8 @@ class Asker:
         hunks = map(self._hunks.get, answer.hunk_ids)
         if any(hunk.state is HunkState.REJECTED for hunk in hunks):
             return None
-        kept = answer.kept.split("\n")[:-1]
-        return renamed_again(said, answer.before.split("\n")[: len(kept)], kept)
+        before, kept = answer.before.split("\n")[:-1], answer.kept.split("\n")[:-1]
+        return renamed_again(said, answer.asked, before, kept)
 
     def block_request(self, place: Place, question: Question, context: Context) -> Request:
         """The request for edits in a format in which the model names the places."""

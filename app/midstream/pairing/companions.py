@@ -148,7 +148,7 @@ def renamed_import(lines: Sequence[str], wanted: Substitution) -> list[str] | No
         return None
     places: list[tuple[int, int]] = []
     imports, before = False, ""
-    for token in _tokens(lines):
+    for token in tokens(lines):
         imports = imports or token.string == "import"
         if imports and token.string == wanted.old and before in ("import", "(", ","):
             places.append((token.start[0] - 1, token.start[1]))
@@ -251,7 +251,7 @@ def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) 
     members = _members(outlined, wanted.old) if wanted.kind == "attribute" else []
     kinds = {tokenize.NAME} if wanted.kind != "literal" else {tokenize.NUMBER, tokenize.STRING}
     before = ""
-    for token in _tokens(lines):
+    for token in tokens(lines):
         if token.type in kinds and token.string == wanted.old:
             line = token.start[0] - 1
             member = before == "." or _defines(members, line, before)
@@ -260,7 +260,7 @@ def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) 
         before = token.string
 
 
-def _tokens(lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
+def tokens(lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
     """The tokens as far as they can be read; the rest of a file may be being typed."""
     source = io.StringIO("".join(f"{line}\n" for line in lines)).readline
     try:

@@ -1,19 +1,21 @@
 """A name that is to be called otherwise once more: "rename total to amount", then "call it sum".
 
-What a person says about a name is about what the file calls it, or about what the proposal that is
-on screen does.  A model sees one of them only.  So where a proposal has replaced one name by one
-other, and a further sentence does nothing but give it yet another name, that sentence is put in the
-terms of what the model sees.  Pure functions.
+What a person says of a name is about what the file calls it, or about what the proposal on screen
+does; a model sees one of them only.  So where a proposal has brought in one name, and a further
+sentence does nothing but give it yet another one, that sentence is put in the terms of what the
+model sees.  Pure functions.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from midstream.pairing.companions import substitutions
+from midstream.pairing.companions import substitutions, tokens
 from midstream.pairing.mentions import find_mentions, new_names
 
 _FILLERS: Final = (
@@ -27,79 +29,82 @@ _SAID: Final = re.compile(
     r"\s+[`\"']?(?P<new>[\w.]+)[`\"']?",
     re.IGNORECASE,
 )
+_KEYWORDS: Final = frozenset(keyword.kwlist)
 
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A name that was given a new one, and is to have another.
+    """A name that a proposal has brought in, and is to have another.
 
     Attributes:
-        old: What the file calls it.
-        given: What the proposal on screen calls it.
+        given: What the proposal calls it.
         wanted: What it is to be called.
     """
 
-    old: str
     given: str
     wanted: str
 
-    @property
-    def of_old(self) -> str:
-        """The instruction for who sees the file."""
-        return f"rename `{self.old}` to `{self.wanted}`"
-
-    @property
-    def of_given(self) -> str:
-        """The instruction for who sees the proposal."""
-        return f"rename `{self.given}` to `{self.wanted}`"
-
     def applied(self, text: str) -> str:
-        """A text of the proposal with the wanted name."""
+        """A text with the wanted name."""
         return re.sub(rf"\b{re.escape(self.given)}\b", self.wanted, text)
 
 
-def renamed_again(said: str, before: Sequence[str], after: Sequence[str]) -> Renaming | None:
-    """What a sentence says about a name that a proposal has replaced.
+def renamed_again(
+    said: str, asked: str, before: Sequence[str], after: Sequence[str]
+) -> Renaming | None:
+    """What a sentence says of the name that a rewrite brings in.
 
     Args:
         said: The sentence.
-        before: The lines as the file has them.
-        after: The same lines as they are proposed.
+        asked: What the rewrite was asked for.
+        before: The lines that are rewritten.
+        after: What is written so far.
 
     Returns:
-        ``None`` if it asks for anything else, or the proposal is anything but one name for another.
+        ``None`` if it asks for anything else, or that name was not asked for.
     """
-    wanted = _only_a_name(said)
-    if wanted is None:
-        return None
-    found = {(each.kind == "literal", each.old, each.new) for each in substitutions(before, after)}
-    if len(found) != 1:
-        return None
-    ((literal, old, given),) = found
-    new, spoken_of = wanted
-    there = set(re.findall(r"\w+", "\n".join(before)))
-    if literal or new in (old, given) or given in there or spoken_of not in (None, old, given):
-        return None
-    return Renaming(old, given, new)
+    brought = _brought(before, after) & _words([asked])
+    return _given_another(said, brought, before, find_mentions(asked).renamed)
 
 
 def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
     """A sentence about a name that only the file has, in the terms of who sees the proposal.
 
-    Arguments are those of ``renamed_again``; anything else comes back as it is.
+    Args:
+        said: The sentence; it comes back as it is if it is about anything else.
+        before: The lines as the file has them.
+        after: The same lines as they are proposed.
     """
-    there = set(re.findall(r"\w+", "\n".join(after)))
-    again = renamed_again(said, before, after)
-    if again is not None and again.old not in there:
-        return again.of_given
-    renamed = find_mentions(said).renamed
-    if renamed is None or renamed in there:
+    if list(before) == list(after):
         return said
+    renamed = find_mentions(said).renamed
+    if renamed is None:
+        again = _given_another(said, _brought(before, after), before, None)
+        return said if again is None else f"rename `{again.given}` to `{again.wanted}`"
     given = {each.new for each in substitutions(before, after) if each.old == renamed}
-    if len(given) != 1:
+    if len(given) != 1 or renamed in _words(after):
         return said
     (name,) = given
     return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)
+
+
+def _brought(before: Sequence[str], after: Sequence[str]) -> set[str]:
+    """The names in the code of a rewrite that the lines before do not have."""
+    names = {token.string for token in tokens(after) if token.type == tokenize.NAME}
+    return names - _words(before) - _KEYWORDS
+
+
+def _given_another(
+    said: str, brought: set[str], before: Sequence[str], old: str | None
+) -> Renaming | None:
+    wanted = _only_a_name(said)
+    if wanted is None or len(brought) != 1:
+        return None
+    (given,) = brought
+    new, spoken_of = wanted
+    if new == given or new in _words(before) or spoken_of not in (None, old, given):
+        return None
+    return Renaming(given, new)
 
 
 def _only_a_name(said: str) -> tuple[str, str | None] | None:
@@ -114,3 +119,7 @@ def _only_a_name(said: str) -> tuple[str, str | None] | None:
     if not all(_AROUND.fullmatch(part) for part in rest):
         return None
     return names[0], find_mentions(said).renamed
+
+
+def _words(lines: Sequence[str]) -> set[str]:
+    return set(re.findall(r"\w+", "\n".join(lines)))

@@ -134,9 +134,11 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     python = is_python(turn.path)
     gone = vanished(turn.instruction, before, answer.region.new_text) if python else ()
     twice = overwritten(before, answer.region.new_text) if python else ()
-    if not (sureness.unsure or ignored or gone or twice):
-        return
     signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
+    # What was kept and what came behind it were asked for by two sentences.
+    torn = () if turn.redirected_from is None else signs.unbound
+    if not (sureness.unsure or ignored or gone or twice or torn):
+        return
     odd = ()
     if python and not signs.broken:
         file = "\n".join(answer.proposal.base.lines)
@@ -153,6 +155,12 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
             "name, too. Look closely."
+        )
+    elif torn and not gone and not sureness.unsure:
+        are = "is" if len(torn[:2]) == 1 else "are"
+        turn.unsure = (
+            f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
+            f"still used and no longer defined. Look closely, {way_out(link.others)}"
         )
     elif not sureness.unsure:
         turn.unsure = elsewise(
