@@ -68,6 +68,8 @@ async def test_a_question_is_answered_with_a_number(project: Path) -> None:
         await stage.type("rename self in run")
         await stage.press("enter")
         await stage.until(lambda: bool(stage.screen.answers), "question")
+        assert stage.notice.endswith("hich one do you mean?"), "the names stand below, numbered"
+        assert stage.screen.notice.choices == ("pkg/two.py: A.run", "pkg/two.py: B.run")
         assert stage.screen.composer.text == "rename self in run"
         await stage.press("2")
         await stage.until(lambda: bool(stage.model.requests), "request")

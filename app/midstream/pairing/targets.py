@@ -13,7 +13,7 @@ import keyword
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
 from midstream.pairing.mentions import Mention, Mentions, Sureness, find_mentions
@@ -23,21 +23,33 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
 
 
+MOST_CHOICES: Final = 9
+"""Candidates that a screen offers: one for each number key."""
+
+
 class TargetUnclearError(UserError):
     """The instruction fits no place, or several; the sentence is a question.
 
     Attributes:
         candidates: Dotted names (or ``path: name``) that could be meant, best first.
         missing: The name that is not in the file; another file may have it.
+        question: The sentence for who shows the candidates, and need not read them in it.
     """
 
     code = "target-unclear"
     exit_code = 2
 
-    def __init__(self, question: str, candidates: tuple[str, ...] = (), missing: str = "") -> None:
-        super().__init__(question)
+    def __init__(
+        self,
+        sentence: str,
+        candidates: tuple[str, ...] = (),
+        missing: str = "",
+        question: str = "",
+    ) -> None:
+        super().__init__(sentence)
         self.candidates = candidates
         self.missing = missing
+        self.question = question or sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +163,7 @@ def find_in_files(
         return pool[0].path, _whole(definition, f"the only `{definition.name}` in this folder")
     if pool:
         choices = tuple(f"{f.path}: {f.definition.name}" for f in pool)
-        raise TargetUnclearError(f"Which one do you mean: {_listed(choices)}?", choices)
+        raise _asked("Which one do you mean", ": ", choices)
     # Of what is renamed inside of something, the something tells the file.
     sure = sorted(mentions.sure, key=lambda mention: not mention.place)
     missing = sure[0].name if sure else None
@@ -368,16 +380,26 @@ def _several(definitions: Sequence[Definition], what: str = "") -> TargetUnclear
     if len(names) == 1:  # Defined twice under one name; only lines can tell them apart.
         names = tuple(f"{d.name} (lines {d.start + 1}-{d.stop})" for d in definitions)
     opening = f"{what}: which one" if what else "One place at a time: which one"
-    return TargetUnclearError(f"{opening} do you mean, {_listed(names)}?", names)
+    return _asked(f"{opening} do you mean", ", ", names)
+
+
+def _asked(opening: str, joint: str, names: tuple[str, ...]) -> TargetUnclearError:
+    """The question which of some names is meant."""
+    more = (
+        f" ({len(names) - MOST_CHOICES} more: say its name.)" if len(names) > MOST_CHOICES else ""
+    )
+    sentence = f"{opening}{joint}{_listed(names)}?"
+    return TargetUnclearError(sentence, names, question=f"{opening}?{more}")
 
 
 def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearError:
     definitions = [d for d in outlined.definitions if d.kind != "assignment"]
     near = _nearest([m.name for m in mentions.all], {d.name for d in definitions})
     names = tuple(dict.fromkeys([*near, *(d.name for d in definitions)]))
-    return TargetUnclearError(
-        f"Which part of {path} is this about: {_listed(names)}? Name it, or select lines.", names
-    )
+    opening = f"Which part of {path} is this about"
+    sentence = f"{opening}: {_listed(names)}? Name it, or select lines."
+    question = f"{opening}? Name it, or select lines."
+    return TargetUnclearError(sentence, names, question=question)
 
 
 def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class SteerActions(CommentActions):
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.at_paths import NeedsConsentError
         from midstream.pairing.requests import WrongLanguageError
-        from midstream.pairing.targets import TargetUnclearError
+        from midstream.pairing.targets import MOST_CHOICES, TargetUnclearError
 
         if isinstance(error, NeedsConsentError):
             self.ask_consent(error, text, selection)
@@ -166,11 +166,11 @@ class SteerActions(CommentActions):
         if not isinstance(error, TargetUnclearError) or not error.candidates:
             self.say("error", str(error))
             return
-        choices = error.candidates[:9]
+        choices = error.candidates[:MOST_CHOICES]
         answers = tuple(
             lambda choice=choice: self._choose_target(choice, text) for choice in choices
         )
-        self.ask(str(error), choices, answers)
+        self.ask(error.question, choices, answers)
         self.set_focus(self.pane)
 
     def _choose_target(self, choice: str, text: str) -> None:
