@@ -131,6 +131,7 @@ async def test_a_redirect_that_leaves_half_a_rename_is_told(
     await session.instruct("rename data to text", path="files.py", selection=(0, 6))
     await witness.until(lambda: "strip" in session.files["files.py"].segments[-1].new_text)
     await session.redirect("stop that and leave the rest")
+    await witness.until(lambda: len(model.requests) == 2)
     model.give("".join(lines[5:]))
     model.end()
     await session.finished()
