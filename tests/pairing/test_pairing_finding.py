@@ -59,6 +59,8 @@ async def test_a_name_that_another_file_has_is_found_there(
     with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py") as caught:
         await session.instruct("add a docstring to `walk_all`", path="run.py")
     assert caught.value.candidates == ("walks.py: walk_all",)
+    assert str(caught.value).endswith("in walks.py; ask for it there.")
+    assert caught.value.question.endswith("in walks.py; go there?")
     (root / "run.py").write_text("from walks import walk_all\n" + BEFORE)
     with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py"):
         await session.instruct("rename tree to node in walk_all", path="run.py", cursor=0)

@@ -197,7 +197,10 @@ class Asker:
         if not found:
             return None
         places = " and ".join(dict.fromkeys(place.partition(": ")[0] for place in found[:3]))
-        return TargetUnclearError(f"`{name}` is not in {here} but in {places}; go there?", found)
+        said = f"`{name}` is not in {here} but in {places}"
+        return TargetUnclearError(
+            f"{said}; ask for it there.", found, question=f"{said}; go there?"
+        )
 
     def begin(self) -> None:
         """A new conversation begins: what earlier ones were told does not count."""
