@@ -96,3 +96,24 @@ async def test_a_chat_model_is_left_alone_while_it_writes(root: Path) -> None:
         assert len(model.ahead) == before
         model.end()
         await session.finished()
+
+
+async def test_nothing_leaves_this_machine_before_it_is_sent(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("midstream.responses.endpoint._LOOPBACK", ())  # It could be anywhere.
+    monkeypatch.setenv("NO_PROXY", "*")
+    model = SteppedModel()
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        model.end()
+        await session.instruct("rename step_01 in run", path="a.py")
+        await session.finished()
+        await session.read_ahead("rename step_02 in run", path="a.py")
+        await asyncio.sleep(0.05)
+        assert len(model.requests) == 1
+        assert not model.ahead

@@ -2,8 +2,8 @@
 
 A model reads before it writes: the lines, and what goes along.  Most of that is known before Enter,
 so the first token comes sooner.  Nothing begins here, nothing is told and nothing is shown; what is
-wrong with an instruction is said when it is sent.  Only a server of our own is asked: others charge
-for what they read.
+wrong with an instruction is said when it is sent.  Only a server of our own on this machine is
+asked: others charge for what they read, and what is not sent yet is nobody else's business.
 """
 
 from __future__ import annotations

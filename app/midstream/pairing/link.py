@@ -165,9 +165,13 @@ class Link:
 
     @property
     def reader(self) -> Client | None:
-        """The client, if its server would read ahead right now."""
+        """The client, if its server would read ahead right now.
+
+        Only on this machine: what is being typed goes nowhere else before it is sent.
+        """
         client = self._client
-        return client if client is not None and client.reads_ahead and not self._switched else None
+        ready = client is not None and client.reads_ahead and self.local and not self._switched
+        return client if ready else None
 
     async def ready(self) -> Client:
         """A connected client, starting or restarting the server where that is needed.
