@@ -143,3 +143,23 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
     assert await session.redo() == (1,)
     assert (root / "run.py").read_text() == text
+
+
+async def test_what_a_later_answer_covers_is_committed_beside_the_persons_own(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.instruct("change run", path="run.py", cursor=3)
+    await session.finished()
+    assert await session.accept(1)
+    own = (root / "run.py").read_text() + "\n# mine\n"
+    (root / "run.py").write_text(own)
+    await session.refresh()
+    give(model, rewrite((2, "    A\n"), (20, "    B\n")))
+    model.end()
+    await session.instruct("more of it", path="run.py", cursor=3)
+    await session.finished()
+    texts = session.committing.texts("run.py")
+    assert texts is not None
+    assert [text.text() for text in texts] == [f"{BEFORE}\n# mine\n", own]

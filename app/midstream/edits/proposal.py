@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from midstream.edits.covered import CoveredHunks, Obstacle
-from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.documents import LineEdit, SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.indent import IndentRepair
 from midstream.edits.newlines import NewlineFolder
@@ -226,6 +226,18 @@ class FileProposal:
     def composed(self) -> SourceText:
         """The base with the accepted hunks and no others: what belongs on disk."""
         return self.base.replace(self.hunks.accepted_edits(self.path))
+
+    def without_accepted(self) -> SourceText:
+        """The base with what was accepted taken out of it again, as far as it is still there."""
+        live = [h for h in self.hunks.for_path(self.path) if h.decidable and h.held != h.old]
+        taken: list[LineEdit] = []
+        for hunk in sorted((*live, *self._covered.standing), key=lambda h: h.order):
+            # Of one upon the other, the later answer's is the one that is there.
+            covered = not hunk.anchored
+            over = any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in live)
+            if not (covered and over) and not (taken and hunk.start < taken[-1].stop):
+                taken.append(LineEdit(hunk.start, hunk.stop, hunk.old))
+        return self.base.replace(taken)
 
     def proposed_region(self, start: int, stop: int) -> str:
         r"""Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.

@@ -109,13 +109,9 @@ class Committing:
         proposal = self._files.get(path)
         if proposal is None:
             return None
-        hunks, after = self._hunks.for_path(path), proposal.composed()
-        before = self._origins.get(path)
-        if before is None:
-            # Somebody else has changed the file as well: take out what was put in from here.
-            before = proposal.base.replace(
-                [LineEdit(h.start, h.stop, h.old) for h in hunks if h.decidable and h.held != h.old]
-            )
+        after, before = proposal.composed(), self._origins.get(path)
+        if before is None:  # Somebody else has changed the file as well.
+            before = proposal.without_accepted()
         return None if before == after else (before, after)
 
     def _changes(self, paths: Mapping[str, object]) -> list[AcceptedChange]:
