@@ -58,6 +58,8 @@ async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(
     assert "count, lines 6-13" in stage.title
     await stage.type("as in double, please")
     assert "count, lines 6-13" in stage.title, "what is named is not the place"
+    along = stage.screen.composer.title
+    await stage.until(lambda: "lines 6-13" in along.along, "what goes along is the same")
     await stage.press("enter")
     await stage.until(lambda: len(stage.model.requests) == 2, "request")
     assert "def count" in stage.model.region

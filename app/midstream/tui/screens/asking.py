@@ -62,7 +62,8 @@ class AskActions(ViewActions):
         text = self.composer.text.strip()
         if not text or not self.composer.has_focus_within:
             return None
-        return text, self.path or None, self.cursor_line, self.marked_lines
+        marked = self.commented_lines or self.marked_lines
+        return text, self.path or None, self.cursor_line, marked
 
     @property
     def _previews(self) -> bool:

@@ -99,7 +99,7 @@ class SteerActions(CommentActions):
             self._held = text
             self.say("info", "The session is still being opened; your text is sent then.")
             return
-        selection = self._commented_lines()
+        selection = self.commented_lines
         self.send(self.composer.take(), selection=selection)
 
     def send_held(self) -> None:
@@ -404,7 +404,8 @@ class SteerActions(CommentActions):
         except TargetUnclearError as error:
             return _first_sentence(error)
 
-    def _commented_lines(self) -> tuple[int, int] | None:
+    @property
+    def commented_lines(self) -> tuple[int, int] | None:
         """The lines that a comment on a hunk is about, whatever its code mentions."""
         found = None if self.commented is None else self.find_scope()
         return None if found is None or isinstance(found, str) else (found.start, found.stop)
