@@ -241,6 +241,23 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
 
 
+async def test_an_answer_that_nobody_can_have_read_is_shown_from_its_first_hunk(
+    stage: Stage, project: Path
+) -> None:
+    body = "".join(f"    step({n})\n" for n in range(50))
+    old = f"def run():\n    total = 0\n{body}    return total\n"
+    (project / "pkg" / "long.py").write_text(old)
+    await stage.open("pkg/long.py")
+    stage.session.attention.on = True
+    await stage.instruct("rename total to count in run")
+    await stage.stream(f"def run():\n    count = 0\n{body}    return count\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: any("count = 0" in row for row in stage.rows), "shown")
+    first = min(stage.session.hunks, key=lambda hunk: hunk.start)
+    assert stage.screen.hunk is first
+
+
 async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, project: Path) -> None:
     body = "".join(f"    step({n})\n" for n in range(50))
     (project / "pkg" / "long.py").write_text(f"def run():\n{body}    return total\n")

@@ -5,6 +5,8 @@ Nothing here moves the view of a person who does not follow.
 
 from __future__ import annotations
 
+from midstream.edits.hunks import HunkState
+from midstream.pairing.attention import Reading
 from midstream.pairing.turns import Turn
 from midstream.tui.screens.facts import Facts
 
@@ -47,8 +49,11 @@ class Following(Facts):
             if turn.redirected_from is None:
                 pane.go_to(first, detach=False)
             pane.show_rows(first, last + 1)
-            pane.follow()
-            self.offer_hunk()
+            if turn.running:
+                pane.follow()
+                self.offer_hunk()
+            else:  # the answer was there before its file
+                self.end_following()
             self.refresh_facts()
 
         self.run_worker(work(), group="turn")
@@ -85,19 +90,35 @@ class Following(Facts):
     def end_following(self) -> None:
         """The writing that was followed has ended: something to decide is in the window.
 
-        What is there already stays; where nothing is, the first hunk of the file comes back.
+        What is there already stays, unless nobody can have read the first hunk of the answer: how
+        far a fast answer had scrolled is chance, and its hunks are looked at from the first one.
         """
         pane, view = self.pane, self.view
-        if view is None or self.offer_hunk():
+        if view is None:
             return
-        if self.decidable_hunk is not None and pane.shows(pane.cursor, pane.cursor + 1):
-            return
-        row = view.next_hunk(-1, forward=True, undecided=True)
+        row = self._unread_first()
+        if row is None:
+            if self.offer_hunk():
+                return
+            if self.decidable_hunk is not None and pane.shows(pane.cursor, pane.cursor + 1):
+                return
+            row = view.next_hunk(-1, forward=True, undecided=True)
         hunk = None if row is None else view.hunk_at(row)
         rows = None if hunk is None else view.rows_of(hunk.id)
         if row is not None and rows is not None:
             pane.show_rows(*rows)
             pane.go_to(row)
+
+    def _unread_first(self) -> int | None:
+        """The row of the answer's first undecided hunk, if that was hardly seen."""
+        session, view = self.session, self.view
+        if session is None or view is None or session.turn is None:
+            return None
+        own = session.turn.hunks
+        for row, _, hunk in view.places():
+            if hunk.state is HunkState.SETTLED and hunk.id in own:
+                return None if session.attention.reading(hunk) is Reading.READ else row
+        return None
 
     def go_along(self) -> None:
         """Follow the writing into another file."""
