@@ -215,7 +215,9 @@ def test_limits_of_the_model_hold(tmp_path: Path) -> None:
     write_folder(tmp_path, card="[limits]\nmax_prompt_tokens = 90\nmax_output_tokens = 4\n")
     model = open_model(tmp_path)
     assert sum(piece.tokens for piece in model.start(ask(max_output_tokens=99))) == 4
-    with pytest.raises(PromptTooLongError, match=r"\d+ tokens and tiny reads at most 90; .* shorten"):
+    with pytest.raises(
+        PromptTooLongError, match=r"\d+ tokens and tiny reads at most 90; .* shorten"
+    ):
         model.start(ask("rename `items` to `goods` " * 9))
 
 
