@@ -82,7 +82,7 @@ class Prober:
         """Return the rewrite and its features; None where there is no complete one."""
         region = RegionRequest(request.instruction, request.region, language="python")
         try:
-            generation = self._model.start(
+            generation = self._model.answer(
                 GenerateRequest((Message("user", render_request(region)),))
             )
             text = "".join(piece.text for piece in generation)

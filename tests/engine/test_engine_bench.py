@@ -30,13 +30,15 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     assert list(report.plain_tokens_per_second) == [256, 1024]
     assert report.prefill_tokens_per_second[256] > report.plain_tokens_per_second[256]
     assert 0 < report.python_share < 1
-    kinds = {"cold", "warm", "redirect", "redirect read ahead"}
+    redirects = {"redirect", "redirect read ahead", "redirect read a line ago"}
+    kinds = {"cold", "warm"} | redirects
     assert set(report.first_token_ms) == kinds | {f"long region, {kind}" for kind in kinds}
     # A chat goes on: of the earlier turn nothing is read again but what follows the kept lines.
     shares = report.redirect_share
     assert shares["redirect, tokens read"] < 0.7
     assert shares["long region, redirect, tokens read"] < 0.4
-    assert shares["redirect read ahead, tokens read"] <= shares["redirect, tokens read"]
+    assert shares["redirect read a line ago, tokens read"] <= shares["redirect, tokens read"]
+    assert shares["redirect read ahead, tokens read"] == 0
     assert shares["redirect, time"] > 0
     assert set(report.stop_forwards) == {"reading", "writing"}
     for kind in report.stop_forwards:

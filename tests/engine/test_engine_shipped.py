@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -61,6 +62,45 @@ def test_a_redirect_that_was_read_ahead_reads_what_came_since() -> None:
     generation = model.start(redirected(3))
     assert "".join(piece.text for piece in generation) == whole
     assert generation.usage.input_tokens - generation.usage.cached_tokens <= 8
+
+
+def test_an_answer_that_was_begun_ahead_is_the_same() -> None:
+    model = OnnxModel(read_folder(default_model()), threads=1)
+    requests = edit_requests()
+    for request, other in pairwise(requests):
+        plain = model.start(request)
+        whole = "".join(piece.text for piece in plain)
+        before = "".join(piece.text for piece in model.start(other))
+        model.cache.clear()
+        running = iter(model.start(other))
+        text = next(running).text
+        assert list(model.start(replace(request, generate=False))) == []
+        assert text + "".join(piece.text for piece in running) == before
+        runs = model.decoder.runtime_s
+        begun = iter(answer := model.start(request))
+        text = next(begun).text
+        assert model.decoder.runtime_s == runs, "its first run was done ahead"
+        text += "".join(piece.text for piece in begun)
+        assert text == whole
+        assert answer.finish_reason is plain.finish_reason
+        assert answer.usage.confidence == plain.usage.confidence is not None
+        assert answer.usage.output_tokens == plain.usage.output_tokens
+        assert answer.usage.cached_tokens == answer.usage.input_tokens
+
+
+def test_what_was_begun_ahead_is_taken_up_once_and_by_its_own_request() -> None:
+    model = OnnxModel(read_folder(default_model()), threads=1)
+    one, other, *_ = edit_requests()
+    for asked in (other, one, one):
+        assert list(model.start(replace(one, generate=False))) == []
+        assert "".join(p.text for p in model.start(asked)) == "".join(
+            p.text for p in model.start(asked)
+        )
+    ahead = model.start(replace(one, generate=False))
+    ahead.stop()
+    assert list(ahead) == []
+    assert ahead.finish_reason is FinishReason.STOPPED
+    assert "".join(piece.text for piece in model.start(one))
 
 
 def every_edit() -> Iterator[GenerateRequest]:

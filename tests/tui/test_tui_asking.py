@@ -107,6 +107,10 @@ async def test_what_is_typed_is_read_ahead(stage: Stage) -> None:
     await stage.type("call it amount")
     await stage.until(lambda: len(model.ahead[-1].messages) == 3, "reading a redirect ahead")
     assert len(model.requests) == 1
+    model.give('    """Count the items that are true."""\n')
+    await stage.until(
+        lambda: "that are true" in model.ahead[-1].messages[1].text, "what came since"
+    )
     await stage.press("enter")
     await stage.until(lambda: len(model.requests) == 2, "redirect")
     assert model.requests[1].messages == model.ahead[-1].messages

@@ -247,11 +247,11 @@ def as_lines(report: Report) -> Iterator[str]:
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
     shares = report.redirect_share
     for title in ("", latency.LONG):
-        for kind in (latency.AT_ONCE, latency.READ_AHEAD):
+        for kind in latency.REDIRECTS:
             if (time := shares.get(f"{title}{kind}, time")) is not None:
                 read = shares[f"{title}{kind}, tokens read"]
                 yield (
-                    f"  {title + kind:34} {100 * time:4.0f} % of the cold time; "
+                    f"  {title + kind:39} {100 * time:4.0f} % of the cold time; "
                     f"{100 * read:.0f} % of its prompt is read"
                 )
     for key, value in report.stop_forwards.items():

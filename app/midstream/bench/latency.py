@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from midstream.bench.reference_edits import edit_requests, long_requests
 from midstream.edits.request import render_follow_up
@@ -24,9 +23,14 @@ from midstream.engine.types import GenerateRequest, Message
 LONG = "long region, "
 """In front of what is measured on long regions."""
 
-AT_ONCE = "redirect"
-READ_AHEAD = "redirect read ahead"
-"""What is measured of redirects."""
+REDIRECTS: dict[str, int | None] = {
+    "redirect": None,
+    "redirect read ahead": 0,
+    "redirect read a line ago": 1,
+}
+"""What is measured of redirects; see `_redirect`."""
+
+KEPT_LINES = 3
 
 STOPS = 12
 """Generations stopped, each at another moment."""
@@ -37,7 +41,8 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
     which share of the cold time a redirect takes and of its prompt it reads.
 
     Of the reference functions one by one, and of several of them as one long region. A redirect is
-    sent at once, or was read ahead while it was typed, as the program does.
+    sent at once, or was read ahead, as the program does while it is typed: behind the same lines,
+    or behind one line less.
     """
     times: dict[str, list[float]] = {}
     shares: dict[str, list[float]] = {}
@@ -49,8 +54,8 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
                 cold, _ = _first_token(model, request)
                 warm, _ = _first_token(model, request)
                 found = {"cold": cold, "warm": warm}
-                for kind, ahead in ((AT_ONCE, False), (READ_AHEAD, True)):
-                    found[kind], read = _redirect(model, request, ahead=ahead)
+                for kind, before in REDIRECTS.items():
+                    found[kind], read = _redirect(model, request, before)
                     shares.setdefault(f"{title}{kind}, time", []).append(found[kind] / cold)
                     shares.setdefault(f"{title}{kind}, tokens read", []).append(read)
                 for key, value in found.items():
@@ -61,34 +66,36 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
     )
 
 
-def _redirect(model: OnnxModel, request: GenerateRequest, *, ahead: bool) -> tuple[float, float]:
-    """Redirect an answer behind its third line; see `_first_token`.
+def _redirect(
+    model: OnnxModel, request: GenerateRequest, before: int | None
+) -> tuple[float, float]:
+    """Redirect an answer somewhere behind its third line; see `_first_token`.
 
     Args:
         model: the model.
         request: what the answer is to.
-        ahead: whether the redirect was read while that line was to be written.
+        before: lines that were still to come when the redirect was read ahead; None if it was not.
     """
     model.cache.clear()
-    answer = iter(model.start(request))
+    answer = iter(model.answer(request))
     text = ""
+    for piece in answer:
+        text += piece.text
+        if text.count("\n") >= KEPT_LINES:
+            break
+    said = Message("user", render_follow_up("rename `result` to `outcome`"))
 
-    def redirected(lines: int, **options: Any) -> GenerateRequest:
+    def redirected(lines: int) -> GenerateRequest:
         kept = Message("assistant", "".join(text.splitlines(keepends=True)[:lines]))
-        said = Message("user", render_follow_up("rename `result` to `outcome`"))
-        return replace(request, messages=(*request.messages, kept, said), **options)
+        return replace(request, messages=(*request.messages, kept, said))
 
-    for lines in (2, 3):
-        for piece in answer:
-            text += piece.text
-            if text.count("\n") >= lines:
-                break
-        if ahead and lines == 2:
-            for _ in model.start(redirected(lines, generate=False)):
-                pass
+    if before is not None:
+        for _ in model.start(replace(redirected(KEPT_LINES - before), generate=False)):
+            pass
+        next(answer, None)
     close: Callable[[], None] = getattr(answer, "close")  # noqa: B009
     close()
-    return _first_token(model, redirected(3))
+    return _first_token(model, redirected(KEPT_LINES))
 
 
 def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:

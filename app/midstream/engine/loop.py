@@ -57,7 +57,6 @@ class ModelGeneration:
         sampler: Sampler,
         limit: int,
         stop: Sequence[str] = (),
-        generate: bool = True,
         drafting: Drafting | None = None,
         exact: bool = False,
     ) -> None:
@@ -72,7 +71,6 @@ class ModelGeneration:
             sampler: chooses tokens.
             limit: most tokens to generate.
             stop: texts that end the answer.
-            generate: False ends once the prompt is read, all but its last token.
             drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
             exact: make every row's bits independent of how many run together.
 
@@ -89,7 +87,6 @@ class ModelGeneration:
         self._step = step
         self._sampler = sampler
         self._limit = limit
-        self._generate = generate
         self._exact = exact
         self._drafter: Drafter | None = None
         if drafting is not None and decoder.all_rows:
@@ -98,6 +95,9 @@ class ModelGeneration:
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._active = False
+        self._wafer_s: float | None = None
+        self._made: Iterator[Piece] | None = None
+        self._first: Piece | None = None
         self._finish: FinishReason | None = None
 
     @property
@@ -111,15 +111,26 @@ class ModelGeneration:
         return self._plan.judge
 
     def stop(self) -> None:
-        """End it within one forward pass; callable from any thread, at any time.
-
-        What is only read ahead ends with the run in progress: the prompt that is asked next most
-        likely begins with those tokens.
-        """
+        """End it within one forward pass; callable from any thread, at any time."""
         self._stop.set()
         with self._running:
-            if self._active and self._generate:
+            if self._active:
                 self._decoder.terminate()
+
+    def give_way(self) -> None:
+        """End it with the run in progress, whose rows are kept; likewise."""
+        self._stop.set()
+
+    def prepare(self) -> bool:
+        """Read the prompt and do the first run, before anybody has asked for the text.
+
+        Returns:
+            Whether it may be iterated now: its first piece is there at once then. If not, it was
+            ended meanwhile.
+        """
+        self._made = self._produce()
+        self._first = next(self._made, None)
+        return self._first is not None and not self._stop.is_set()
 
     def __iter__(self) -> Iterator[Piece]:
         """Read the prompt, then yield a piece for every run of the model.
@@ -128,8 +139,12 @@ class ModelGeneration:
         """
         with self._turn:
             try:
+                if self._first is not None:
+                    # Read before it was asked for, as what is in the cache.
+                    self.usage.cached_tokens, self.usage.prefill_s = self.usage.input_tokens, 0.0
+                    yield self._first
                 if not self._stop.is_set():
-                    yield from self._produce()
+                    yield from self._made or self._produce()
                     if rest := self._text.finish():
                         yield Piece(rest, 0)
             finally:
@@ -138,22 +153,16 @@ class ModelGeneration:
 
     def _produce(self) -> Iterator[Piece]:
         started = time.perf_counter()
-        wafer_before = self._decoder.wafer_s
         try:
             self._prefill()
             read = time.perf_counter()
             self.usage.prefill_s = read - started
             if self._stop.is_set():
                 return
-            if not self._generate:
-                self._finish = FinishReason.STOP
-                return
             pieces = self._decode()
             while piece := next(pieces, None):
                 # Time that the reader takes between pieces is not ours.
                 self.usage.decode_s += time.perf_counter() - read
-                if wafer_before is not None and self._decoder.wafer_s is not None:
-                    self.usage.wafer_s = self._decoder.wafer_s - wafer_before
                 yield piece
                 read = time.perf_counter()
         except RunTerminatedError:
@@ -165,8 +174,7 @@ class ModelGeneration:
         with self._step:
             past = self._open(prompt[:-1])
         self.usage.cached_tokens = past
-        tail = SHORT_TAIL if self._generate else 1
-        while past < len(prompt) - tail and not self._stop.is_set():
+        while past < len(prompt) - SHORT_TAIL and not self._stop.is_set():
             chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
             with self._step:
                 self._take_back()
@@ -202,10 +210,10 @@ class ModelGeneration:
             self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
                 self._finish = FinishReason.STOP
-            yield piece
-            # After the text, which nobody has to wait for.
             if judge is not None:
                 judge.take(logits, tokens[: piece.tokens], piece.text)
+            yield piece
+            # What follows is done behind the text, which nobody has to wait for.
             if ended:
                 if judge is not None:
                     self.usage.confidence = judge.confidence()
@@ -221,12 +229,16 @@ class ModelGeneration:
             if self._stop.is_set():
                 raise RunTerminatedError
             self._active = True
+        self._wafer_s = self._decoder.wafer_s
 
     def _end_run(self) -> None:
         with self._running:
             self._active = False
             if self._stop.is_set():
                 self._decoder.rearm()
+        if self._wafer_s is not None and self._decoder.wafer_s is not None:
+            spent = self._decoder.wafer_s - self._wafer_s
+            self.usage.wafer_s = (self.usage.wafer_s or 0.0) + spent
 
     def _open(self, tokens: Sequence[int]) -> int:
         """Make the live rows the longest known start of these tokens, and return its length."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
-from midstream.engine.loop import ALONE, ModelGeneration
+from midstream.engine.loop import ModelGeneration
 from midstream.engine.memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.preparing import Preparation
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, TextModel
@@ -37,7 +39,8 @@ class OnnxModel:
     """A model folder in ONNX Runtime; a `TextModel`.
 
     Generations take turns: one runs, the next one waits when it is iterated. A prompt that is only
-    read (`generate` is False) waits for no turn: it is read between the runs of what is generated.
+    read (`generate` is False) waits for no turn: it is read between the runs of what is generated,
+    and kept, begun, for whoever asks for just that next.
 
     Attributes:
         folder: what the folder's files say.
@@ -59,6 +62,7 @@ class OnnxModel:
         self._facts = {**folder.facts, "provider": provider}
         self._turn = threading.Lock()
         self._step = threading.Lock()
+        self._ahead: tuple[GenerateRequest, ModelGeneration] | None = None
         self._started: weakref.WeakSet[ModelGeneration] = weakref.WeakSet()
         self._closed = False
 
@@ -72,7 +76,7 @@ class OnnxModel:
         """Facts for clients; see `types.TextModel`."""
         return self._facts
 
-    def start(self, request: GenerateRequest) -> ModelGeneration:
+    def start(self, request: GenerateRequest) -> ModelGeneration | Preparation:
         """Encode a request; it runs when the generation is iterated.
 
         Raises:
@@ -82,6 +86,21 @@ class OnnxModel:
         """
         if self._closed:
             raise RuntimeError("the model is closed")
+        if request.generate and (begun := self._begun(request)) is not None:
+            return begun
+        answer = self.answer(request)
+        if request.generate:
+            return answer
+        asked = replace(request, generate=True)
+        return Preparation(answer, lambda begun: setattr(self, "_ahead", (asked, begun)))
+
+    def _begun(self, request: GenerateRequest) -> ModelGeneration | None:
+        """Return the answer that was begun ahead, if it is to this request."""
+        ahead, self._ahead = self._ahead, None
+        return ahead[1] if ahead is not None and ahead[0] == request else None
+
+    def answer(self, request: GenerateRequest) -> ModelGeneration:
+        """Return an answer of which nothing was begun ahead; errors are those of `start`."""
         plan = self.plan(request)
         # An exact run may need one more row than it has tokens, and an answer needs one.
         room = self.decoder.context_length - 1 - len(plan.prompt_ids)
@@ -97,7 +116,7 @@ class OnnxModel:
             plan,
             self.decoder,
             self.cache,
-            turn=self._turn if request.generate else ALONE,
+            turn=self._turn,
             step=self._step,
             sampler=Sampler(
                 temperature=request.temperature,
@@ -108,7 +127,6 @@ class OnnxModel:
             ),
             limit=min(limit for limit in asked if limit is not None),
             stop=request.stop,
-            generate=request.generate,
             drafting=self.drafting,
             exact=self.folder.drafting is not None,
         )

@@ -81,8 +81,12 @@ class AskActions(ViewActions):
         text, path, cursor, marked = typed
         if self._previews:
             await self._show_along(session, typed)
-        if path is not None and typed == self._written:
-            await session.read_ahead(text, path=path, cursor=cursor, selection=marked)
+        if path is None or typed != self._written:
+            return
+        await session.read_ahead(text, path=path, cursor=cursor, selection=marked)
+        if self.running and typed == self._written:
+            # What a redirect goes on from grows meanwhile.
+            self._preview_timer = self.set_timer(PREVIEW_PAUSE_S, self._look_along)
 
     async def _show_along(
         self,
