@@ -227,3 +227,26 @@ def test_a_full_disk_keeps_the_entries_for_later(
     journal.close()
     assert kinds(journal.path) == ["kept"]
     assert json.loads(journal.path.read_text().splitlines()[0])["root"] == str(root)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_meanwhile_does_not_keep_a_closed_journal_locked(
+    state: Path, root: Path
+) -> None:
+    """Between fork and exec every child has the parent's descriptors, close-on-exec or not."""
+    journal = Journal.create(state, root)
+    may_end, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(end)
+        os.read(may_end, 1)
+        os._exit(0)
+    try:
+        assert Journal.latest(state, root) is None
+        journal.close()
+        assert Journal.latest(state, root) == journal.path
+        Journal.open(journal.path).close()
+    finally:
+        os.close(end)
+        os.close(may_end)
+        os.waitpid(child, 0)

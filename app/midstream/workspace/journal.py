@@ -187,7 +187,7 @@ class Journal:
             self._lock.notify()
         self._thread.join()
         os.close(self._descriptor)
-        os.close(self._lock_descriptor)
+        _unlock_and_close(self._lock_descriptor)
         self._descriptor = -1
 
     @staticmethod
@@ -339,5 +339,15 @@ def _is_live(path: Path) -> bool:
     except BlockingIOError:
         return True
     finally:
-        os.close(descriptor)
+        _unlock_and_close(descriptor)
     return False
+
+
+def _unlock_and_close(descriptor: int) -> None:
+    """Let go of a lock at once: a child that was just forked has the descriptor until its exec, and
+    closing alone would leave the file locked as long.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)

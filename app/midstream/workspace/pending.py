@@ -159,6 +159,8 @@ def _door(folder: Path, lock: int) -> Generator[None]:
     try:
         fcntl.flock(descriptor, lock)
         yield
+        # Closing is not enough: a child that is being forked has the descriptor until its exec.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 
