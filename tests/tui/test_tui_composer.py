@@ -49,6 +49,26 @@ def test_what_is_being_typed(line: str, query: str | None) -> None:
         assert line[typed.start] == "@"
 
 
+async def test_names_that_begin_with_what_was_typed_come_first() -> None:
+    text = (
+        "class Host:\n    def __repr__(self): ...\n    def replace_host(self): ...\n\n\n"
+        "def unrepeatable(): ...\ndef replace_params_of_the_whole_path(): ...\n"
+    )
+    files = {"app/routing.py": text, "app/the_report.py": "", "app/repeat.py": ""}
+    made = MentionSource(
+        lambda: tuple(files), lambda: ("app/the_report.py",), lambda path: files[path].splitlines()
+    )
+    await made.prepare("rep")
+    first = ["Host.replace_host", "app/repeat.py", "replace_params_of_the_whole_path"]
+    found = [candidate.symbol or candidate.path for candidate in made.candidates("rep")]
+    assert sorted(found[:3]) == first
+    assert {"Host.__repr__", "unrepeatable", "app/the_report.py"} == set(found[3:])
+    await made.prepare("app/routing.py:rep")
+    names = [candidate.symbol for candidate in made.candidates("app/routing.py:rep")]
+    assert sorted(names[:2]) == [first[0], first[2]]
+    assert made.candidates("host.re")[0].symbol == "Host.replace_host"
+
+
 def test_not_in_the_middle_of_a_word() -> None:
     assert typed_at("@reader", 3) is None
     assert typed_at("@rea der", 4) is not None

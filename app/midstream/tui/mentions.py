@@ -26,6 +26,8 @@ OLD_S: Final = 30.0
 """Age from which on the definitions of the folder are read again."""
 FROM_LETTERS: Final = 2
 """Letters from which on definitions of other files are offered."""
+BEGINS: Final = 100
+"""What it counts that a name begins with what was typed: more than everything else together."""
 
 _TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]*)$")
 _HEADER: Final = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
@@ -120,13 +122,13 @@ class MentionSource:
             return self._first(recent)
         scored: list[tuple[float, Candidate]] = []
         for found in self._files():
-            if (score := _score(wanted, found)) is not None:
+            if (score := _score(wanted, found, "/")) is not None:
                 near = 25 - recent.index(found) if found in recent[:20] else 0
                 scored.append((score + near, Candidate(found, about="recent" if near else "")))
         open_path = recent[0] if recent else ""
         for found, symbols in self._known(wanted, open_path):
             for symbol in symbols:
-                if (score := _score(wanted, symbol.name)) is not None:
+                if (score := _score(wanted, symbol.name, ".")) is not None:
                     score += 10 if found == open_path else -10
                     scored.append((score, _of(found, symbol, here=found == open_path)))
         scored.sort(key=lambda pair: -pair[0])
@@ -147,7 +149,8 @@ class MentionSource:
         scored = [
             (score, symbol)
             for symbol in symbols
-            if (score := _score(name.lower(), symbol.name) if name else -symbol.line) is not None
+            if (score := _score(name.lower(), symbol.name, ".") if name else -symbol.line)
+            is not None
         ]
         scored.sort(key=lambda pair: -pair[0])
         return [_of(path.strip('"'), symbol, here=True) for _, symbol in scored[:MOST]]
@@ -213,11 +216,18 @@ def _outer(symbol: Symbol) -> bool:
     return symbol.kind != "assignment" and "." not in symbol.name
 
 
-def _score(wanted: str, text: str) -> float | None:
-    """How well letters fit; scattered ones must all be in the last part of the name."""
-    if wanted in text.lower():
-        return fuzzy_score(wanted, text)
-    if "/" in wanted:
-        return fuzzy_score(wanted, text)
-    in_name = fuzzy_score(wanted, text.rpartition("/")[2])
-    return None if in_name is None else fuzzy_score(wanted, text)
+def _score(wanted: str, text: str, joint: str) -> float | None:
+    """How well letters fit; scattered ones must all be in the last part of the name.
+
+    Args:
+        wanted: The letters, in lower case.
+        text: A path or a dotted name.
+        joint: What stands between its parts.
+    """
+    lowered = text.lower()
+    if wanted not in lowered and "/" not in wanted:
+        if fuzzy_score(wanted, text.rpartition("/")[2]) is None:
+            return None
+    name = lowered if joint in wanted else lowered.rpartition(joint)[2]
+    score = fuzzy_score(wanted, text)
+    return None if score is None else score + BEGINS * name.startswith(wanted)
