@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import HunkState, HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError
 from midstream.edits.proposal import FileProposal, Segment
 from midstream.edits.rows import Row, RowKind
 
@@ -29,6 +29,11 @@ def stream(proposal: FileProposal, text: str, rng: random.Random) -> None:
         proposal.feed(chunk)
 
 
+def live(proposal: FileProposal) -> list[Hunk]:
+    """The hunks that can be rejected now."""
+    return [hunk for hunk in proposal.hunks.for_path(proposal.path) if hunk.rejectable]
+
+
 def accept_all(proposal: FileProposal) -> None:
     for hunk in proposal.hunks.undecided(proposal.path):
         proposal.hunks.accept(hunk.id)
@@ -42,7 +47,9 @@ def check_rows(proposal: FileProposal) -> None:
         folded = {
             n
             for i in segment.hunk_ids
-            if (h := proposal.hunks.get(i)).held != h.old and h.state != "conflict"
+            if (h := proposal.hunks.get(i)).held != h.old
+            and h.state != "conflict"
+            and not h.displaced
             for n in range(h.start, h.stop)
         }
         assert shown == sorted(expected - folded)
@@ -55,6 +62,7 @@ def check_rows(proposal: FileProposal) -> None:
             for hunk_id in {row.hunk for row in block}:
                 assert hunk_id is not None
                 hunk = proposal.hunks.get(hunk_id)
+                assert not hunk.displaced
                 mine = [row for row in block if row.hunk == hunk_id]
                 assert tuple(r.text for r in mine if r.kind is RowKind.DELETED) == hunk.old
                 assert tuple(r.text for r in mine if r.kind is RowKind.ADDED) == hunk.new
@@ -421,6 +429,42 @@ def test_external_edit_of_the_same_lines_is_a_conflict_and_can_end() -> None:
     assert old[8] not in proposal.composed().lines
 
 
+def test_a_conflict_is_put_away_without_a_change_and_comes_back_with_undo() -> None:
+    proposal, old = example()
+    disk = [*old]
+    disk[8:9] = ["the user's own", "and one more"]
+    proposal.advance(SourceText.from_text(join_lines(disk)))
+    hunks, hunk = proposal.hunks, proposal.hunks.get(3)
+    note = hunk.note
+    seen = list(proposal.segments[0].settled)
+    for _ in range(2):
+        hunks.reject(3) if hunk.state is HunkState.CONFLICT else hunks.redo()
+        assert (hunk.state, hunk.note) == (HunkState.REJECTED, "")
+        assert proposal.composed().lines == proposal.without_accepted().lines == tuple(disk)
+        check_rows(proposal)
+        rows = proposal.segments[0].settled
+        assert not [row for row in rows if row.hunk == 3]
+        assert "and one more" in [row.text for row in rows if row.hunk is None]
+        assert hunks.undo() == (hunk,)
+        assert (hunk.state, hunk.note) == (HunkState.CONFLICT, note)
+        assert proposal.segments[0].settled == seen
+        assert proposal.composed().lines == tuple(disk)
+    hunks.redo()
+    for refused in (hunks.accept, hunks.reject, hunks.reset, lambda i: hunks.quarantine(i, "")):
+        with pytest.raises(UndecidableError, match="undo that first"):
+            refused(3)
+    # It moves with its place.
+    disk.insert(0, "above")
+    proposal.advance(SourceText.from_text(join_lines(disk)))
+    accept_all(proposal)
+    assert "the user's own" in proposal.composed().lines
+    assert hunks.undo() != (hunk,)
+    assert hunks.undo() != (hunk,)
+    assert hunks.undo() == (hunk,)
+    assert hunk.held == ("the user's own", "and one more")
+    check_rows(proposal)
+
+
 @pytest.mark.parametrize("hunk_id", [1, 2, 3])
 def test_external_edit_equal_to_a_hunk_counts_as_accept(hunk_id: int) -> None:
     proposal, old = example()
@@ -469,8 +513,8 @@ def test_user_lines_survive_any_interleaving(seed: int) -> None:
             proposal.advance(disk)
         elif action < 0.3 and proposal.hunks.undecided():
             proposal.hunks.accept(rng.choice(proposal.hunks.undecided()).id)
-        elif action < 0.4 and proposal.hunks.undecided():
-            proposal.hunks.reject(rng.choice(proposal.hunks.undecided()).id)
+        elif action < 0.4 and (waiting := [h for h in live(proposal) if not h.decided]):
+            proposal.hunks.reject(rng.choice(waiting).id)
         elif action < 0.45:
             proposal.hunks.undo()
         elif action < 0.5:

@@ -112,6 +112,36 @@ async def test_everything_comes_back(
         assert (root / "run.py").read_bytes() == on_disk
 
 
+async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    users = changed((A[0], "    mine = 2\n")).encode()
+    opened = PairingSession.open
+    async with await opened(root, settings=settings, endpoint=endpoint, watch=False) as session:
+        model.give(changed(A, B))
+        model.end()
+        await session.instruct("one", path="run.py", cursor=3)
+        await session.finished()
+        (root / "run.py").write_bytes(users)
+        assert not await session.accept(1)
+        assert session.hunks.get(1).state is HunkState.CONFLICT
+        assert await session.reject(1)
+        assert (root / "run.py").read_bytes() == users
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await opened(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        hunk = session.hunks.get(1)
+        assert (hunk.state, hunk.displaced) == (HunkState.REJECTED, True)
+        assert (root / "run.py").read_bytes() == users
+        assert await session.undo() == (1,)
+        assert hunk.state is HunkState.CONFLICT
+        assert await session.redo() == (1,)
+        assert await session.accept(2)
+        assert (root / "run.py").read_text() == changed(B, text=users.decode())
+
+
 async def test_a_journal_cut_anywhere_is_taken_up(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:

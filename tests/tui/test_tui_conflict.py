@@ -4,28 +4,55 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_support import CODE, on_stage
+from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.settings import Settings
 
 
+async def in_conflict(stage: Stage, project: Path) -> str:
+    """An answer whose line was saved otherwise; what the file has then."""
+    await stage.open("pkg/things.py")
+    await stage.instruct("rename total in count")
+    body = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
+    stage.model.give(body.replace("    total = 0\n", "    sum = 0\n"))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+    users = CODE.replace("total = 0", "total = 0.0", 1)
+    (project / "pkg" / "things.py").write_text(users)
+    await stage.session.refresh()
+    assert HunkState.CONFLICT in [hunk.state for hunk in stage.session.hunks if hunk.live]
+    return users
+
+
 async def test_a_hunk_in_conflict_says_so_at_every_key(project: Path) -> None:
     async with on_stage(project, settings=Settings(journal=False)) as stage:
-        await stage.open("pkg/things.py")
-        await stage.instruct("rename total in count")
-        body = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
-        stage.model.give(body.replace("    total = 0\n", "    sum = 0\n"))
-        stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
-        (project / "pkg" / "things.py").write_text(CODE.replace("total = 0", "total = 0.0", 1))
-        await stage.session.refresh()
-        states = [hunk.state for hunk in stage.session.hunks if hunk.live]
-        assert HunkState.CONFLICT in states
+        await in_conflict(stage, project)
         await stage.press("escape")
-        for key in ("]", "a", "r"):
+        for key in ("]", "a", "A", "e"):
             stage.screen.hush()
             await stage.press(key)
             assert stage.screen.hunk is not None
             assert stage.screen.hunk.state is HunkState.CONFLICT
-            assert "ask for the edit again" in stage.notice, key
+            if key != "A":
+                assert "ask for the edit again" in stage.notice, key
+                assert "away" in stage.notice, key
+
+
+async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) -> None:
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        users = await in_conflict(stage, project)
+        await stage.press("escape", "]")
+        shown = [row for row in stage.rows if row.strip()]
+        assert any("sum = 0" in row for row in shown)
+        await stage.press("r")
+        await stage.until(lambda: "Put away" in stage.notice, "word")
+        assert stage.notice == "Put away; the file stays as it is. u brings the hunk back."
+        await stage.until(lambda: not any("sum = 0" in row for row in stage.rows), "gone")
+        assert any("total = 0.0" in row for row in stage.rows)
+        await stage.press("u")
+        await stage.until(lambda: [row for row in stage.rows if row.strip()] == shown, "back")
+        assert stage.screen.hunk is not None
+        assert stage.screen.hunk.state is HunkState.CONFLICT
+        assert (project / "pkg" / "things.py").read_text() == users
+        assert "r put it away" in stage.keys

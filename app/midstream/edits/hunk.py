@@ -45,6 +45,8 @@ class Hunk:
         rank: Order among hunks at the same line.
         withheld: Whether a guard held it back and nobody has released it; it can only be rejected.
         own: Whether its new lines are the person's and not the model's.
+        displaced: Whether it was in conflict when it was rejected: the file has lines of its own
+            there, which stay, and the hunk has no rows.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Hunk:
         "_new",
         "_old",
         "anchored",
+        "displaced",
         "id",
         "match_level",
         "note",
@@ -77,6 +80,7 @@ class Hunk:
         self.anchored = True
         self.withheld = False
         self.own = False
+        self.displaced = False
         self.rank = rank or (hunk_id,)
         self._old: list[str] = []
         self._new: list[str] = []
@@ -130,12 +134,13 @@ class Hunk:
     @property
     def decidable(self) -> bool:
         """Whether it can be accepted or rejected now."""
-        return self.anchored and self.state in _DECIDABLE
+        return self.anchored and self.state in _DECIDABLE and not self.displaced
 
     @property
     def rejectable(self) -> bool:
-        """Whether it can be rejected now: as `decidable`, or held back."""
-        return self.decidable or (self.anchored and self.state is HunkState.QUARANTINED)
+        """Whether it can be rejected now: as `decidable`, or held back, or in conflict."""
+        held = self.state in (HunkState.QUARANTINED, HunkState.CONFLICT)
+        return self.decidable or (self.anchored and held)
 
     @property
     def live(self) -> bool:

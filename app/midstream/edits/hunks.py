@@ -83,7 +83,11 @@ class HunkStore:
         self.decide((hunk_id,), HunkState.ACCEPTED)
 
     def reject(self, hunk_id: int, note: str = "") -> None:
-        """Reject a hunk, saying why or not, also one that is quarantined; raises as ``accept``."""
+        """Reject a hunk, saying why or not; raises as ``accept``.
+
+        One that is quarantined can be rejected, too, and one in conflict: it leaves the picture,
+        and the file's own lines stay.
+        """
         self.decide((hunk_id,), HunkState.REJECTED, note)
 
     def reset(self, hunk_id: int) -> None:
@@ -108,9 +112,12 @@ class HunkStore:
                 raise UndecidableError(_why_undecidable(hunk))
         step = self._begin(hunks)
         for hunk in hunks:
+            hunk.displaced = hunk.state is HunkState.CONFLICT
             hunk.state = state
             hunk.note = note
         self._end(step)
+        for path in {hunk.path for hunk in hunks if hunk.displaced}:
+            self._restructured(path)
 
     def undo(self) -> tuple[Hunk, ...]:
         """Take the last step back; the hunks it changed, ``()`` when there is nothing to undo.
@@ -154,10 +161,11 @@ class HunkStore:
         """Hold a hunk back.  One that still streams stays held back when it settles.
 
         Raises:
-            UndecidableError: It is accepted already, in conflict or superseded.
+            UndecidableError: It is accepted already, in conflict, superseded or out of the picture.
         """
         hunk = self.get(hunk_id)
-        if hunk.state in (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED):
+        beyond = (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED)
+        if hunk.state in beyond or hunk.displaced:
             raise UndecidableError(_why_undecidable(hunk))
         hunk.state = HunkState.QUARANTINED
         hunk.withheld = True
@@ -366,6 +374,7 @@ class HunkStore:
         for hunk_id, snapshot in snapshots.items():
             hunk = self.get(hunk_id)
             hunk.state, hunk.note, hunk.own = snapshot.state, snapshot.note, snapshot.own
+            hunk.displaced = snapshot.displaced
             if hunk.new != snapshot.new:
                 hunk.rewrite(hunk.old, snapshot.new)
 
@@ -470,6 +479,8 @@ def _why_undecidable(hunk: Hunk) -> str:
         HunkState.QUARANTINED: "is quarantined; release it first",
         HunkState.SUPERSEDED: "was superseded by a later edit",
     }
+    if hunk.displaced:
+        return f"Hunk {hunk.id} was in conflict when it was rejected; undo that first."
     if hunk.withheld and hunk.state is HunkState.REJECTED:
         return f"Hunk {hunk.id} was quarantined when it was rejected; undo that and release it."
     reason = reasons.get(hunk.state, "lies in lines that were rewritten since")

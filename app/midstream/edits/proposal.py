@@ -446,7 +446,7 @@ def _kinship(hunk: Hunk, other: Hunk) -> int:
 
 def _clip(hunk: Hunk, floor: int, base: SourceText) -> None:
     """Keep a conflict, whose range is what lies around its place, out of the segment before."""
-    if hunk.state is HunkState.CONFLICT and hunk.start < floor:
+    if (hunk.displaced or hunk.state is HunkState.CONFLICT) and hunk.start < floor:
         stop = max(hunk.stop, floor)
         hunk.place(floor, stop, base.lines[floor:stop])
 

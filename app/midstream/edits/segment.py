@@ -178,9 +178,11 @@ class Segment:
         at, new = self.start, self.start
         for hunk in live:
             new = self._context_rows(rows, at, hunk.start, new)
-            if hunk.state is HunkState.CONFLICT:  # what the file has there now comes first
+            if hunk.displaced or hunk.state is HunkState.CONFLICT:
+                # What the file has there now comes first.
                 new = self._context_rows(rows, max(at, hunk.start), hunk.stop, new)
-            new = _hunk_rows(rows, hunk, kinds.get(hunk.id, ()), new)
+            if not hunk.displaced:
+                new = _hunk_rows(rows, hunk, kinds.get(hunk.id, ()), new)
             at = max(at, hunk.stop)
         self._context_rows(rows, at, self.stop if self.finished else self._at, new)
         self.settled = rows

@@ -11,13 +11,14 @@ from midstream.edits.hunk import Hunk, HunkState
 class Snapshot:
     """What a decision can change in a hunk."""
 
-    __slots__ = ("new", "note", "own", "state")
+    __slots__ = ("displaced", "new", "note", "own", "state")
 
     def __init__(self, hunk: Hunk) -> None:
         self.state = hunk.state
         self.note = hunk.note
         self.new = hunk.new
         self.own = hunk.own
+        self.displaced = hunk.displaced
 
     def same(self, other: Snapshot) -> bool:
         """Whether a hunk stands alike in both."""
@@ -26,7 +27,8 @@ class Snapshot:
     def restructured(self, hunk: Hunk) -> bool:
         """Whether the hunk has other lines since, or came into the picture or out of it."""
         superseded = HunkState.SUPERSEDED
-        return self.new != hunk.new or (self.state is superseded) != (hunk.state is superseded)
+        moved = (self.state is superseded) != (hunk.state is superseded)
+        return moved or self.new != hunk.new or self.displaced != hunk.displaced
 
 
 class Step:

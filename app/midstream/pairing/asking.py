@@ -331,7 +331,10 @@ class Asker:
         rejected = [
             hunk
             for hunk in self._hunks
-            if hunk.path == path and hunk.state is HunkState.REJECTED and hunk.id not in self._told
+            if hunk.path == path
+            and hunk.state is HunkState.REJECTED
+            and hunk.id not in self._told
+            and (hunk.note or not hunk.displaced)  # What was only put away is no wish.
         ]
         self._told.update(hunk.id for hunk in rejected)
         return requests.with_rejections(text, rejected, self._link.facts)

@@ -29,9 +29,16 @@ class DecideActions(MoveActions):
         session = self.session
         if hunk is None or session is None:
             return
-        hunk_id = hunk.id
+        hunk_id, conflict = hunk.id, hunk.state is HunkState.CONFLICT
         self._go_on(hunk)
-        self.in_order(lambda: session.reject(hunk_id))
+
+        async def work() -> None:
+            if await session.reject(hunk_id) and conflict:  # Its rows are gone: say where.
+                self.pane.sync()
+                key = self.program.key_for("decision.undo")
+                self.say("info", f"Put away; the file stays as it is. {key} brings the hunk back.")
+
+        self.in_order(work)
 
     def decide_marked(self, wanted: HunkState) -> bool:
         """Decide the marked lines; says whether lines are marked; overridden below."""
@@ -54,7 +61,7 @@ class DecideActions(MoveActions):
                 "info", "This hunk is still being written; it can be decided as soon as it settles."
             )
             return None
-        if hunk.state is HunkState.QUARANTINED and wanted is HunkState.REJECTED:
+        if wanted is HunkState.REJECTED and hunk.rejectable and hunk.state is not wanted:
             return hunk
         if hunk.state is wanted or not hunk.decidable:
             if self.say_held(hunk):

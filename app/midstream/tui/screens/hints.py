@@ -93,6 +93,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.hunk is HunkState.QUARANTINED:
         yield "hunk.release"
         yield "hunk.reject"
+    if moment.hunk is HunkState.CONFLICT:
+        yield "hunk.reject:put it away"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:fold it"
         yield "hunk.accept:accept after all"

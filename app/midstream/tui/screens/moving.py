@@ -155,8 +155,11 @@ class MoveActions(FolderActions):
             ways = f"{key('hunk.reject')} rejects it, {key('hunk.release')} releases it"
             self.say("warning", f"Quarantined, {hunk.note}; {ways}.")
         elif hunk.state is HunkState.CONFLICT:
+            key = self.program.key_for("hunk.reject")
             self.say(
-                "warning", "The file changed where this hunk would go; ask for the edit again."
+                "warning",
+                "The file changed where this hunk would go; ask for the edit again, "
+                f"{key} puts it away.",
             )
         return hunk.state in _NOT_YET
 

@@ -137,7 +137,8 @@ class ReworkActions(SteerActions):
         decided = f"is decided; take that back with {undo}"
         reasons = {
             HunkState.STREAMING: "is still being written; wait until it settles",
-            HunkState.CONFLICT: "is in conflict with the file; ask for the edit again",
+            HunkState.CONFLICT: "is in conflict with the file; ask for the edit again, or put it "
+            f"away with {self.program.key_for('hunk.reject')}",
             HunkState.QUARANTINED: "is held back by the guard; release it first",
         }
         self.say("info", f"This hunk {reasons.get(hunk.state, decided)}.")
