@@ -308,3 +308,29 @@ async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
     await session.finished()
     assert proposed(session)["user.py"] == ["print(FACTOR)"]
     assert len(proposed(session)["tally.py"]) == 2
+
+
+async def test_where_nobody_said_anything_other_words_are_no_way_out(
+    tmp_path: Path, state: Path
+) -> None:
+    def idle(request: GenerateRequest) -> str:
+        asked = parse_request(request.messages[-1].text)
+        assert asked is not None
+        return asked.region
+
+    root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": USER})
+    model = ReplayModel(idle, facts={"prompt": "edit-codec", "languages": "python"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        witness = Witness(session)
+        await witness.until(lambda: session.watching == "native")
+        await session.errands.turn(on=True)
+        (root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+        await witness.until(lambda: "still stands" in witness.notice)
+        assert ": change it by hand, ask there in your own words, or ask a" in witness.notice
+        await quiet(session, witness)
+        await session.instruct("rename RATE to FACTOR in show", path="user.py")
+        await witness.until(lambda: "user.py without a change" in witness.notice)
+        assert "say it in other words, or ask a larger model" in witness.notice

@@ -342,10 +342,10 @@ def test_signs_in_words() -> None:
         "took the word `two` for a name",
     ]
     assert "it wrote what is no valid Python and left out `X`." in unsure_of(
-        "m", seen_in(every), ()
+        "m", seen_in(every), way_out(())
     )
-    assert "m is unsure about this one: it wavered" in unsure_of("m", [], ())
-    assert unsure_of("m", [], (), "its change of a.py").startswith(
+    assert "m is unsure about this one: it wavered" in unsure_of("m", [], way_out(()))
+    assert unsure_of("m", [], way_out(()), "its change of a.py").startswith(
         "m is unsure about its change of a.py: it wavered"
     )
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")

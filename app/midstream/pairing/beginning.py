@@ -89,6 +89,7 @@ class Beginning:
                 why=target.why,
                 edit_format=request.edit_format,
                 background=question.background,
+                implied=_implied(question),
                 words=question.words,
             )
             answer = self.answer(turn, proposal, request.conversation, request.edit_format)
@@ -110,6 +111,7 @@ class Beginning:
             why=target.why if after is None else "corrects what the checks found",
             redirected_from=None if after is None else after.turn.id,
             background=question.background,
+            implied=_implied(question),
             words=question.words,
         )
         answer = self.answer(turn, proposal, request.conversation, "region", segment)
@@ -218,3 +220,8 @@ class Beginning:
             note()
         except (OSError, UserError) as error:
             self._board.warn(f"This session has no journal and cannot be resumed: {error}")
+
+
+def _implied(question: Question) -> bool:
+    """Whether a question is in nobody's words; those of a comment are somebody's."""
+    return question.background and not (question.consume or question.words)

@@ -57,6 +57,7 @@ class Turn:
         error: The sentence to show when the status is ``failed``.
         redirected_from: The id of the turn this one goes on from, or ``None``.
         background: Whether the session asked by itself; a screen shows it without moving.
+        implied: Whether nobody said the instruction: it was made of a change that somebody made.
         words: Whether an answer in words was wanted and no change.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
             in any other it names the places itself.
@@ -84,6 +85,7 @@ class Turn:
     error: str = ""
     redirected_from: int | None = None
     background: bool = False
+    implied: bool = False
     words: bool = False
     edit_format: str = "region"
     failures: tuple[str, ...] = ()

@@ -71,12 +71,13 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
         board.inform(answer.prose[:_MOST_SAID])
         return
     what = f"{turn.place if region is not None else 'everything'} of {turn.path}"
+    out = way_out(link.others, implied=turn.implied)
     if missing := missing_names(turn.instruction, _before(answer)):
         board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
         board.warn(
             f"{link.name_or_the_model} left {what} without a change, and `{old}` still stands "
-            f"there: change it by hand, {way_out(link.others)}",
+            f"there: {'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
     elif is_bare(link.facts):  # an edit model does so too where it cannot do a thing
@@ -84,7 +85,7 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
         beyond = (
             (link.model_name or "the model") if sureness is not None and sureness.gave_up else ""
         )
-        board.inform(unchanged_by_edit_model(what, beyond, link.others), LARGER_MODEL)
+        board.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
     else:
         board.inform(unchanged(what))
 
@@ -93,7 +94,8 @@ def tell_same(answer: Answer, hunks: Iterable[Hunk], link: Link, board: Board) -
     """Tell of an answer that only repeats what was proposed before; whether it does."""
     said = repeated(answer, hunks)
     if said:
-        board.inform(f"The same again: {said}; {way_out(link.others)}", LARGER_MODEL)
+        out = way_out(link.others, implied=answer.turn.implied)
+        board.inform(f"The same again: {said}; {out}", LARGER_MODEL)
     return bool(said)
 
 
@@ -146,11 +148,12 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     seen = seen_in(signs, gone, odd)
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
+    out = way_out(link.others, implied=turn.implied)
     about = f"its change of {turn.path}" if turn.background else "this one"
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(link.name_or_the_model, what, link.others)
+        turn.unsure = elsewise(link.name_or_the_model, what, out)
     elif twice and not gone and not sureness.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
@@ -160,14 +163,12 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         are = "is" if len(torn[:2]) == 1 else "are"
         turn.unsure = (
             f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
-            f"still used and no longer defined. Look closely, {way_out(link.others)}"
+            f"still used and no longer defined. Look closely, {out}"
         )
     elif not sureness.unsure:
-        turn.unsure = elsewise(
-            link.name_or_the_model, f"it no longer defines {_quoted(gone)}", link.others
-        )
+        turn.unsure = elsewise(link.name_or_the_model, f"it no longer defines {_quoted(gone)}", out)
     else:
-        turn.unsure = unsure_of(link.name_or_the_model, seen, link.others, about)
+        turn.unsure = unsure_of(link.name_or_the_model, seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)
@@ -179,30 +180,34 @@ def _before(answer: Answer) -> Sequence[str]:
     return lines if region is None else lines[region.start : region.stop]
 
 
-def way_out(endpoints: Sequence[str]) -> str:
-    """What to do about an answer that is not what was meant; it ends with the larger model."""
+def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
+    """What to do about an answer that is not what was meant; it ends with the larger model.
+
+    Args:
+        endpoints: Configured endpoints that could do it.
+        implied: Whether nobody said what was asked for.
+    """
     named = ", ".join(endpoints[:MOST_ENDPOINTS])
-    return f"say it in other words, or ask a larger model{f': {named}' if named else ''}."
+    first = "change it by hand, ask there in your own words" if implied else "say it in other words"
+    return f"{first}, or ask a larger model{f': {named}' if named else ''}."
 
 
-def unsure_of(
-    model: str, seen: Sequence[str], endpoints: Sequence[str], about: str = "this one"
-) -> str:
+def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one") -> str:
     """The sentence about an answer that the model is unsure of.
 
     Args:
         model: Its name.
         seen: What speaks against the answer, as sentences without their "it", the worst first.
-        endpoints: Configured endpoints that could do it.
+        out: What to do about it, see ``way_out``.
         about: Which answer it is.
     """
     what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
-    return f"{model} is unsure about {about}: {what}. Look closely, {way_out(endpoints)}"
+    return f"{model} is unsure about {about}: {what}. Look closely, {out}"
 
 
-def elsewise(model: str, what: str, endpoints: Sequence[str]) -> str:
+def elsewise(model: str, what: str, out: str) -> str:
     """The sentence about an answer that is not what was asked for, as its text shows."""
-    return f"{model} did something else: {what}. Look closely, {way_out(endpoints)}"
+    return f"{model} did something else: {what}. Look closely, {out}"
 
 
 def unchanged(what: str) -> str:
@@ -210,15 +215,14 @@ def unchanged(what: str) -> str:
     return f"Nothing to change: the model returned {what} {_as_before(what)}."
 
 
-def unchanged_by_edit_model(what: str, beyond: str, endpoints: Sequence[str]) -> str:
+def unchanged_by_edit_model(what: str, beyond: str, out: str) -> str:
     """The same of an edit model, which leaves alone what it does not understand as well.
 
     Args:
         what: What it left as it is.
         beyond: Its name, if it took the request to be beyond it.
-        endpoints: Configured endpoints that could do it.
+        out: What to do about it, see ``way_out``.
     """
-    out = way_out(endpoints)
     if not beyond:
         return f"{unchanged(what)} If something should change, {out}"
     said = f"Nothing was changed: this looks beyond {beyond}, which left {what} {_as_before(what)}."
