@@ -98,7 +98,8 @@ async def test_server_killed_in_the_middle_of_a_stream(
         assert session.state is SessionState.OFFLINE
         assert turn.status is TurnStatus.FAILED
         assert "connection to the model server was lost" in turn.error
-        assert "next instruction connects again" in witness.notice
+        assert turn.again == "starts it again"
+        assert "the next instruction starts it again" in witness.notice
         assert len(session.notices) == 1
         assert [h.state for h in session.hunks] == [HunkState.SETTLED]
         assert await session.accept(1)

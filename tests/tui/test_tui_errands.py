@@ -71,12 +71,16 @@ async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
         await stage.until(lambda: stage.screen.decidable_hunk is not None, "a hunk")
         cursor = stage.screen.pane.cursor
         await stage.press("E")
+        await stage.until(lambda: stage.session.in_background, "the errand")
+        stage.screen.refresh_facts()
+        assert stage.session.errands.waiting
+        assert "queued" not in status(stage)  # nobody but the program put it there
         stage.model.give(NEW_SECOND)
         stage.model.give(None)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "its companion")
         assert stage.model.region == "def second(row):\n    return row.cost + 1\n"
         assert stage.screen.pane.cursor == cursor
-        await stage.until(lambda: "queued" not in status(stage), "nothing is left to ask")
+        await stage.until(lambda: not stage.session.errands.waiting, "nothing is left to ask")
 
 
 async def test_an_instruction_comes_before_what_runs_in_the_background(

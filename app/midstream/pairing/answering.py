@@ -305,11 +305,13 @@ class Answering:
         answer.announce(self._hunks, self._board)
 
     def _failed(self, answer: Answer, failed: Failed) -> None:
-        self.cut(answer, TurnStatus.FAILED, failed.message)
         if failed.code in _LOST:
+            answer.turn.again = "connects again" if self._link.server is None else "starts it again"
+        self.cut(answer, TurnStatus.FAILED, failed.message)
+        if again := answer.turn.again:
             self._board.fail(
                 f"{failed.message.rstrip('.')}; what had come can be decided, and the next "
-                "instruction connects again."
+                f"instruction {again}."
             )
         else:
             self._board.fail(failed.message)

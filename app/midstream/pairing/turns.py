@@ -55,6 +55,8 @@ class Turn:
         ttft_s: Seconds from sending to the first text, or ``None`` before it.
         elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
         error: The sentence to show when the status is ``failed``.
+        again: What the next instruction does about that, such as "connects again"; ``""`` where it
+            does nothing.
         redirected_from: The id of the turn this one goes on from, or ``None``.
         background: Whether the session asked by itself; a screen shows it without moving.
         implied: Whether nobody said the instruction: it was made of a change that somebody made.
@@ -83,6 +85,7 @@ class Turn:
     ttft_s: float | None = None
     elapsed_s: float | None = None
     error: str = ""
+    again: str = ""
     redirected_from: int | None = None
     background: bool = False
     implied: bool = False

@@ -68,7 +68,7 @@ class Facts(PageActions):
                 pacing=pacing_words(session.facts, meter.cost),
                 effort="" if session.effort == "auto" else session.effort,
                 trying=session.trying,
-                queued=len(session.queued) + session.errands.waiting,
+                queued=len(session.queued),
                 continuous=session.errands.continuous,
                 dollars=meter.total.dollars,
                 branch=""

@@ -271,7 +271,11 @@ class ReviewScreen(Following):
         if turn.status is TurnStatus.FAILED:
             if not (turn.background or self.composer.text.strip()):
                 self.composer.put(turn.instruction)
-            if turn.error:
+            if turn.again:
+                own = self.composer.text == turn.instruction
+                how = self.program.key_for("composer.send") if own else "the next instruction"
+                self.say("error", f"{turn.error.rstrip('.')}; {how} {turn.again}.")
+            elif turn.error:
                 self.say("error", turn.error)
             return
         waiting = len(session.hunks.undecided(turn.path))

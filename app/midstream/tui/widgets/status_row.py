@@ -46,7 +46,7 @@ class StatusFacts:
         pacing: What simulated machine the rate imitates, ``""`` where none.
         effort: How much is done for an answer, ``""`` where nobody chose.
         trying: The candidate that is being written, and of how many; ``None`` otherwise.
-        queued: Instructions that wait, those of the background included.
+        queued: Instructions of the person that wait.
         continuous: Whether saves are followed up in the background.
         dollars: What the session has cost, ``None`` where nothing has a price.
         branch: Git branch, ``""`` without a repository.
