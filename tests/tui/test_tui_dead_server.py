@@ -1,0 +1,41 @@
+"""The embedded model server dies while somebody works on the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from stepped import SteppedModel
+from tui_support import Stage
+
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+
+
+async def test_a_dead_model_server_is_started_again_by_enter(project: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    edit = ["    return number * 2\n", "    return number + number\n"]
+    slow = {"match": "slowly", "edit": [edit], "rate": 20}
+    script.write_text(json.dumps([slow]))
+    app = MidstreamApp(project, Settings(journal=False, attention=False), replay=script)
+    async with app.run_test(size=(120, 36)) as pilot:
+        stage = Stage(app, pilot, SteppedModel())
+        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.screen.composer.put("slowly in double")
+        await stage.press("enter")
+        await stage.until(lambda: stage.session.state == "streaming", "streaming")
+        server = stage.session._link.server
+        assert server is not None
+        assert server.process is not None
+        first = server.process.pid
+        os.kill(first, signal.SIGKILL)
+        await stage.until(lambda: stage.session.state == "offline", "offline")
+        assert stage.notice.startswith("The connection to the model server was lost")
+        assert stage.notice.endswith("; enter starts it again.")
+        await stage.press("i", "enter")
+        await stage.until(lambda: stage.session.state == "streaming", "it writes again")
+        assert len(stage.session.turns) == 2
