@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from midstream.engine.confidence import (
     features,
     weighed,
 )
+from midstream.engine.decoder import Array, Decoder
 from midstream.engine.folder import Confidence, Drafting, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
@@ -191,3 +193,42 @@ def test_giving_up_is_told() -> None:
         text = "".join(piece.text for piece in generation)
         assert generation.usage.gave_up is gave_up
         assert (text == SAMPLE) is gave_up
+
+
+class _Reading:
+    """In place of the lock: once it is let go, another generation's run overwrites the logits."""
+
+    def __init__(self, decoder: Decoder, *, really: bool) -> None:
+        self._decoder = decoder
+        self._really = really
+        self._logits: list[Array] = []
+
+    def run(self, ids: Sequence[int], past: int, *, exact: bool = False) -> Array:
+        self._logits.append(Decoder.run(self._decoder, ids, past, exact=exact))
+        return self._logits[-1]
+
+    def __enter__(self) -> None:
+        self._logits.clear()
+
+    def __exit__(self, *_: object) -> None:
+        for logits in self._logits:
+            if self._really:
+                logits.fill(0.0)
+
+
+def test_what_is_read_between_two_runs_does_not_change_how_sure_a_model_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path)
+    model = OnnxModel(replace(read_folder(tmp_path), confidence=TABLE), threads=1)
+    found: list[float] = []
+    for really in (False, True):
+        step = _Reading(model.decoder, really=really)
+        monkeypatch.setattr(model.decoder, "run", step.run)
+        monkeypatch.setattr(model, "_step", step)
+        generation = model.start(asked("rename result to price"))
+        judge = generation.judge
+        assert isinstance(judge, EditJudge)
+        assert sum(piece.tokens for piece in generation) > 5
+        found.append(judge.features()["doubt"])
+    assert found[0] == found[1]

@@ -283,3 +283,23 @@ def test_stopping_an_answer_leaves_what_is_read_ahead_alone(tmp_path: Path) -> N
     again = model.start(ask("rename `items` to `wares`"))
     next(iter(again))
     assert again.usage.cached_tokens >= again.usage.input_tokens - 2
+
+
+def test_what_was_read_ahead_is_not_stopped_with_its_reading(tmp_path: Path) -> None:
+    """Whoever asks stops the reading first, which may be over just then."""
+    write_folder(tmp_path)
+    model = open_model(tmp_path)
+    text = "".join(piece.text for piece in model.start(ask()))
+    for _ in range(2):
+        ahead = model.start(ask(generate=False))
+        assert list(ahead) == []
+        generation = model.start(ask())
+        ahead.stop()
+        assert ahead.finish_reason is FinishReason.STOP
+        assert "".join(piece.text for piece in generation) == text
+        assert generation.finish_reason is not FinishReason.STOPPED
+    ahead = model.start(ask(generate=False))
+    ahead.stop()
+    assert list(ahead) == []
+    assert ahead.finish_reason is FinishReason.STOPPED
+    assert "".join(piece.text for piece in model.start(ask())) == text

@@ -203,15 +203,16 @@ class ModelGeneration:
                 logits = logits[-1 - len(draft) :]
                 tokens = self._verify(draft, logits)
                 self._cache.extend([*given, *tokens[:-1]])
+                piece, ended = self._piece(tokens)
+                if judge is not None:
+                    judge.take(logits, tokens[: piece.tokens], piece.text)
+            # From here on another generation's run may overwrite the logits.
             given = tokens[-1:]
             self.usage.forwards += 1
-            piece, ended = self._piece(tokens)
             self.usage.drafted_tokens += len(draft)
             self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
                 self._finish = FinishReason.STOP
-            if judge is not None:
-                judge.take(logits, tokens[: piece.tokens], piece.text)
             yield piece
             # What follows is done behind the text, which nobody has to wait for.
             if ended:

@@ -6,6 +6,7 @@ taken up where it waits; if not, what was read is in the cache like anything els
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 from midstream.engine.loop import ModelGeneration
@@ -29,6 +30,8 @@ class Preparation:
         self.usage = Usage(input_tokens=answer.usage.input_tokens)
         self._answer = answer
         self._ready = ready
+        self._stopped = False
+        self._ending = threading.Lock()
         self._finish: FinishReason | None = None
 
     @property
@@ -39,17 +42,23 @@ class Preparation:
     def stop(self) -> None:
         """End it with the run in progress; callable from any thread, at any time.
 
-        That run is not cut short: what is asked next most likely begins with those tokens.
+        That run is not cut short: what is asked next most likely begins with those tokens. Once it
+        is over, the answer is somebody else's and goes on.
         """
-        self._answer.give_way()
+        with self._ending:
+            self._stopped = True
+            if self._finish is None:
+                self._answer.give_way()
 
     def __iter__(self) -> Iterator[Piece]:
         """Read; there are no pieces."""
         done = self._answer.prepare()
+        with self._ending:
+            done = done and not self._stopped
+            self._finish = FinishReason.STOP if done else FinishReason.STOPPED
         read = self._answer.usage
         self.usage.cached_tokens, self.usage.prefill_s = read.cached_tokens, read.prefill_s
         self.usage.wafer_s = read.wafer_s
-        self._finish = FinishReason.STOP if done else FinishReason.STOPPED
         if done:
             self._ready(self._answer)
         return iter(())
