@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,31 @@ async def test_what_gives_way_in_the_status_row(project: Path) -> None:
             47: "continuous 2 changed",
             40: "continuous",
         }
+
+
+async def test_a_merge_that_is_not_finished_is_told_beside_the_branch(project: Path) -> None:
+    def git(*arguments: str, check: bool = True) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, *arguments], cwd=project, check=check, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    for begin, text in (
+        (("-b", "first"), "one"),
+        (("-b", "other"), "two"),
+        (("-B", "main", "first"), "three"),
+    ):
+        git("checkout", "-q", *begin)
+        (project / "notes.md").write_text(text)
+        git("add", ".")
+        git("commit", "-q", "-m", text)
+    async with on_stage(project) as stage:
+        row = stage.screen.query_one(StatusRow)
+        await stage.until(lambda: "main · clean" in row.render().plain, "clean")
+        await stage.until(lambda: stage.session.watching == "native", "watching")
+        git("merge", "-q", "other", check=False)
+        await stage.until(lambda: "main merging · 1 changed" in row.render().plain, "merging")
+        git("merge", "--abort")
+        await stage.until(lambda: "main · clean" in row.render().plain, "clean again")
 
 
 async def test_the_title_of_a_small_screen_keeps_the_lines(project: Path) -> None:

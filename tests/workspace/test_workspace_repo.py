@@ -36,18 +36,49 @@ async def test_status_before_the_first_commit(root: Path) -> None:
     assert await repo_status(root) == RepoStatus("feature/x", False, 0, 1, "")
 
 
-async def test_status_of_a_conflict(repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("merge", "merging"),
+        ("rebase", "rebasing"),
+        ("cherry-pick", "cherry-picking"),
+        ("rebase --apply", "rebasing"),
+    ],
+)
+async def test_status_of_a_conflict(repository: Path, command: str, word: str) -> None:
     git(repository, "checkout", "-q", "-b", "other")
     (repository / "a.py").write_text("a = 'other'\n")
     git(repository, "commit", "-qam", "other")
     git(repository, "checkout", "-q", "main")
     (repository / "a.py").write_text("a = 'main'\n")
     git(repository, "commit", "-qam", "main")
-    with pytest.raises(Exception, match="merge"):
-        git(repository, "merge", "other")
+    with pytest.raises(Exception, match=command.split()[0]):
+        git(repository, *command.split(), "other")
+    status = await repo_status(repository / "src")
+    assert status is not None
+    assert (status.detached, status.dirty) == (word == "rebasing", 1)
+    assert status.begun == word
+    git(repository, command.split()[0], "--abort")
     status = await repo_status(repository)
     assert status is not None
-    assert (status.branch, status.dirty) == ("main", 1)
+    assert (status.branch, status.begun) == ("main", "")
+
+
+async def test_a_merge_in_another_work_tree_is_not_this_ones(
+    repository: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other tree"
+    git(repository, "worktree", "add", "-q", "-b", "other", str(other))
+    (other / "a.py").write_text("a = 'other'\n")
+    git(other, "commit", "-qam", "other")
+    (repository / "a.py").write_text("a = 'main'\n")
+    git(repository, "commit", "-qam", "main")
+    with pytest.raises(Exception, match="merge"):
+        git(other, "merge", "main")
+    mine, theirs = await repo_status(repository), await repo_status(other)
+    assert mine is not None
+    assert theirs is not None
+    assert (mine.begun, theirs.begun) == ("", "merging")
 
 
 async def test_no_repository_and_no_git(

@@ -7,10 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from midstream.workspace.gitcmd import GitFailedError, run_git
+
+_BEGUN: Final = (
+    ("rebase-merge", "rebasing"),
+    ("rebase-apply/applying", "applying patches"),
+    ("rebase-apply", "rebasing"),
+    ("MERGE_HEAD", "merging"),
+    ("CHERRY_PICK_HEAD", "cherry-picking"),
+    ("REVERT_HEAD", "reverting"),
+    ("BISECT_LOG", "bisecting"),
+)
+"""What git keeps in its folder as long as something is not finished; as in git's own prompt script,
+the first that is there counts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +40,8 @@ class RepoStatus:
     """Untracked paths, a wholly untracked folder counting as one."""
     head: str
     """Full commit id; empty before the first commit."""
+    begun: str = ""
+    """What git is in the middle of, such as ``merging``."""
 
 
 async def repo_status(root: Path) -> RepoStatus | None:
@@ -41,7 +57,16 @@ def read_status(root: Path) -> RepoStatus | None:
         )
     except GitFailedError:
         return None
-    return parse_status(answer)
+    return replace(parse_status(answer), begun=_begun(root))
+
+
+def _begun(root: Path) -> str:
+    try:
+        answer = run_git(root, ["rev-parse", "--absolute-git-dir"])
+    except GitFailedError:
+        return ""
+    folder = Path(os.fsdecode(answer).removesuffix("\n"))
+    return next((word for name, word in _BEGUN if (folder / name).exists()), "")
 
 
 def file_diff(root: Path, rel: str) -> str:

@@ -74,6 +74,7 @@ class Facts(PageActions):
                 branch=""
                 if repo is None
                 else (f"{repo.head[:8]} detached" if repo.detached else repo.branch),
+                begun="" if repo is None else repo.begun,
                 dirty=0 if repo is None else repo.dirty + repo.untracked,
                 watching=str(getattr(session, "watching", "") or ""),
                 guard=session.guard.light(self.path).words,

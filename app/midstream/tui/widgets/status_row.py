@@ -50,6 +50,7 @@ class StatusFacts:
         continuous: Whether saves are followed up in the background.
         dollars: What the session has cost, ``None`` where nothing has a price.
         branch: Git branch, ``""`` without a repository.
+        begun: What git is in the middle of, ``""`` for nothing.
         dirty: Changed files in the working tree.
         watching: How files are watched, ``""`` while unknown.
         guard: What the guard does for the open file, and why if it does nothing.
@@ -68,6 +69,7 @@ class StatusFacts:
     continuous: bool = False
     dollars: float | None = None
     branch: str = ""
+    begun: str = ""
     dirty: int = 0
     watching: str = ""
     guard: str = ""
@@ -191,6 +193,8 @@ class StatusRow(TextLine):
             pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.branch:
             branch = Text(visible(facts.branch), palette.style("foreground"))
+            if facts.begun:
+                branch.append(f" {facts.begun}", palette.style("warning"))
             if facts.dirty:
                 branch.append(f" {self._glyphs.separator} ", palette.style("warning"))
                 pieces.append(_Piece(branch, 2))
