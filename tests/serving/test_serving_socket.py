@@ -398,3 +398,16 @@ async def test_token_counts_travel_only_when_asked_for() -> None:
         await client.create(stream_options={"midstream_tokens": True})
         await client.terminal()
     assert sum(e.get("tokens", 0) for e in client.seen if e["type"].endswith("text.delta")) == 4
+
+
+async def test_what_is_typed_and_read_drives_out_no_answer() -> None:
+    limits = Limits(cached_responses=4)
+    async with running("an answer", limits=limits) as port, peer(port) as client:
+        await client.create("ask", store=False)
+        answer = (await client.terminal())["response"]["id"]
+        for number in range(12):
+            await client.create(f"typed {number}", stream_id="ahead", generate=False, store=False)
+            read = (await client.terminal())["response"]["id"]
+        for known in (answer, read):
+            await client.create("go on", previous_response_id=known)
+            assert (await client.terminal())["type"] == "response.completed"

@@ -185,3 +185,43 @@ async def test_what_reads_ahead_gives_way() -> None:
         assert await finish(answer) == "x"
         await finish(foreign)
         assert foreign.started
+
+
+async def test_what_is_read_beside_a_generation_ends_with_it() -> None:
+    async with working(ReplayModel("word " * 10_000, rate=500, delay=30.0)) as worker:
+        for stopped in (True, False):
+            running, beside, foreign = job("x", "a"), reading("x", "a"), job("x", "b")
+            worker.submit(running)
+            await started(running)
+            worker.submit(foreign)
+            worker.submit(beside)
+            await started(beside)
+            if stopped:
+                worker.cancel(foreign)
+                worker.cancel(running)
+            else:
+                running.stop()  # as if it had come to its end: another owner's turn begins
+            await finish(running)
+            await finish(beside)
+            worker.cancel(foreign)
+            await finish(foreign)
+        assert worker.load == 0
+
+
+async def test_stopping_may_meet_the_end() -> None:
+    """The worker lets go of a generation at any moment between two steps of who stops it."""
+
+    class Ending(Job):
+        def __getattribute__(self, name: str) -> object:
+            found = super().__getattribute__(name)
+            if name == "_generation" and found is not None:
+                super().__setattr__("_generation", None)
+            return found
+
+    async with working(ReplayModel("")) as worker:
+        one = Ending(GenerateRequest((Message("user", "x"),)), "a")
+        stopping = worker.model.start(one.request)
+        object.__setattr__(one, "_generation", stopping)
+        one.stop()
+        list(stopping)
+        assert stopping.finish_reason is not None

@@ -78,6 +78,7 @@ class Connection:
         )
         self._lanes: dict[str | None, _Lane] = {}
         self._named_lanes: set[str] = set()
+        self._read_ahead: dict[str, str] = {}
         self._running: dict[str, Turn] = {}
         self._ended: dict[str, Turn] = {}
         self._pending_steers: dict[str, list[Steer]] = {}
@@ -291,6 +292,10 @@ class Connection:
             self._cache.add(conversation)
             if turn.request.keep:
                 self._service.store(conversation)
+            if conversation.stream_id is not None and not turn.request.generate:
+                # Of what is typed and read, the last counts: others would drive out real answers.
+                self._cache.drop(self._read_ahead.get(conversation.stream_id, ""))
+                self._read_ahead[conversation.stream_id] = turn.id
         if not turn.steers:
             return
         if turn.required:

@@ -91,8 +91,9 @@ class Job:
     def stop(self) -> None:
         """End the generation within one forward pass; text that is under way still arrives."""
         self._stop = True
-        if self._generation is not None:
-            self._generation.stop()
+        generation = self._generation  # the worker takes it away when it is over
+        if generation is not None:
+            generation.stop()
 
     def stop_at_line_end(self) -> None:
         """End the generation when it has written the line it is in (or soon, if that is long)."""
@@ -192,7 +193,8 @@ class ModelWorker:
 
         One that only reads ahead takes the place of its owner's last one.
         """
-        old = [self._ahead.get(job.owner), self._reading]
+        with self._condition:
+            old = [self._ahead.get(job.owner), self._reading]
         for other in old:
             if other is not None and (job.request.generate or other.owner == job.owner):
                 self.cancel(other)
@@ -219,6 +221,9 @@ class ModelWorker:
             if self._ahead.get(job.owner) is job:
                 del self._ahead[job.owner]
                 waiting = True
+            reading = self._reading if self._running is job else None
+        if reading is not None:
+            reading.stop()  # the generation may be waiting for it, and must notice its stop
         if waiting:
             job.finished = True
             job.nudge()
@@ -274,6 +279,9 @@ class ModelWorker:
                 self._running = job
                 if self._ahead:
                     self._condition.notify_all()
+                reading = self._reading
+            if job is not None and reading is not None and reading.owner != job.owner:
+                reading.stop()  # it began beside its owner's generation, and this is another's
             if job is not None:
                 job.run(self.model)
                 # Before the loop hears of it, or the next one would seem to wait for this one.
