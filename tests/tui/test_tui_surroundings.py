@@ -16,6 +16,8 @@ from midstream.settings import Settings
 from midstream.tui.screens.models import ModelsScreen
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
+from midstream.workspace.drafts import read_drafts
+from midstream.workspace.paths import state_dir
 
 NEW = "def double(number):\n    return number + number\n"
 
@@ -194,6 +196,21 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         assert stage.screen.composer.text == ""
     async with on_stage(project, settings=Settings()) as stage:
         assert stage.screen.composer.text == ""
+
+
+async def test_an_erased_draft_is_gone_even_if_the_program_is_killed(project: Path) -> None:
+    """Nothing of what a quit does runs after a kill: the disk is looked at before it."""
+    async with on_stage(project, settings=Settings()) as stage:
+        await stage.type("qq")
+        await stage.until(lambda: stage.screen.composer.text == "qq", "typed")
+    async with on_stage(project, settings=Settings()) as stage:
+        await stage.until(lambda: stage.screen.composer.text == "qq", "it was left at the quit")
+        await stage.press("backspace", "backspace")
+        await stage.until(lambda: not read_drafts(state_dir(), project).draft, "gone on the disk")
+        await stage.type("something else")
+        await stage.until(lambda: stage.screen.composer.text == "something else", "typed")
+        assert read_drafts(state_dir(), project).draft == ""
+    assert read_drafts(state_dir(), project).draft == "something else"
 
 
 async def test_what_gives_way_in_the_status_row(project: Path) -> None:

@@ -47,3 +47,12 @@ def test_wrapping_is_kept(tmp_path: Path) -> None:
 def test_pasted_blocks_are_kept_with_their_draft(tmp_path: Path) -> None:
     write_drafts(tmp_path, tmp_path, Drafts("like a\nb", pasted=["a\nb", "gone"]))
     assert read_drafts(tmp_path, tmp_path).pasted == ["a\nb"]
+
+
+def test_what_is_erased_is_noticed_once() -> None:
+    drafts = Drafts()
+    assert not drafts.note("", [])
+    assert not drafts.note("half", ["half"])
+    assert drafts.note(" \n", [])
+    assert (drafts.draft, drafts.pasted) == ("", [])
+    assert not drafts.note("", [])

@@ -379,6 +379,11 @@ class PairingSession(Deciding, Outside, Showing):
         """Wait until no turn runs, queued ones that follow included."""
         await self._steering.finished()
 
+    def keep_draft(self, text: str, pasted: list[str]) -> None:
+        """Note what is not sent; an erased draft goes from the disk at once."""
+        if self.drafts is not None and self.drafts.note(text, pasted) and not self._closed:
+            self._spawn(self._write_drafts())
+
     # Ending
 
     async def close(self) -> None:
@@ -398,10 +403,7 @@ class PairingSession(Deciding, Outside, Showing):
         for task in list(self._tasks):
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
-        if self.drafts is not None and self._state_dir is not None:
-            from midstream.workspace.drafts import write_drafts
-
-            await asyncio.to_thread(write_drafts, self._state_dir, self.root, self.drafts)
+        await self._write_drafts()
         async with self._desk.lock:
             await self._link.close()
             self._recorder.close()
@@ -434,6 +436,12 @@ class PairingSession(Deciding, Outside, Showing):
             return
         self._board.enter(SessionState.OFFLINE)
         self._board.warn("The model server has ended; the next instruction starts it again.")
+
+    async def _write_drafts(self) -> None:
+        from midstream.workspace.drafts import write_drafts
+
+        if self.drafts is not None and self._state_dir is not None:
+            await asyncio.to_thread(write_drafts, self._state_dir, self.root, self.drafts)
 
     async def _take_up(self, resumed: Replay) -> None:
         on_disk = {path: await asyncio.to_thread(self._digest, path) for path in resumed.files}

@@ -36,6 +36,12 @@ class Drafts:
     wrap: bool = False
     pasted: list[str] = field(default_factory=list[str])
 
+    def note(self, text: str, pasted: list[str]) -> bool:
+        """Take the text that is not sent; whether there was one and now there is none."""
+        erased = bool(self.draft) and not text.strip()
+        self.draft, self.pasted = (text, pasted) if text.strip() else ("", [])
+        return erased
+
 
 def read_drafts(state: Path, root: Path) -> Drafts:
     """What was typed for a root (blocking)."""

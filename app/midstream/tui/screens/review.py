@@ -400,9 +400,8 @@ class ReviewScreen(Following):
         self.show_keys()
 
     def _keep_draft(self) -> None:
-        drafts = None if self.session is None else self.session.drafts
-        if drafts is not None:
-            drafts.draft, drafts.pasted = self.composer.text, self.composer.pasted
+        if self.session is not None:
+            self.session.keep_draft(self.composer.text, self.composer.pasted)
 
     @on(Composer.Listed)
     def _listed(self) -> None:
