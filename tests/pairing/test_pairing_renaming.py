@@ -176,6 +176,37 @@ async def test_what_was_turned_down_is_not_proposed_again(
     await session.finished()
 
 
+async def test_a_part_that_was_turned_down_is_not_proposed_again(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await session.instruct("rename total to amount in tally", path="a.py")
+    lines = AFTER.replace("seen = set()", "seen = set(amount)").splitlines(keepends=True)
+    model.give("".join(lines[:4]))
+    (first,) = await witness.decidable(1)
+    await session.decide_lines(first, 3, 4, accept=False)
+    await session.redirect("rename total to money")
+    await witness.until(lambda: len(model.requests) == 2)
+    assert follow_ups(model.request) == ["rename total to money"]
+    model.end()
+    await session.finished()
+
+
+async def test_what_the_person_wrote_into_a_rename_is_not_lost(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    witness = await start(session, model)
+    first, _ = await witness.decidable(2)
+    await session.edit(first, ["    amount = 100"])
+    await session.redirect("call it money")
+    await witness.until(lambda: len(model.requests) == 2)
+    assert follow_ups(model.request) == ["call it money"]
+    model.end()
+    await session.finished()
+    await session.accept(first)
+    assert "    amount = 100\n" in (root / "a.py").read_text()
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [

@@ -275,14 +275,15 @@ class Asker:
     def renamed_again(self, answer: Answer, said: str) -> Renaming | None:
         """The name that a live rewrite brings in, if ``said`` only asks for another one.
 
-        ``None`` also where the person has turned a part of it down, which stays so.
+        ``None`` also where the person has turned a part of it down, which stays so, or has written
+        lines of their own into it, which would be lost.
         """
         from midstream.edits.hunks import HunkState
 
         if answer.region is None or answer.before is None:
             return None
         hunks = map(self._hunks.get, answer.hunk_ids)
-        if any(hunk.state is HunkState.REJECTED for hunk in hunks):
+        if any(hunk.own or hunk.state is HunkState.REJECTED for hunk in hunks):
             return None
         before, kept = answer.before.split("\n")[:-1], answer.kept.split("\n")[:-1]
         return renamed_again(said, answer.asked, before, kept)
