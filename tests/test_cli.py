@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -21,6 +22,7 @@ import pytest
 import midstream
 from midstream.cli import BENCHES, COMMANDS
 from midstream.commands.doctor import examine
+from midstream.tui.own_keys import key_troubles
 
 PROGRAM = Path(sys.executable).parent / "midstream"
 CODE = """\
@@ -384,15 +386,36 @@ def test_every_benchmark_explains_itself(what: str) -> None:
 
 def test_doctor_names_a_theme_that_is_not_there(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('theme = "nosuch"\n')
-    found = next(finding for finding in examine(folder) if finding.name == "theme")
+    found = next(f for f in examine(folder, key_troubles) if f.name == "theme")
     assert not found.ok
     assert not found.needed
     assert 'no theme "nosuch"' in found.detail
 
 
-def test_doctor_tells_what_was_tried(folder: Path) -> None:
+def test_doctor_names_own_keys_that_clash_are_lost_or_unknown(folder: Path, tmp_path: Path) -> None:
+    def told() -> list[tuple[bool, str]]:
+        findings = itertools.takewhile(
+            lambda f: f.name in ("python", "settings", "keys"), examine(folder, key_troubles)
+        )
+        return [(finding.ok, finding.detail) for finding in findings if finding.name == "keys"]
+
+    assert told() == [(True, "default")]
+    bind = '"hunk.reject" = "u"\n"copy" = "Y"\n"wrap" = "Y"\n"hunk.acept" = "y"\n'
+    (tmp_path / "config.toml").write_text(f"[keys.bind]\n{bind}")
+    unknown, lost, clash = told()
+    assert not any(ok for ok, _ in (unknown, lost, clash))
+    assert 'did you mean "hunk.accept"?' in unknown[1]
+    assert '"decision.undo" has none' in lost[1]
+    assert 'The key Y is claimed by "copy" and "wrap"' in clash[1]
+    (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "D"\n')
+    assert told() == [(True, "vim, 1 action with keys of your own")]
+
+
+def test_doctor_tells_what_was_tried(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[keys.bind]\n"hunk.reject" = "u"\n')
     done = midstream_("doctor", "--json", cwd=folder)
     found = {finding["name"]: finding for finding in events(done.stdout)}
+    assert '"decision.undo" has none' in found["keys"]["detail"]
     assert {"python", "settings", "terminal", "git", "state", "watching", "model"} <= set(found)
     assert found["state"]["ok"]
     assert done.returncode == (0 if all(f["ok"] or not f["needed"] for f in found.values()) else 1)

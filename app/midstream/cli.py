@@ -60,7 +60,7 @@ COMMANDS = (
     Command("guard", "scan files as the live guard would", "midstream.guard.commands"),
     Command("config", "settings, where they come from, changing one", "midstream.commands.config"),
     Command("bench", "measure this machine", "midstream.cli", "bench"),
-    Command("doctor", "what works on this machine, and what to do", "midstream.commands.doctor"),
+    Command("doctor", "what works on this machine, and what to do", "midstream.cli", "doctor"),
 )
 
 BENCHES = ("engine", "tui", "wire", "edits", "guard")
@@ -232,6 +232,21 @@ def bench(arguments: list[str]) -> int:
     options = parser.parse_args(arguments[:1])
     run: Callable[[list[str]], int] = import_module(f"midstream.bench.{options.what}").run
     return run(arguments[1:])
+
+
+def doctor(arguments: list[str]) -> int:
+    """``midstream doctor``: what works on this machine, and what the screen says of the keys."""
+    from midstream.commands.doctor import add_arguments, run
+
+    parser = Parser(
+        prog="midstream doctor",
+        description="What works on this machine, and what to do about what does not.",
+    )
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
+    from midstream.tui.own_keys import key_troubles
+
+    return run(options, key_troubles)
 
 
 def _check_command(arguments: list[str]) -> None:

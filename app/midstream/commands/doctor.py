@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,6 +22,9 @@ from midstream.errors import UserError
 from midstream.settings import Settings, config_path, load_settings
 
 _WATCH_SECONDS = 5.0
+
+KeyTroubles = Callable[[str, Iterable[tuple[str, str]]], list[str]]
+"""What is wrong with a person's own keys under a preset, in sentences; only the screen knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
     """Try everything; 1 if something that is needed does not work."""
     usable = True
-    for finding in examine(Path.cwd()):
+    for finding in examine(Path.cwd(), key_troubles):
         usable = usable and (finding.ok or not finding.needed)
         if options.json:
             print_json(asdict(finding))
@@ -59,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if usable else 1
 
 
-def examine(folder: Path) -> Iterator[Finding]:
+def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[Finding]:
     """Try one thing after the other."""
     version = sys.version.split()[0]
     yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", True)
@@ -70,6 +73,8 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not there, fine)'}")
     except UserError as error:
         yield Finding("settings", False, str(error), True)
+    else:
+        yield from _keys(settings, key_troubles)
     yield from _themes(settings)
     yield _terminal()
     yield _git()
@@ -79,6 +84,16 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield _endpoint(settings)
     else:
         yield from _model(settings)
+
+
+def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[Finding]:
+    troubles = key_troubles(settings.keys, settings.key_binds)
+    for trouble in troubles:
+        yield Finding("keys", False, trouble)
+    if not troubles:
+        own = len(settings.key_binds)
+        counted = f", {own} action{'s' * (own != 1)} with keys of your own" if own else ""
+        yield Finding("keys", True, f"{settings.keys}{counted}")
 
 
 def _themes(settings: Settings) -> Iterator[Finding]:
