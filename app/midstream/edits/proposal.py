@@ -9,6 +9,7 @@ decisions.  Reading and writing files is the workspace's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import takewhile
 
 from midstream.edits.covered import CoveredHunks, Obstacle
@@ -227,11 +228,17 @@ class FileProposal:
         """The base with the accepted hunks and no others: what belongs on disk."""
         return self.base.replace(self.hunks.accepted_edits(self.path))
 
-    def without_accepted(self) -> SourceText:
-        """The base with what was accepted taken out of it again, as far as it is still there."""
+    def without_accepted(self, counts: Callable[[Hunk], bool] | None = None) -> SourceText:
+        """The base with what was accepted taken out of it again, as far as it is still there.
+
+        Args:
+            counts: Says of a hunk whether it is to be taken out (default: every one is).
+        """
         live = [h for h in self.hunks.for_path(self.path) if h.decidable and h.held != h.old]
         taken: list[LineEdit] = []
         for hunk in sorted((*live, *self._covered.standing), key=lambda h: h.order):
+            if counts is not None and not counts(hunk):
+                continue
             # Of one upon the other, the later answer's is the one that is there.
             covered = not hunk.anchored
             over = any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in live)

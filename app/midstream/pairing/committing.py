@@ -7,6 +7,7 @@ file, or has staged, stays as it is.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from midstream.edits.documents import LineEdit, SourceText, UnencodableError
 from midstream.edits.lcs import matching_pairs
+from midstream.pairing.earlier import EarlierChanges
 from midstream.pairing.events import FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import UnifiedDiff
 
@@ -40,6 +42,7 @@ class FileChange:
         trouble: Why it cannot be staged, ``""`` if it can.
         own: Lines of the file that the person changed and that stay out of a commit.
         new: Whether a commit brings the whole file, because git does not have it yet.
+        earlier: Whether it was accepted in an earlier session.
     """
 
     path: str
@@ -51,6 +54,7 @@ class FileChange:
     trouble: str = ""
     own: int = 0
     new: bool = False
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Committing:
         self._files = files
         self._hunks = hunks
         self._attention = attention
+        self._earlier = EarlierChanges(root)
         self._origins: dict[str, SourceText | None] = {}
         self._brought: set[str] = set()
         """Files that the index did not have before they were staged here."""
@@ -106,6 +111,10 @@ class Committing:
 
     def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
         """A file without and with what was accepted in it; ``None`` if that is the same."""
+        return self._own_texts(path) or self._earlier.texts(path)
+
+    def _own_texts(self, path: str) -> tuple[SourceText, SourceText] | None:
+        """As ``texts``, of this session alone."""
         proposal = self._files.get(path)
         if proposal is None:
             return None
@@ -128,17 +137,26 @@ class Committing:
         return changes
 
     async def look(self) -> Changes:
-        """Where the index stands with every accepted change."""
+        """Where the index stands with every accepted change, those of earlier sessions included.
+
+        Of these only what no commit has yet.
+        """
         from midstream.workspace.staging import compare_changes
 
-        view = await compare_changes(self._root, self._changes(self._files))
+        own = {path for path in self._files if self._own_texts(path) is not None}
+        await asyncio.to_thread(self._earlier.look, own)
+        paths = dict.fromkeys((*own, *self._earlier.paths))
+        view = await compare_changes(self._root, self._changes(paths))
         files: list[FileChange] = []
         for place in view.files:
+            earlier = place.rel not in own
+            if earlier and place.state == "committed":
+                continue
             if texts := self.texts(place.rel):
                 before, after = texts
                 diff, added, deleted = _diff(SourceText((), ()) if place.new else before, after)
                 counts = added, deleted, len(self._hunks.undecided(place.rel))
-                known = place.trouble, place.own, place.new
+                known = place.trouble, place.own, place.new, earlier
                 files.append(FileChange(place.rel, place.state, *counts, diff, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble)
 

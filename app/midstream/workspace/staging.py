@@ -116,6 +116,35 @@ async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> Stag
     return await asyncio.to_thread(_compare, root, changes)
 
 
+def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Files below the root that are not as the last commit has them (blocking).
+
+    Returns:
+        Those that git has, and those that it does not have and does not ignore; both are empty
+        without a repository or a commit.
+    """
+    try:
+        parts = [
+            run_git(root, [*command, "-z", "--", "."])
+            for command in (
+                ["diff", "--name-only", "--no-renames", "--relative", "HEAD"],
+                ["ls-files", "--others", "--exclude-standard"],
+            )
+        ]
+    except GitFailedError:
+        return frozenset(), frozenset()
+    tracked, new = (frozenset(os.fsdecode(part).split("\0")) - {""} for part in parts)
+    return tracked, new
+
+
+def committed_file(root: Path, rel: str) -> bytes:
+    """A file as the last commit has it, empty if that has none (blocking)."""
+    try:
+        return run_git(root, ["show", f"HEAD:./{rel}"])
+    except GitFailedError:
+        return b""
+
+
 async def commit_staged(root: Path, message: str) -> str:
     """Commit what is staged, with the user's hooks.
 

@@ -111,13 +111,11 @@ class CommitScreen(PageScreen):
         if changes is None:
             self.title_row.show(("reading the index", "muted"))
             return
-        count, staged = len(changes.files), changes.staged
-        self.title_row.show(
-            (f"on {changes.branch}" if changes.branch else "", "foreground"),
-            (f"{count} file{'s' * (count != 1)} with accepted changes", "muted"),
-            (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),
-        )
-        rows = [self._row(file) for file in changes.files]
+        branch: Piece = (f"on {changes.branch}" if changes.branch else "", "foreground")
+        self.title_row.show(branch, *_summary(changes))
+        rows = [self._row(file) for file in changes.files if not file.earlier]
+        if earlier := [self._row(file) for file in changes.files if file.earlier]:
+            rows += [ListRow(None, ((" Accepted in an earlier session", "muted"),)), *earlier]
         if changes.others:
             rows.append(ListRow(None, ((" Staged by you, goes in too", "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
@@ -173,6 +171,8 @@ class CommitScreen(PageScreen):
                 text.no_wrap, text.overflow = False, "fold"
         else:
             text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
+            if file.earlier:
+                text.append("accepted in an earlier session\n", palette.style("muted"))
             if file.new:
                 lines = f"{file.added} line{'s' * (file.added != 1)}"
                 text.append(f"new file, {lines}\n", palette.style("muted"))
@@ -361,3 +361,17 @@ class CommitScreen(PageScreen):
     def trailer(self) -> bool:
         """Whether the settings want the line about what was accepted unread."""
         return self.program.settings.commit_trailer
+
+
+def _summary(changes: Changes) -> tuple[Piece, ...]:
+    """How much there is to commit, for the title."""
+    count, staged = len(changes.files), changes.staged
+    left = sum(file.state != "committed" for file in changes.files)
+    if count and not left and not staged:
+        return (("nothing left to commit", "muted"),)
+    many = f"{count} file{'s' * (count != 1)}"
+    words = f"{left} of {many} left to commit" if left < count else f"{many} with accepted changes"
+    return (
+        (words, "muted"),
+        (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),
+    )
