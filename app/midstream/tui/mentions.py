@@ -225,9 +225,9 @@ def _score(wanted: str, text: str, joint: str) -> float | None:
         joint: What stands between its parts.
     """
     lowered = text.lower()
-    if wanted not in lowered and "/" not in wanted:
-        if fuzzy_score(wanted, text.rpartition("/")[2]) is None:
-            return None
+    scattered = wanted not in lowered and "/" not in wanted
+    if scattered and fuzzy_score(wanted, text.rpartition("/")[2]) is None:
+        return None
     name = lowered if joint in wanted else lowered.rpartition(joint)[2]
     score = fuzzy_score(wanted, text)
     return None if score is None else score + BEGINS * name.startswith(wanted)
