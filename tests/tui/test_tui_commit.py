@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pages_support import accepted, answered, git, hints, make_repo, page, rows, shown
+from pages_support import RENAMED, accepted, answered, git, hints, make_repo, page, rows, shown
 from textual.widgets import TextArea
 from tui_support import Stage, on_stage
 
@@ -90,6 +90,9 @@ async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) 
     assert stage.app.commit_message == ""
     screen = await opened(stage)
     assert "committed" in rows(screen)[0]
+    assert screen.message.text == ""
+    assert "nothing left to commit" in screen.title_row.render().plain
+    assert "staged" not in screen.title_row.render().plain
     await stage.press("space")
     assert "committed already" in screen.notice.text
 
@@ -278,6 +281,32 @@ async def test_the_message_begins_with_what_was_asked_and_accepted(stage: Stage)
     await stage.until(lambda: stage.session.turns[-1].status == "failed", "failed")
     screen = await opened(stage)
     assert screen.message.text == "Rename total to found"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("seen, not found", "Rename total to found; seen, not found"),
+        ("use seen instead of found", "Rename total to found; use seen instead of found"),
+        (
+            "use the name seen instead of found",
+            "Rename total to found\n\nuse the name seen instead of found",
+        ),
+    ],
+)
+async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_it(
+    stage: Stage, said: str, message: str
+) -> None:
+    await answered(stage)
+    await stage.instruct(said)
+    stage.model.give(RENAMED.replace("found", "seen"))
+    stage.model.give(None)
+    await stage.until(lambda: len(stage.session.turns) == 2, "turn")
+    await stage.until(lambda: not stage.session.turns[-1].running, "end")
+    await stage.until(lambda: stage.session.state == "ready", "ready")
+    await accepted(stage, 9)
+    screen = await opened(stage)
+    assert screen.message.text == message
 
 
 async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:

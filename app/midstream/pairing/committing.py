@@ -160,11 +160,33 @@ class Committing:
                 files.append(FileChange(place.rel, place.state, *counts, diff, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble)
 
-    def asked(self, turns: Sequence[Turn]) -> str:
-        """The newest instruction of which something was accepted; ``""`` without any."""
+    def asked(self, turns: Sequence[Turn]) -> tuple[str, ...]:
+        """The instructions that led to the newest change that was accepted, oldest first.
+
+        More than one where a later answer rewrote what an earlier one had brought: what the last
+        of them names may never have been in the repository.
+        """
         accepted = {hunk.rank[0] for hunk in self._hunks if hunk.state == "accepted"}
-        found = (turn for turn in reversed(turns) if accepted.intersection(turn.hunks))
-        return next((turn.instruction for turn in found), "")
+        change: list[Turn] = []
+        for turn in reversed(turns):
+            if not change:
+                if accepted.intersection(turn.hunks):
+                    change.append(turn)
+            elif self._rewritten(turn, change[-1]):
+                change.append(turn)
+        words = [turn.instruction for turn in reversed(change) if not turn.correction]
+        return tuple(dict.fromkeys(words))
+
+    def _rewritten(self, turn: Turn, later: Turn) -> bool:
+        """Whether a later turn went on from a turn, or over hunks of it that were undecided."""
+        if later.redirected_from == turn.id:
+            return True
+        ids = set(turn.hunks)
+        own = [hunk for hunk in self._hunks if hunk.rank[0] in ids]
+        over = bool(own) and all(hunk.state == "superseded" for hunk in own)
+        same = turn.symbol == later.symbol if turn.symbol and later.symbol else False
+        meet = turn.start < later.stop and later.start < turn.stop
+        return over and turn.path == later.path and (same or meet)
 
     async def recent(self) -> list[str]:
         """Subjects of the newest commits, newest first: how messages are worded here."""

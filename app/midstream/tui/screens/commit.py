@@ -61,17 +61,19 @@ class CommitScreen(PageScreen):
     def on_mount(self) -> None:
         """Look at the index."""
         super().on_mount()
-        session = self.session
-        if session is not None and not self.program.commit_message:
-            self._offer(session.committing.asked(session.turns))
         self._look()
 
-    def _offer(self, instruction: str) -> None:
-        """Begin the message with an instruction where that can be a subject."""
-        words = " ".join(instruction.split())
-        if words and len(words) <= SUBJECT:
+    def _offer(self, instructions: Sequence[str]) -> None:
+        """Begin the message with instructions where the first can be a subject.
+
+        The others are part of it where they fit, else they stand below it.
+        """
+        first, *others = [" ".join(words.split()) for words in instructions] or [""]
+        if first and len(first) <= SUBJECT:
             field = self.message.field
-            field.text = words[:1].upper() + words[1:]
+            one = "; ".join((first, *others))
+            text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
+            field.text = text[:1].upper() + text[1:]
             field.move_cursor(field.document.end)
             self.message.show_note("begun with what you asked for")
 
@@ -90,6 +92,10 @@ class CommitScreen(PageScreen):
     def _look(self) -> None:
         async def work() -> None:
             await self._read()
+            files = () if self.changes is None else self.changes.files
+            own = any(not file.earlier and file.state != "committed" for file in files)
+            if own and self.session is not None and not self.program.commit_message:
+                self._offer(self.session.committing.asked(self.session.turns))
             if self.session is not None:
                 self.recent = await self.session.committing.recent()
                 self.show_all()
