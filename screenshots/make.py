@@ -25,7 +25,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "tests" / "tui"))
+sys.path += [str(HERE.parent / "tests" / name) for name in ("tui", "support")]
 
 from textual.events import Key  # noqa: E402
 from tui_support import SteppedModel, served  # noqa: E402
