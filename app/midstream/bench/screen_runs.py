@@ -296,9 +296,12 @@ def large_file(bytecode: Path) -> list[Figure]:
             program.drain(0.03)
         program.settle(1.0, 30)
         program.drain(10)
-        cpu = program.cpu_seconds()
-        program.drain(6)
-        idle = (program.cpu_seconds() - cpu) / 6 * 100
+        # Of so little, one window tells little.
+        windows: list[float] = []
+        for _ in range(3):
+            cpu = program.cpu_seconds()
+            program.drain(6)
+            windows.append((program.cpu_seconds() - cpu) / 6 * 100)
         memory = program.memory_mb()
     with prepared(bytecode, 49_998) as place, place.start("work") as program:
         _open_file(program)
@@ -308,7 +311,7 @@ def large_file(bytecode: Path) -> list[Figure]:
         _at_most("open 100,000 lines", opened, "ms", 300),
         _at_most("page through 100,000 lines, median", median(pages), "ms", 16),
         _at_most("page through 100,000 lines, p99", _percentile(pages, 99), "ms", 16),
-        _at_most("processor, idle", idle, "% of a core", 0.5),
+        _at_most("processor, idle, median", median(windows), "% of a core", 0.5),
         _at_most("memory, 50,000 lines", half, "MB", 100),
         _at_most("memory, 100,000 lines", memory, "MB", 160),
     ]

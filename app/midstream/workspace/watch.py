@@ -30,7 +30,7 @@ from midstream.workspace.mounts import filesystem_of, is_shared
 
 __all__ = ["REPO_CHANGED", "Watcher"]
 
-STEP_MS: Final = 15
+STEP_MS: Final = 20
 """How often the watching thread wakes; a change is told after one to two steps of silence."""
 DEBOUNCE_MS: Final = 200
 CHECK_S: Final = 2.0
