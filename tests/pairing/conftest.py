@@ -6,11 +6,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from rewriting_support import BEFORE
 from stepped import SteppedModel, served
 
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with one long function; modules that need other files have their own."""
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_text(BEFORE)
+    return root
 
 
 @pytest.fixture

@@ -23,14 +23,6 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
-
-
 async def test_one_change_from_instruction_to_disk(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pairing_support import Witness
 from rewriting_support import BEFORE, give, rewrite
 from stepped import SteppedModel
 
 from midstream.pairing.events import FileWritten, HunkDecided
 from midstream.pairing.session import PairingSession
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
 
 
 async def test_undo_and_redo_rewrite_the_file(
