@@ -8,8 +8,14 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from midstream.settings import Settings
+
+REPLAY_HELP: Final = (
+    "answer from a script instead of a model: a JSON list of entries such as "
+    '{"match": "rename", "edit": [["old", "new"]], "rate": 300} or {"match": "", "text": "…"}'
+)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +40,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
         "replay: whole answers at the wafer's speed",
     )
-    group.add_argument(
-        "--replay",
-        type=Path,
-        metavar="SCRIPT",
-        help="answer from a script instead of a model: a JSON list of entries such as "
-        '{"match": "rename", "edit": [["old", "new"]], "rate": 300} or {"match": "", "text": "…"}',
-    )
+    group.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
 
 
 def with_options(settings: Settings, options: argparse.Namespace) -> Settings:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midstream.commands.common import print_json
+from midstream.commands.common import REPLAY_HELP, print_json
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
         "replay: whole answers at the wafer's speed",
     )
-    model.add_argument(
-        "--replay",
-        type=Path,
-        metavar="SCRIPT",
-        help="answer from a script instead of a model: a JSON list of entries such as "
-        '{"match": "rename", "edit": [["old", "new"]], "rate": 300} or {"match": "", "text": "…"}',
-    )
+    model.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
     place = parser.add_argument_group("where, and who may come")
     place.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     place.add_argument("--port", type=_port, default=8042, help="port (8042); 0 takes a free one")

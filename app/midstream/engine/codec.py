@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -186,7 +187,7 @@ class EditCodec:
         self.new_id = self._id["<new>"]
         self.anchor_0 = self._id["<L1>"]
         self._cache: dict[str, list[int]] = {}
-        self._heads: dict[tuple[str, str], _Head] = {}
+        self._known_head = lru_cache(MOST_HEADS)(partial(self._head, shuffle=None))
         self._bytes = _token_bytes(tokenizer, self.first_text_id)
         self.equals = frozenset(
             k for k, text in enumerate(self._bytes) if text[:1] == b"=" and text[:2] != b"=="
@@ -264,14 +265,9 @@ class EditCodec:
         elif request.earlier:
             first = joined(request.earlier[-1], request.instruction)
         if shuffle is not None:
-            head = self._head(first, region, shuffle)
-        elif (found := self._heads.get((first, region))) is not None:
-            head = found
+            head = self._head(first, region, shuffle=shuffle)
         else:
-            head = self._head(first, region, None)
-            if len(self._heads) >= MOST_HEADS:
-                self._heads.clear()
-            self._heads[first, region] = head
+            head = self._known_head(first, region)
         layout, table, ids = head.layout, head.table, list(head.ids)
         kept_ids, used = self._target(layout, table, split_lines(request.kept), 0, [], prefix=True)
         ids += kept_ids
@@ -281,7 +277,7 @@ class EditCodec:
             ids += [self._id["<ins>"], *self._pieces(words), self._id["<tgt>"]]
         return layout, table, ids, used
 
-    def _head(self, instruction: str, region: str, shuffle: Random | None) -> _Head:
+    def _head(self, instruction: str, region: str, *, shuffle: Random | None) -> _Head:
         lines = split_lines(region)
         if len(lines) > self.limits.lines:
             raise RegionTooLong(

@@ -67,7 +67,7 @@ class AnswerChoice:
     _refused: int = field(default=0, init=False)
     _raw: bool = field(default=False, init=False)
     _length: int = field(default=0, init=False)
-    _source: list[LineState] = field(default_factory=list[LineState], init=False)
+    _source: list[LineState] = field(init=False)
     _state: LineState = field(default_factory=LineState, init=False)
     _read: int = field(default=0, init=False)
 

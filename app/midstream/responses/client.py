@@ -147,16 +147,8 @@ class Client:
         Raises:
             UnavailableError: The connection is gone.
         """
-        frame: dict[str, Any] = {
-            "type": "response.create",
-            "model": self.endpoint.model,
-            "stream_id": _AHEAD,
-            "input": [wire_item(entry) for entry in messages],
-            "store": False,
-            "generate": False,
-        }
-        if instructions:
-            frame["instructions"] = instructions
+        frame = self._asking(messages, instructions)
+        frame |= {"stream_id": _AHEAD, "generate": False}
         turn = Turn(Stream(self), frame)
         self._ahead.waiting.append(turn)
         try:
@@ -206,11 +198,7 @@ class Client:
         """
         if missing := unanswered(messages):
             raise ValueError(f"calls without an output: {', '.join(missing)}")
-        frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
-        frame["input"] = [wire_item(entry) for entry in messages]
-        frame["store"] = False
-        if instructions:
-            frame["instructions"] = instructions
+        frame = self._asking(messages, instructions)
         if max_output_tokens is not None:
             frame["max_output_tokens"] = max_output_tokens
         if metadata:
@@ -238,6 +226,15 @@ class Client:
             self._shorten(turn)
         await self._submit(turn)
         return turn.stream
+
+    def _asking(self, messages: Sequence[Entry], instructions: str) -> dict[str, Any]:
+        """What every request has."""
+        frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
+        frame["input"] = [wire_item(entry) for entry in messages]
+        frame["store"] = False
+        if instructions:
+            frame["instructions"] = instructions
+        return frame
 
     async def stop(self, stream: Stream, *, keep: bool) -> None:
         """Make the server end a response (see `Stream.interrupt`, which callers use)."""
