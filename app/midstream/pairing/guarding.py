@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
+from midstream.guard.correction import Correction, corrective_instruction
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
 from midstream.pairing.events import HunkDecided
@@ -398,8 +399,8 @@ class Guard:
             return
         steering.cut(generation)
         segment, path = generation.segment, generation.proposal.path
-        number = segment.start + finding.line + 1
-        what = f"line {number} of {path}: {finding.message} ({finding.rule})"
+        correction = Correction.of(finding, segment.start + finding.line + 1)
+        what = f"line {correction.line} of {path}: {finding.message} ({finding.rule})"
         place = Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
         hunk, *_ = [self._hold(segment, each) for each in findings]
         tried = watch.tries.get(watch.offset + place.carried, 0)
@@ -413,13 +414,10 @@ class Guard:
             watch.given_up = True
             await steering.interrupt(generation)
             held = "it is quarantined" if hunk is not None else "look at it before you accept"
-            self._board.fail(f"Stopped at {what}; {held}. {_advice(finding)}")
+            self._board.fail(f"Stopped at {what}; {held}. {correction.advice}")
             return
         watch.tries[watch.offset + place.carried] = tried + 1
-        said = (
-            f"{watch.asked}\nLine {number} must not be written like that: {finding.message} "
-            f"({finding.rule}). {_advice(finding)}"
-        )
+        said = corrective_instruction(watch.asked, correction)
         above = [*watch.above, *segment.new_lines[: place.carried]]
         new = steering.rewrite(
             generation, place.lines, place.carried, place.start, asked=watch.asked, said=said
@@ -435,7 +433,7 @@ class Guard:
         )
         self._board.warn(
             f"Stopped at {what}. The model writes it again ({tried + 1} of {CORRECTIONS}): "
-            f"{_advice(finding)}"
+            f"{correction.advice}"
         )
         await steering.resend(generation, new)
 
@@ -474,8 +472,3 @@ class Guard:
 def _masked(hunk: Hunk) -> bool:
     """Whether it was held back for a credential, which a journal keeps only masked."""
     return hunk.note.startswith("secret-")
-
-
-def _advice(finding: Finding) -> str:
-    idiom = finding.idiom or "write it in another, safe way"
-    return f"{idiom[:1].upper()}{idiom[1:]}."
