@@ -74,7 +74,7 @@ async def test_replayed_model_through_the_child(
         await session.finished()
         assert turn.status is TurnStatus.DONE
         assert session.model_name == "replay"
-        assert session.facts["edit_format"] == "region"
+        assert session.model_info.edit_format == "region"
         assert turn.tokens == session.meter.output_tokens > 100
         assert await session.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(A, B)

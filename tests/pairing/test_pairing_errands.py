@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -266,9 +267,7 @@ async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks
     assert proposed(session)["user.py"] == ["print(bill.price)"]
 
 
-async def test_why_a_change_is_asked_for_nowhere_else(
-    session: PairingSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -> None:
     witness = Witness(session)
     await session.instruct("rename cost to price", path="tally.py", selection=(10, 16))
     first, second = await witness.decidable(2)
@@ -281,7 +280,7 @@ async def test_why_a_change_is_asked_for_nowhere_else(
     for hunk in session.hunks.undecided("tally.py"):
         if hunk.id not in (first, second):
             await session.reject(hunk.id)
-    monkeypatch.setattr("midstream.pairing.errands.longest_region", lambda _: 2)
+    session._link.model_info = replace(session.model_info, max_region_lines=2)
     await session.accept(second)
     assert await session.errands.elsewhere(first) == 0
     assert witness.notice.startswith("This change is wanted in `load` as well, which has more than")

@@ -19,6 +19,7 @@ async def test_the_usual_model_of_a_server_is_known_by_its_name(tmp_path: Path) 
         try:
             assert link.name_or_the_model == "The model"
             await link.ready()
-            assert link.model_name == link.name_or_the_model == link.facts["languages"] == "b"
+            assert link.model_name == link.name_or_the_model == "b"
+            assert link.model_info.languages == ("b",)
         finally:
             await link.close()

@@ -18,6 +18,7 @@ from midstream.pairing.requests import (
     language_of,
     region_message,
 )
+from midstream.responses.model_info import ModelInfo
 from midstream.settings import Settings
 
 
@@ -101,13 +102,14 @@ def test_languages() -> None:
     assert language_of("bin/tool", "#!/usr/bin/env python3") == "python"
     assert language_of("Makefile") == ""
     text = SourceText.from_text("x\n")
-    check_language("a.md", text, {})
-    check_language("a.md", text, {"languages": "any"})
-    check_language("a.py", text, {"languages": "python, go"})
+    check_language("a.md", text, ModelInfo())
+    check_language("a.md", text, ModelInfo().updated({"languages": "any"}))
+    known = ModelInfo().updated({"languages": "python, go"})
+    check_language("a.py", text, known)
     with pytest.raises(
         WrongLanguageError, match=r"edits python and go only, and a\.md is markdown"
     ):
-        check_language("a.md", text, {"languages": "python, go"})
+        check_language("a.md", text, known)
 
 
 def test_mentions_know_places_new_names_and_verbs() -> None:

@@ -13,6 +13,7 @@ from scripted_endpoint import Scripted
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
 from midstream.responses.endpoint import Endpoint
+from midstream.responses.model_info import ModelInfo
 from midstream.responses.profiles import BUILT_IN, EFFORTS, Price, Profile
 from midstream.settings import Settings, load_settings
 
@@ -57,7 +58,9 @@ def test_profiles_have_the_defaults_of_their_kind(tmp_path: Path) -> None:
         price=Price(2.0, 8.0, 0.5),
         efforts=("low", "high"),
     )
-    assert fast.facts == {"edit_format": "v4a", "context_length": "128000"}
+    known = fast.configured(ModelInfo(declared_format="region", max_region_lines=9))
+    assert known == ModelInfo(declared_format="v4a", max_region_lines=9, context_length=128_000)
+    assert lab.configured(known) == known
     assert (cerebras.kind, cerebras.key_env, cerebras.transport) == (
         "custom",
         "CEREBRAS_KEY",

@@ -212,8 +212,9 @@ async def test_the_child_process_paces_and_tells_the_client(tmp_path: Path) -> N
     server = EmbeddedServer(replay=script, state_dir=tmp_path, pacing="gpu")
     try:
         client = Client(await server.start())
-        assert server.facts["pacing"] == "gpu"
-        assert server.facts["pacing_model"] == DEFAULT_MODEL
+        pacing = server.model_info.pacing
+        assert pacing is not None
+        assert (pacing.mode, pacing.model) == ("gpu", DEFAULT_MODEL)
         stream = await client.create(messages=[("user", "go")])
         end = [event async for event in stream][-1]
         assert isinstance(end, Finished)

@@ -24,6 +24,7 @@ from midstream.pairing.simulating import (
 )
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Usage
+from midstream.responses.model_info import Pacing
 from midstream.serving.app import create_app
 from midstream.serving.pace import PacedModel
 from midstream.serving.replay import ReplayModel
@@ -519,20 +520,15 @@ def test_pace_names_who_is_slower_and_says_simulated() -> None:
 
 
 def test_a_paced_server_is_named_with_whether_it_keeps_up() -> None:
-    facts = {
-        "pacing": "gpu",
-        "pacing_model": "llama3.3-70b",
-        "pacing_machine": "8 x NVIDIA H100 SXM",
-        "pacing_rate": "74.7",
-    }
-    assert pacing_words({}, Cost()) == ""
+    pacing = Pacing("gpu", "llama3.3-70b", "8 x NVIDIA H100 SXM", 74.7)
+    assert pacing_words(None, Cost()) == ""
     what = "llama3.3-70b on 8 x H100 SXM, 75 tok/s simulated"
-    assert pacing_words(facts, Cost()) == f"paced as {what}"
-    assert pacing_words(facts, Cost(due_s=2.0, passed_s=2.02)) == f"as fast as {what}"
-    assert pacing_words(facts, Cost(due_s=2.0, passed_s=6.2)) == f"3.1x slower than {what}"
-    facts["pacing"] = "replay"
-    assert pacing_words(facts, Cost()) == f"whole, then replayed as {what}"
-    assert pacing_words(facts, Cost(due_s=2.0, passed_s=2.02)) == f"replayed as {what}"
+    assert pacing_words(pacing, Cost()) == f"paced as {what}"
+    assert pacing_words(pacing, Cost(due_s=2.0, passed_s=2.02)) == f"as fast as {what}"
+    assert pacing_words(pacing, Cost(due_s=2.0, passed_s=6.2)) == f"3.1x slower than {what}"
+    pacing = replace(pacing, mode="replay")
+    assert pacing_words(pacing, Cost()) == f"whole, then replayed as {what}"
+    assert pacing_words(pacing, Cost(due_s=2.0, passed_s=2.02)) == f"replayed as {what}"
 
 
 async def test_a_paced_answer_says_on_screen_what_it_imitates(project: Path) -> None:

@@ -15,7 +15,6 @@ from midstream.pairing.asking import Asker, Question
 from midstream.pairing.desk import Desk
 from midstream.pairing.effort import Effort
 from midstream.pairing.link import Link
-from midstream.pairing.requests import is_chat
 
 if TYPE_CHECKING:
     from midstream.pairing.answer import Answer
@@ -76,7 +75,7 @@ class ReadingAhead:
         ``None`` for a chat model: it has read all but the new words, and would be held up.
         """
         region = live.region
-        if region is None or region is not live.proposal.current or is_chat(self._link.facts):
+        if region is None or region is not live.proposal.current or self._link.model_info.is_chat:
             return None
         if (again := self._asker.renamed_again(live, said)) is not None:
             return live.renamed(again)

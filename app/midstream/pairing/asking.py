@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from midstream.pairing.answer import Answer
     from midstream.pairing.desk import Desk
     from midstream.pairing.link import Link
+    from midstream.responses.model_info import ModelInfo
     from midstream.workspace.files import Workspace
 
 _TAKE_OUT = "This was asked in a comment that ends in AI!; take that comment out as well."
@@ -68,7 +69,7 @@ class Place:
     Attributes:
         proposal: The file.
         base: Its base text when the place was found.
-        facts: What was known about the model then.
+        model: What was known about the model then.
         target: The lines that are meant; of a whole file where the model finds them.
         by_region: Whether the model rewrites just these lines.
         mentioned: Files named with ``@``.
@@ -76,7 +77,7 @@ class Place:
 
     proposal: FileProposal
     base: SourceText
-    facts: Mapping[str, str]
+    model: ModelInfo
     target: Target
     by_region: bool
     mentioned: tuple[AtPath, ...]
@@ -138,7 +139,7 @@ class Asker:
         try:
             return await search_workspace(self._workspace, question.text)
         except TargetUnclearError:
-            if last is None or not self._finds_places(self._link.facts):
+            if last is None or not self._finds_places(self._link.model_info):
                 raise
             return last
 
@@ -154,15 +155,15 @@ class Asker:
             UserError: The file cannot be read, or the instruction fits no place or several.
         """
         proposal = await self._desk.refreshed(path)
-        base, facts = proposal.base, self._link.facts
-        requests.check_language(proposal.path, base, facts)
-        if seen is not None and seen.base is base and seen.facts == facts:
+        base, model = proposal.base, self._link.model_info
+        requests.check_language(proposal.path, base, model)
+        if seen is not None and seen.base is base and seen.model == model:
             return seen
         mentioned = await self._mentioned(question)
         leaves = not self._link.local and proposal.path not in self.allowed
         if leaves and await asyncio.to_thread(self._workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
-        wanted = requests.edit_format(facts)
+        wanted = model.edit_format
         try:
             target = await asyncio.to_thread(
                 find_target,
@@ -170,19 +171,19 @@ class Asker:
                 instruction=without_mentions(question.text),
                 cursor=question.cursor,
                 selection=question.selection,
-                max_lines=requests.longest_region(facts) if wanted in ("region", "auto") else None,
+                max_lines=model.max_region_lines if wanted in ("region", "auto") else None,
                 path=proposal.path,
             )
         except TargetUnclearError as unclear:
-            if not self._finds_places(facts):
+            if not self._finds_places(model):
                 raise (await self._find(unclear.missing, proposal.path) or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
-        if target.undefined and not self._finds_places(facts):
+        if target.undefined and not self._finds_places(model):
             elsewhere = await self._find(target.undefined, proposal.path)
             if elsewhere is not None:
                 raise elsewhere
-        return Place(proposal, base, facts, target, wanted in ("region", "auto"), mentioned)
+        return Place(proposal, base, model, target, wanted in ("region", "auto"), mentioned)
 
     async def _find(self, name: str, here: str) -> TargetUnclearError | None:
         """The question about a name that is not defined in the file ``here``, if another has it."""
@@ -217,8 +218,8 @@ class Asker:
 
     async def context(self, place: Place, question: Question) -> Context:
         """What goes along with an instruction."""
-        facts = place.facts
-        if not requests.is_chat(facts):
+        model = place.model
+        if not model.is_chat:
             target = place.target
             name = f"{place.proposal.path} lines {target.start + 1}-{target.stop}"
             text = place.proposal.proposed_region(target.start, target.stop)
@@ -237,9 +238,7 @@ class Asker:
             hunks=() if place.by_region else tuple(self._hunks),
         )
         parts, refused = await asyncio.to_thread(gather, self._workspace, wanted)
-        length = facts.get("context_length", "")
-        limit = limit_of(int(length) if length.isdigit() else None)
-        return fit(parts, limit, refused)
+        return fit(parts, limit_of(model.context_length), refused)
 
     def region_request(
         self, place: Place, question: Question, context: Context, start: int, stop: int
@@ -250,26 +249,26 @@ class Asker:
             TargetUnclearError: With its undecided hunks the region is too long for the model.
             AlreadyThereError: An edit model is asked to add what the code has.
         """
-        proposal, base, facts = place.proposal, place.base, place.facts
+        proposal, base, model = place.proposal, place.base, place.model
         region = proposal.proposed_region(start, stop)
         if question.consume:
             kept = without_comments(region.split("\n")[:-1], proposal.path)
             region = "".join(f"{line}\n" for line in kept)
-        longest = requests.longest_region(facts)
+        longest = model.max_region_lines
         if longest is not None and (lines := region.count("\n")) > longest:
             raise TargetUnclearError(
                 f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "
                 f"model takes {longest} at a time; decide them first or name a smaller part."
             )
-        if requests.is_bare(facts) and not question.background:
+        if model.is_edit_model and not question.background:
             _check_absent(question.text, region)
         asked = as_proposed(question.text, base.lines[start:stop], region.split("\n")[:-1])
         said = self.with_rejections(asked, proposal.path)
         message = requests.region_message(proposal.path, base, start, stop, region, said)
         messages = [("user", message)]
-        if requests.is_chat(facts) and context.parts:
+        if model.is_chat and context.parts:
             messages.insert(0, ("user", context_text(context)))
-        conversation = Conversation(requests.system_text(facts), messages)
+        conversation = Conversation(requests.REGION_INSTRUCTIONS if model.is_chat else "", messages)
         return Request(conversation, "region", context)
 
     def renamed_again(self, answer: Answer, said: str) -> Renaming | None:
@@ -290,7 +289,7 @@ class Asker:
 
     def block_request(self, place: Place, question: Question, context: Context) -> Request:
         """The request for edits in a format in which the model names the places."""
-        edit_format = requests.edit_format(place.facts)
+        edit_format = place.model.edit_format
         if edit_format == "auto":
             edit_format = "search-replace"
         tool = self._link.takes_patch_tool
@@ -317,7 +316,7 @@ class Asker:
         from midstream.edits.formats.whole import WholeFileParser
 
         if edit_format == "region":
-            if requests.is_bare(self._link.facts):
+            if self._link.model_info.is_edit_model:
                 return RegionParser(region, bare=True)
             return PreferringParser(lambda: RegionParser(region), Format.REGION)
         asked = Format(edit_format)
@@ -338,7 +337,7 @@ class Asker:
             and (hunk.note or not hunk.displaced)  # What was only put away is no wish.
         ]
         self._told.update(hunk.id for hunk in rejected)
-        return requests.with_rejections(text, rejected, self._link.facts)
+        return requests.with_rejections(text, rejected, self._link.model_info)
 
     def with_decisions(self, text: str, hunk_ids: Sequence[int]) -> str:
         """What a tool says of edits, with what the person has decided about them by now."""
@@ -355,10 +354,10 @@ class Asker:
             find_at_paths, question.text, self._workspace, frozenset(self.allowed)
         )
 
-    def _finds_places(self, facts: Mapping[str, str]) -> bool:
+    def _finds_places(self, model: ModelInfo) -> bool:
         """Whether the model can be left to find the lines itself."""
         known = self._link.reached or not self._link.own
-        return known and requests.is_chat(facts) and requests.edit_format(facts) != "region"
+        return known and model.finds_places
 
 
 def _check_absent(asked: str, region: str) -> None:

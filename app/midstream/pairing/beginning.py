@@ -18,7 +18,6 @@ from midstream.pairing.desk import Desk
 from midstream.pairing.link import Link
 from midstream.pairing.naming import ReplyFiles
 from midstream.pairing.recorder import Recorder
-from midstream.pairing.requests import is_bare, is_chat
 from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ class Beginning:
             edit_format=edit_format,
             region=region,
             kept_before=kept_before,
-            bare=is_bare(self._link.facts),
+            bare=self._link.model_info.is_edit_model,
         )
 
     def followed(
@@ -213,7 +212,7 @@ class Beginning:
     @property
     def _mends(self) -> bool:
         """Whether a region's indentation is mended: for models not trained on regions."""
-        return is_chat(self._link.facts)
+        return self._link.model_info.is_chat
 
     def _note(self, note: Callable[[], None]) -> None:
         try:

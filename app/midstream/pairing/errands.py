@@ -29,13 +29,13 @@ from midstream.pairing.companions import (
     substitutions,
 )
 from midstream.pairing.events import ErrandsDone, FileWritten, SessionEvent
-from midstream.pairing.requests import is_bare, is_chat, longest_region
 from midstream.pairing.turns import Turn
 from midstream.pairing.unsure import LARGER_MODEL
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
+    from midstream.responses.model_info import ModelInfo
     from midstream.workspace.files import Workspace
 
 MOST_PLACES = 20
@@ -104,7 +104,7 @@ class Errands:
         files: Mapping[str, FileProposal],
         hunks: HunkStore,
         board: Board,
-        facts: Callable[[], Mapping[str, str]],
+        model: Callable[[], ModelInfo],
         instruct: Instruct,
         idle: Callable[[], Awaitable[None]],
         comments: bool = True,
@@ -115,7 +115,7 @@ class Errands:
         self._files = files
         self._hunks = hunks
         self._board = board
-        self._facts = facts
+        self._model = model
         self._instruct = instruct
         self._idle = idle
         self._waiting: deque[_Errand] = deque()
@@ -190,11 +190,11 @@ class Errands:
         asked = 0
         for wanted in found:
             asked += await self._spread(hunk.path, now, wanted, besides=mine, asked=True)
-        if not found and is_chat(self._facts()) and hunk.old:
+        if not found and self._model().is_chat and hunk.old:
             asked += self._spread_alike(hunk.path, now, hunk.old, hunk.new, besides=mine)
         if asked:
             self._begin()
-        elif found or is_chat(self._facts()):
+        elif found or self._model().is_chat:
             self._board.inform(await self._why_not(hunk.path, now, found, mine))
         else:
             self._board.inform(
@@ -221,7 +221,7 @@ class Errands:
         where = f"{path}:{comment.stop}"
         text = comment.text
         question = comment.kind == "question"
-        if question and not is_chat(self._facts()):
+        if question and not self._model().is_chat:
             self._board.warn(
                 f"The AI? comment at {where} needs a model that chats, and the one in use only "
                 "edits; --endpoint names another.",
@@ -262,7 +262,7 @@ class Errands:
         asked: bool = False,
     ) -> int:
         """Queue an errand for every file that has a place for a substitution; how many."""
-        longest = longest_region(self._facts())
+        longest = self._model().max_region_lines
 
         def find(now: Sequence[str]) -> list[Place]:
             return places(now, wanted, longest)
@@ -297,7 +297,7 @@ class Errands:
             names = [_named(place) for place in here]
             if _reaches_out(wanted, asked=True):
                 names += await asyncio.to_thread(self._others_with, path, find, wanted.old)
-            longest = longest_region(self._facts())
+            longest = self._model().max_region_lines
             if names and longest is not None:
                 return (
                     f"This change is wanted in {names[0]} as well, which has more than the "
@@ -314,7 +314,7 @@ class Errands:
         *,
         besides: Place | None,
     ) -> int:
-        longest = longest_region(self._facts())
+        longest = self._model().max_region_lines
 
         def find(now: Sequence[str]) -> list[Place]:
             return similar_places(now, old, longest)
@@ -404,7 +404,7 @@ class Errands:
         return None
 
     def _known(self, errand: _Errand, lines: Sequence[str]) -> str | None:
-        if errand.wanted is None or not is_bare(self._facts()):
+        if errand.wanted is None or not self._model().is_edit_model:
             return None
         after = renamed_import(lines, errand.wanted)
         return None if after is None else "".join(f"{line}\n" for line in after)

@@ -10,11 +10,13 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
+from midstream.responses.model_info import ModelInfo
 
 if TYPE_CHECKING:
     from midstream.responses.client import Client
@@ -39,7 +41,7 @@ def configured_endpoint(
     return None if profile is None else profile.endpoint(environ)
 
 
-def read_model(endpoint: Endpoint) -> tuple[str, Mapping[str, str]]:
+def read_model(endpoint: Endpoint) -> tuple[str, ModelInfo]:
     """What a Midstream server calls a model and says about it (blocking).
 
     Nothing is known of other servers; a server asked for no name in particular tells of its usual
@@ -47,7 +49,7 @@ def read_model(endpoint: Endpoint) -> tuple[str, Mapping[str, str]]:
     """
     from midstream.responses.catalogue import get_json
 
-    known = endpoint.model, dict[str, str]()
+    known = endpoint.model, ModelInfo()
     if endpoint.kind not in ("local", "custom"):
         return known
     # Engines have models with a slash in their names, and their own ways with it.
@@ -60,13 +62,13 @@ def read_model(endpoint: Endpoint) -> tuple[str, Mapping[str, str]]:
     if not isinstance(answer, dict):
         return known
     told = cast("dict[str, object]", answer)
-    facts, name = told.get("metadata"), told.get("id")
-    if not isinstance(facts, dict):
+    values, name = told.get("metadata"), told.get("id")
+    if not isinstance(values, dict):
         return known
     called = name if isinstance(name, str) and name.isprintable() else ""
-    return endpoint.model or called, {
-        str(fact): str(value) for fact, value in cast("dict[object, object]", facts).items()
-    }
+    return endpoint.model or called, ModelInfo().updated(
+        {str(key): str(value) for key, value in cast("dict[object, object]", values).items()}
+    )
 
 
 class Link:
@@ -81,8 +83,8 @@ class Link:
 
     Attributes:
         model_name: What the server calls its model, ``""`` before it is known.
-        facts: What it says about the model.
-        reached: Whether it was asked for them.
+        model_info: What it says about the model.
+        reached: Whether it was asked for that.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class Link:
         on_lost: Callable[[], None],
     ) -> None:
         self.model_name = ""
-        self.facts: Mapping[str, str] = {}
+        self.model_info = ModelInfo()
         self.reached = False
         self._settings = settings
         self._endpoint = endpoint
@@ -198,15 +200,13 @@ class Link:
         What still runs at the present one when that request goes out is stopped.
         """
         self._settings, self._endpoint = settings, None
-        self.model_name, self.facts, self.reached = "", {}, False
+        self.model_name, self.model_info, self.reached = "", ModelInfo(), False
         self._switched = True
 
     def learn(self, metadata: Mapping[str, str]) -> None:
-        """Take facts about the model from a response's metadata."""
-        prefix = "midstream."
-        facts = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
-        if facts and not self._switched:
-            self.facts = {**self.facts, **facts}
+        """Take what a response's metadata says about the model."""
+        if not self._switched:
+            self.model_info = self.model_info.learned(metadata)
 
     def shut(self) -> None:
         """Let nobody reach the server any more; ``close`` follows."""
@@ -230,14 +230,13 @@ class Link:
             endpoint = await asyncio.to_thread(configured_endpoint, self._settings)
         if endpoint is None:
             endpoint = await self._start_server()
-        elif not self.facts:
-            name, facts = await asyncio.to_thread(read_model, endpoint)
+        else:
+            self.model_name, info = await asyncio.to_thread(read_model, endpoint)
             if self.profile is not None:
-                facts = {**facts, **self.profile.facts}
-            elif (usual := KINDS[endpoint.kind].edit_format) is not None:
-                facts = {"edit_format": usual, **facts}
-            self.facts = facts
-            self.model_name = name
+                info = self.profile.configured(info)
+            elif info.declared_format is None:
+                info = replace(info, declared_format=KINDS[endpoint.kind].edit_format)
+            self.model_info = info
         self.model_name = endpoint.model or self.model_name
         self._client = Client(endpoint)
         self.reached = True
@@ -259,7 +258,7 @@ class Link:
         )
         self._server = server
         endpoint = await server.start()
-        self.facts = dict(server.facts)
+        self.model_info = server.model_info
         self._watcher = asyncio.create_task(self._watch(server))
         return endpoint
 

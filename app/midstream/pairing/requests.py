@@ -15,6 +15,7 @@ from midstream.guard.secrets import mask
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunk import Hunk
+    from midstream.responses.model_info import ModelInfo
 
 LINES_BEFORE = 60
 """Lines above the region that go along as context."""
@@ -95,49 +96,21 @@ def language_of(path: str, first_line: str = "") -> str:
     return known
 
 
-def check_language(path: str, text: SourceText, facts: Mapping[str, str]) -> None:
+def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
     """Refuse a file in a language which the model does not know.
 
     Raises:
         WrongLanguageError: The model names its languages and this file's is not among them.
     """
-    languages = [name for name in facts.get("languages", "").replace(",", " ").split() if name]
-    if not languages or "any" in languages:
-        return
     language = language_of(path, text.lines[0] if text.lines else "")
-    if language not in languages:
+    if model.languages and language not in model.languages:
         what = f"is {language}" if language else "is in no language it knows"
         raise WrongLanguageError(
-            f"This model edits {' and '.join(languages)} only, and {path} {what}"
+            f"This model edits {' and '.join(model.languages)} only, and {path} {what}"
         )
 
 
-def longest_region(facts: Mapping[str, str]) -> int | None:
-    """Lines that the model rewrites at once, or ``None`` if it does not say."""
-    text = facts.get("max_region_lines", "")
-    return int(text) if text.isdigit() and int(text) > 0 else None
-
-
-def system_text(facts: Mapping[str, str]) -> str:
-    """The system text for a model with these facts."""
-    return REGION_INSTRUCTIONS if is_chat(facts) else ""
-
-
-def edit_format(facts: Mapping[str, str]) -> str:
-    """How the model is asked to write edits: a format's name, or ``auto``.
-
-    ``auto`` is a region rewrite where the lines that are meant are known, else SEARCH/REPLACE; it
-    holds for chat models of which nothing is configured.
-    """
-    return facts.get("edit_format") or ("auto" if is_chat(facts) else "region")
-
-
-def is_bare(facts: Mapping[str, str]) -> bool:
-    """Whether the model writes the region and nothing else."""
-    return facts.get("prompt") == "edit-codec"
-
-
-def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[str, str]) -> str:
+def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo) -> str:
     """An instruction that also says which changes the person turned down, and why.
 
     An edit model is given the instruction alone: it was trained on nothing else, and the region it
@@ -146,9 +119,9 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], facts: Mapping[s
     Args:
         instruction: What the person asks for.
         rejected: Rejected hunks of the file, oldest first; of many, the last ones are told.
-        facts: What is known about the model.
+        model: The model that is asked.
     """
-    if not rejected or not is_chat(facts):
+    if not rejected or not model.is_chat:
         return instruction
     parts = [instruction, "", "Changes to this file that were turned down; do not make them again:"]
     for hunk in rejected[-MOST_REJECTIONS:]:
@@ -166,11 +139,6 @@ def rejected_lines(hunk: Hunk) -> list[str]:
     ]
     more = len(lines) - MOST_REJECTED_LINES
     return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]
-
-
-def is_chat(facts: Mapping[str, str]) -> bool:
-    """Whether the model is told in words how to answer, as chat models are."""
-    return facts.get("prompt", "chat") == "chat"
 
 
 def region_message(

@@ -148,7 +148,7 @@ class PairingSession(Deciding, Outside, Showing):
             files=self.files,
             hunks=hunks,
             board=self._board,
-            facts=lambda: self.facts,
+            model=lambda: self.model_info,
             instruct=self._run_errand,
             idle=self._steering.finished,
             comments=settings.ai_comments,

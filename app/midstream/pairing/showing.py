@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from midstream.pairing.link import Link
     from midstream.pairing.recorder import Recorder
     from midstream.pairing.steering import Steering
+    from midstream.responses.model_info import ModelInfo
     from midstream.responses.profiles import Profile
 
 
@@ -65,9 +66,9 @@ class Showing:
         return self._link.model_name
 
     @property
-    def facts(self) -> Mapping[str, str]:
+    def model_info(self) -> ModelInfo:
         """What the server says about the model (edit format, longest region, languages, ...)."""
-        return self._link.facts
+        return self._link.model_info
 
     @property
     def profile(self) -> Profile | None:

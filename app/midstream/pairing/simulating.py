@@ -6,7 +6,6 @@ time never enters.  ``midstream.wafer`` is imported when the function is called 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from midstream.errors import UnavailableError
 
 if TYPE_CHECKING:
     from midstream.pairing.costs import Cost
+    from midstream.responses.model_info import Pacing
     from midstream.wafer.baselines import Contender
     from midstream.wafer.pipeline import Stage
     from midstream.wafer.report import Report
@@ -109,26 +109,25 @@ def simulate_model(model: str, context: int) -> Simulated:
     return Simulated(report, tuple(contenders), tuple(stages_of(report.plan, report.step)))
 
 
-def pacing_words(facts: Mapping[str, str], cost: Cost) -> str:
+def pacing_words(pacing: Pacing | None, cost: Cost) -> str:
     """What a paced server imitates and whether it keeps up, ``""`` where nothing is imitated.
 
     Args:
-        facts: What the server says about its model.
+        pacing: What the server says it imitates.
         cost: What the last answer has cost; all unknown while it runs.
     """
-    if "pacing" not in facts:
+    if pacing is None:
         return ""
-    machine = facts.get("pacing_machine", facts["pacing"]).replace("NVIDIA ", "")
-    what = f"{facts.get('pacing_model', '?')} on {machine.replace('Cerebras ', '')}"
-    if rate := facts.get("pacing_rate", ""):
-        what += f", {float(rate):,.0f} tok/s simulated"
-    replayed = facts["pacing"] == "replay"
+    machine = pacing.machine.replace("NVIDIA ", "").replace("Cerebras ", "")
+    what = f"{pacing.model} on {machine}"
+    if pacing.tokens_per_second is not None:
+        what += f", {pacing.tokens_per_second:,.0f} tok/s simulated"
     if not cost.due_s or cost.passed_s is None:
-        return f"{'whole, then replayed' if replayed else 'paced'} as {what}"
+        return f"{'whole, then replayed' if pacing.replayed else 'paced'} as {what}"
     from midstream.wafer.pacing import LATE_TOLERANCE
 
     late = cost.passed_s / cost.due_s
-    if replayed and late <= LATE_TOLERANCE:
+    if pacing.replayed and late <= LATE_TOLERANCE:
         return f"replayed as {what}"
     return f"{late:.1f}x slower than {what}" if late > LATE_TOLERANCE else f"as fast as {what}"
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.syntax import is_python
 from midstream.pairing.mentions import find_mentions, missing_names, new_names
-from midstream.pairing.requests import is_bare
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -80,7 +79,7 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
             f"there: {'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
-    elif is_bare(link.facts):  # an edit model does so too where it cannot do a thing
+    elif link.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
         sureness = answer.sureness.get(answer.text)
         beyond = (
             (link.model_name or "the model") if sureness is not None and sureness.gave_up else ""

@@ -32,8 +32,7 @@ class Started:
 
     Attributes:
         id: Response id, usable as ``previous_response_id`` later.
-        metadata: Strings of the server; a Midstream server puts facts of its model there as
-            ``midstream.<fact>``.
+        metadata: Strings of the server; see `midstream.responses.model_info`.
     """
 
     id: str

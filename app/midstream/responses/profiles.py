@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
 from midstream.errors import UsageError
 from midstream.responses.endpoint import Endpoint, EndpointKind, Transport
+from midstream.responses.model_info import ModelInfo
 
 BUILT_IN: Final = "built-in"
 """What a person calls the server that Midstream starts itself; no profile has this name."""
@@ -139,15 +140,13 @@ class Profile:
             efforts=defaults.efforts,
         )
 
-    @property
-    def facts(self) -> Mapping[str, str]:
-        """What is known about the model, in the words a Midstream server uses for it."""
-        facts: dict[str, str] = {}
-        if self.edit_format is not None:
-            facts["edit_format"] = self.edit_format
-        if self.context is not None:
-            facts["context_length"] = str(self.context)
-        return facts
+    def configured(self, model: ModelInfo) -> ModelInfo:
+        """What a server says about its model, with what is configured here in its place."""
+        return replace(
+            model,
+            declared_format=self.edit_format or model.declared_format,
+            context_length=self.context or model.context_length,
+        )
 
     def endpoint(self, environ: Mapping[str, str] = os.environ) -> Endpoint:
         """The endpoint with its key, from the environment or else from the keyring.

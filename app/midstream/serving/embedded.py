@@ -13,7 +13,6 @@ import secrets
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import msgspec
 
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
+from midstream.responses.model_info import ModelInfo
 from midstream.workspace.paths import state_dir
 
 _KEPT_LOGS = 5
@@ -70,7 +70,7 @@ class EmbeddedServer:
         self._start_seconds = start_seconds
         self._process: Process | None = None
         self.log_path: Path | None = None
-        self.facts: Mapping[str, str] = {}
+        self.model_info = ModelInfo()
 
     @property
     def process(self) -> Process | None:
@@ -118,7 +118,7 @@ class EmbeddedServer:
         except BaseException:
             await self.close()
             raise
-        self.facts = dict(hello.get("facts", {}))
+        self.model_info = ModelInfo().updated(hello.get("facts", {}))
         return Endpoint(f"ws://127.0.0.1:{hello['port']}/v1", token, hello["model"], "local")
 
     async def close(self) -> None:

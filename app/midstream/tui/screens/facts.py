@@ -65,7 +65,7 @@ class Facts(PageActions):
                 history=tuple(meter.history),
                 ttft_s=meter.ttft_s,
                 tokens=meter.turn_tokens,
-                pacing=pacing_words(session.facts, meter.cost),
+                pacing=pacing_words(session.model_info.pacing, meter.cost),
                 effort="" if session.effort == "auto" else session.effort,
                 trying=session.trying,
                 queued=len(session.queued),

@@ -414,25 +414,20 @@ class SteerActions(CommentActions):
     def longest_region(self) -> int | None:
         """The most lines the model takes, as far as it says."""
         session = self.session
-        value = "" if session is None else session.facts.get("max_region_lines", "")
-        return int(value) if value.isdigit() else None
+        return None if session is None else session.model_info.max_region_lines
 
     @property
     def talks(self) -> bool:
         """Whether the model is a chat model, to which more is sent than the lines."""
-        from midstream.pairing.requests import is_chat
-
         session = self.session
         # Without a name nobody has told yet what it is.
-        return session is not None and bool(session.model_name) and is_chat(session.facts)
+        return session is not None and bool(session.model_name) and session.model_info.is_chat
 
     @property
     def finds_places(self) -> bool:
         """Whether the model can be left to find the lines itself."""
-        from midstream.pairing.requests import edit_format
-
         session = self.session
-        return self.talks and session is not None and edit_format(session.facts) != "region"
+        return self.talks and session is not None and session.model_info.finds_places
 
     def mark_tried(self, text: str) -> None:
         """An example was sent; the screen overrides it."""

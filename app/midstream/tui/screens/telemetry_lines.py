@@ -98,7 +98,7 @@ class Measured:
             meter.output_tokens,
             meter.cost,
             meter.total,
-            pacing_words(session.facts, meter.cost),
+            pacing_words(session.model_info.pacing, meter.cost),
         )
 
     @property

@@ -1,0 +1,125 @@
+"""What a server says about its model, parsed once where the metadata arrives.
+
+On the wire these are strings: `/v1/models` of a Midstream server has them as `metadata`, and the
+`metadata` of its responses has them again as `midstream.<name>`. Other servers say none of this;
+there the profile supplies what is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+METADATA_PREFIX: Final = "midstream."
+"""Marks the metadata of a response that a Midstream server adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """The machine that a paced server imitates.
+
+    Attributes:
+        mode: "replay" if the whole answer is generated first, else the kind of machine.
+        model: The model it imitates.
+        machine: The hardware it imitates.
+        tokens_per_second: Simulated rate.
+    """
+
+    mode: str
+    model: str = "?"
+    machine: str = ""
+    tokens_per_second: float | None = None
+
+    @property
+    def replayed(self) -> bool:
+        """Whether an answer is complete before its first token is shown."""
+        return self.mode == "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known about a model; the defaults hold for one that nothing is known about.
+
+    Attributes:
+        prompt: Prompt style: "chat", "edit-codec" (trained on region rewrites), or another.
+        declared_format: Edit format that the server or the profile names.
+        max_region_lines: The most lines that it rewrites at once.
+        languages: Languages that it edits; empty means any.
+        context_length: Tokens of prompt and output together.
+        pacing: What the server imitates, if it is paced.
+    """
+
+    prompt: str = "chat"
+    declared_format: str | None = None
+    max_region_lines: int | None = None
+    languages: tuple[str, ...] = ()
+    context_length: int | None = None
+    pacing: Pacing | None = None
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the request has to say how to answer."""
+        return self.prompt == "chat"
+
+    @property
+    def is_edit_model(self) -> bool:
+        """Whether it was trained to write the region and nothing else."""
+        return self.prompt == "edit-codec"
+
+    @property
+    def edit_format(self) -> str:
+        """Format to ask for.
+
+        "auto" (chat models of which nothing is configured) is a region rewrite where the lines are
+        known and SEARCH/REPLACE elsewhere.
+        """
+        return self.declared_format or ("auto" if self.is_chat else "region")
+
+    @property
+    def finds_places(self) -> bool:
+        """Whether it can be left to find the lines to change."""
+        return self.is_chat and self.edit_format != "region"
+
+    def updated(self, values: Mapping[str, str]) -> ModelInfo:
+        """Parse the strings of a server; what they leave out or garble stays as it is."""
+        languages = values.get("languages")
+        return ModelInfo(
+            prompt=values.get("prompt", self.prompt),
+            declared_format=values.get("edit_format") or self.declared_format,
+            max_region_lines=_count(values, "max_region_lines") or self.max_region_lines,
+            languages=self.languages if languages is None else _languages(languages),
+            context_length=_count(values, "context_length") or self.context_length,
+            pacing=_pacing(values) or self.pacing,
+        )
+
+    def learned(self, metadata: Mapping[str, str]) -> ModelInfo:
+        """The same for the metadata of a response, where the names have a prefix."""
+        return self.updated(
+            {
+                name.removeprefix(METADATA_PREFIX): value
+                for name, value in metadata.items()
+                if name.startswith(METADATA_PREFIX)
+            }
+        )
+
+
+def _count(values: Mapping[str, str], name: str) -> int | None:
+    text = values.get(name, "")
+    return int(text) or None if text.isdecimal() else None
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    names = tuple(text.replace(",", " ").split())
+    return () if "any" in names else names
+
+
+def _pacing(values: Mapping[str, str]) -> Pacing | None:
+    mode = values.get("pacing")
+    if mode is None:
+        return None
+    try:
+        rate = float(values["pacing_rate"])
+    except (KeyError, ValueError):
+        rate = None
+    return Pacing(mode, values.get("pacing_model", "?"), values.get("pacing_machine", mode), rate)
