@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One file alone runs in this process: workers would take longer to start than it takes."""
+    targets = [Path(str(argument).partition("::")[0]) for argument in config.args]
+    return 0 if len(targets) == 1 and targets[0].is_file() else None
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The state folder of the test; there is no configuration file."""
