@@ -10,9 +10,8 @@ from edits_strategies import chunks, code, mutate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.edits.covered import Obstacle
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle, UndecidableError
 from midstream.edits.proposal import FileProposal
 
 OLD = ["head", "one", "two", "three", "four", "tail line"]

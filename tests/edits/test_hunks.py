@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
 
@@ -76,7 +76,7 @@ def test_deciding_several_is_one_step_and_all_or_nothing() -> None:
     proposal.finish()
     store = proposal.hunks
     first, second = store
-    store.quarantine(second.id, "a secret")
+    store.quarantine(second.id, Quarantine("secret-password", "a secret"))
     with pytest.raises(UndecidableError, match="quarantined"):
         store.decide([first.id, second.id], HunkState.ACCEPTED)
     assert first.state is HunkState.SETTLED
@@ -174,10 +174,12 @@ def test_streaming_hunk_can_be_quarantined() -> None:
     proposal.begin(1, 1)
     proposal.feed("password\n")
     (hunk,) = proposal.hunks
-    proposal.hunks.quarantine(hunk.id, "looks like a secret")
+    why = Quarantine("secret-password", "looks like a secret")
+    proposal.hunks.quarantine(hunk.id, why)
     proposal.feed("more\n")
     proposal.finish()
-    assert hunk.state is HunkState.QUARANTINED
+    assert (hunk.state, hunk.quarantine) == (HunkState.QUARANTINED, why)
+    assert hunk.note == "secret-password: looks like a secret"
     assert proposal.proposed_region(0, 1) == "a\n"
     with pytest.raises(UndecidableError, match="release it first"):
         proposal.hunks.accept(hunk.id)

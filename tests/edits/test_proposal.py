@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
 from midstream.edits.proposal import FileProposal, Segment
 from midstream.edits.rows import Row, RowKind
 
@@ -450,7 +450,8 @@ def test_a_conflict_is_put_away_without_a_change_and_comes_back_with_undo() -> N
         assert proposal.segments[0].settled == seen
         assert proposal.composed().lines == tuple(disk)
     hunks.redo()
-    for refused in (hunks.accept, hunks.reject, hunks.reset, lambda i: hunks.quarantine(i, "")):
+    held = Quarantine("S608", "a query built from parts")
+    for refused in (hunks.accept, hunks.reject, hunks.reset, lambda i: hunks.quarantine(i, held)):
         with pytest.raises(UndecidableError, match="undo that first"):
             refused(3)
     # It moves with its place.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunk import Hunk
 from midstream.edits.hunks import HunkState, HunkStore
 from midstream.edits.rebase import Rebase
 
@@ -27,15 +26,17 @@ def test_a_conflict_is_as_much_shorter_as_what_is_taken_out_within_it(
 ) -> None:
     base = text("a", "mine", "b", "c")
     store = HunkStore()
-    conflict = Hunk(1, "f", 0)
-    conflict.rewrite(["x"], ["y"])
-    conflict.place(0, 4, base.lines)
-    conflict.state = HunkState.CONFLICT
+    conflict = store.open("f", 0)
+    store.remove_line(conflict, "x", 1)
+    store.add_line(conflict, "y")
+    store.settle(conflict, conflict="the file was changed in these lines")
+    store.place(conflict, 0, 4, base.lines)
     # Folded into the base and rejected after that: its line is to go again.
-    rejected = Hunk(2, "f", 1)
-    rejected.rewrite([], ["mine"])
-    rejected.place(1, 2, ("mine",))
-    rejected.state = HunkState.REJECTED
-    Rebase([conflict, rejected], base, text(*after)).move_hunks(store, None)
+    rejected = store.open("f", 1)
+    store.add_line(rejected, "mine")
+    store.settle(rejected)
+    store.reject(rejected.id)
+    store.place(rejected, 1, 2, ("mine",))
+    store.move(Rebase([conflict, rejected], base, text(*after)).moves())
     assert (conflict.start, conflict.stop, conflict.state) == (start, stop, HunkState.CONFLICT)
     assert conflict.held == after[start:stop] == ("a", "b", "c")

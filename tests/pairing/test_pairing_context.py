@@ -9,9 +9,8 @@ import pytest
 from hosted_support import Hosted
 from pairing_support import make_repo
 
-from midstream.edits.documents import SourceText
-from midstream.edits.hunk import Hunk
-from midstream.edits.hunks import HunkStore
+from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.at_paths import (
     AtPath,
@@ -123,14 +122,22 @@ def test_decisions_and_why() -> None:
     )
 
 
+def _rewritten(old: list[str], new: list[str]) -> Hunk:
+    proposal = FileProposal("a.py", SourceText.from_text(join_lines(old)), HunkStore())
+    proposal.begin(0, len(old))
+    proposal.feed(join_lines(new))
+    proposal.finish()
+    (hunk,) = proposal.hunks
+    return hunk
+
+
 def test_a_long_rejected_hunk_is_cut_where_it_is_told() -> None:
-    hunk = Hunk(1, "a.py", 0)
-    hunk.rewrite([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
+    hunk = _rewritten([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
     told = rejected_lines(hunk)
     assert len(told) == MOST_REJECTED_LINES + 1
     assert told[19:21] == ["    - old 19", "    + new 0"]
     assert told[-1] == "    (6 more lines)"
-    hunk.rewrite(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])
+    hunk = _rewritten(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])
     told = rejected_lines(hunk)
     assert told[0] == "    - old"
     assert "Q7XNZ4LPW2VR5TGD" not in "".join(told)

@@ -18,7 +18,7 @@ from stepped import SteppedModel, served
 from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import HunkState, Quarantine
 from midstream.pairing.turns import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -128,7 +128,8 @@ async def conflict(run: Running) -> None:
 async def quarantined(run: Running) -> None:
     await run.settled()
     hunk = run.app.session.hunks.undecided()[1]
-    run.app.session.hunks.quarantine(hunk.id, "a made-up finding, for the picture")
+    why = Quarantine("", "a made-up finding, for the picture")
+    run.app.session.hunks.quarantine(hunk.id, why)
     run.review.pane.sync()
     await run.press("J")
 

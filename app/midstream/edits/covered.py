@@ -7,38 +7,9 @@ its decision can be taken back.  Putting it back into the picture is ``proposal`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Protocol
 
-from midstream.edits.hunk import Hunk, HunkState
+from midstream.edits.hunks import Hunk, HunkState, Move
 from midstream.edits.rebase import Rebase
-
-
-class Obstacle(StrEnum):
-    """Why an accepted hunk cannot be taken back."""
-
-    CHANGED = "its lines were changed since"
-    WRITING = "the model is writing there"
-
-
-class Picture(Protocol):
-    """The rows of a file that hunks are part of."""
-
-    def restructured(self) -> None:
-        """Hunks of the file were split, edited or joined again."""
-        ...
-
-    def obstacle(self, hunk: Hunk) -> Obstacle | None:
-        """What keeps a hunk whose place a later rewrite took from coming back, if anything."""
-        ...
-
-    def uncover(self, hunk: Hunk) -> None:
-        """Bring such a hunk back; undecided ones that change its lines give way to it."""
-        ...
-
-    def cover_again(self, hunk: Hunk) -> None:
-        """Take back what ``uncover`` did, if it did anything."""
-        ...
 
 
 class CoveredHunks:
@@ -93,15 +64,17 @@ class CoveredHunks:
         low, high, found = self._follow(hunk, live, rebase, lines)
         return (low, high) if found else None
 
-    def move(self, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]) -> None:
-        """The base is replaced; arguments as for ``where``."""
+    def moves(self, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]) -> list[Move]:
+        """The base is replaced: where the hunks go; arguments as for ``where``."""
         self._aside.clear()
+        moves: list[Move] = []
         for hunk in self._hunks:
             low, high, found = self._follow(hunk, live, rebase, lines)
-            hunk.place(low, high, tuple(lines[low:high]))
+            moves.append(Move(hunk, low, high, tuple(lines[low:high])))
             (self._lost.discard if found else self._lost.add)(hunk.id)
             if found and low == high:
                 self._between[hunk.id] = _around(lines, low)
+        return moves
 
     def _follow(
         self, hunk: Hunk, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]

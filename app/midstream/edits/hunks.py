@@ -1,30 +1,368 @@
-"""Hunks, and the one store that owns every decision about them.
+"""Hunks, and the store that owns every decision about them.
 
 A hunk is one block of changed lines.  It streams while its block grows, settles when a context line
-follows it or its segment ends, and can be decided from then on.
-
-Responsibility: states, decisions, their undo history, and which line edits follow from them.  The
-rows on screen and the moving of hunks over external edits are ``segment``'s and ``rebase``'s.
+follows it or its segment ends, and can be decided from then on.  Other parts read a `Hunk`; only
+the `HunkStore` changes one, so undo, conflicts and the version number can be relied on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import NamedTuple, Protocol
 
 from midstream.edits.documents import LineEdit
-from midstream.edits.hunk import Hunk, HunkState
-from midstream.edits.steps import Snapshot, Step
 
-if TYPE_CHECKING:
-    from midstream.edits.covered import Obstacle, Picture
 
-__all__ = ["Hunk", "HunkState", "HunkStore", "UndecidableError"]
+class HunkState(StrEnum):
+    """Where a hunk stands."""
+
+    STREAMING = "streaming"
+    SETTLED = "settled"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    CONFLICT = "conflict"
+    """The base changed where the hunk is; it is kept and shown, but cannot be applied."""
+    QUARANTINED = "quarantined"
+    """The guard holds it back until it is released."""
+    SUPERSEDED = "superseded"
+    """A later rewrite, a split or an undo took its place; it has no position any more."""
+
+
+class Quarantine(NamedTuple):
+    """Why the guard holds a hunk back: the rule that matched, and its message for people."""
+
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, self))
 
 
 class UndecidableError(ValueError):
-    """The hunk cannot be decided in its present state; the message names why."""
+    """The hunk cannot be decided in its present state; the message says why."""
+
+
+_DECIDABLE = frozenset({HunkState.SETTLED, HunkState.ACCEPTED, HunkState.REJECTED})
+
+
+class Hunk:
+    """One block of changed lines, read-only.  :class:`HunkStore` is the only one that changes it.
+
+    Attributes:
+        id: Grows over the life of a store; never reused.
+        path: File that the hunk belongs to.
+        rank: Order among hunks at the same line.
+    """
+
+    __slots__ = (
+        "_anchored",
+        "_displaced",
+        "_held",
+        "_match_level",
+        "_new",
+        "_note",
+        "_old",
+        "_own",
+        "_quarantine",
+        "_start",
+        "_state",
+        "_stop",
+        "id",
+        "path",
+        "rank",
+    )
+
+    def __init__(
+        self, hunk_id: int, path: str, start: int, rank: tuple[int, ...] | None = None
+    ) -> None:
+        self.id = hunk_id
+        self.path = path
+        self.rank = rank or (hunk_id,)
+        self._start = start
+        self._stop = start
+        self._state = HunkState.STREAMING
+        self._note = ""
+        self._match_level = 0
+        self._anchored = True
+        self._quarantine: Quarantine | None = None
+        self._own = False
+        self._displaced = False
+        self._old: list[str] = []
+        self._new: list[str] = []
+        self._held: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Hunk({self.id}, {self.path!r}, {self.start}-{self.stop}, "
+            f"-{self.deleted} +{self.added}, {self.state})"
+        )
+
+    @property
+    def start(self) -> int:
+        """First base line of the block."""
+        return self._start
+
+    @property
+    def stop(self) -> int:
+        """Base line after the block; equal to ``start`` for a pure insertion."""
+        return self._stop
+
+    @property
+    def state(self) -> HunkState:
+        """Where the hunk stands."""
+        return self._state
+
+    @property
+    def note(self) -> str:
+        """Why it was rejected, quarantined or put in conflict; ``""`` if no reason was given."""
+        return self._note
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """What the guard holds it back for, until it is released; until then it can only be
+        rejected.
+        """
+        return self._quarantine
+
+    @property
+    def match_level(self) -> int:
+        """How leniently its place was found (0 for a rewritten region or an exact match)."""
+        return self._match_level
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the position is still this hunk's; a later rewrite of the place ends it."""
+        return self._anchored
+
+    @property
+    def own(self) -> bool:
+        """Whether its new lines were written by the user and not by the model."""
+        return self._own
+
+    @property
+    def displaced(self) -> bool:
+        """Whether it was rejected in a conflict: it has no rows, and the file keeps its lines."""
+        return self._displaced
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The lines that the hunk removes."""
+        return tuple(self._old)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The lines that the hunk adds."""
+        return tuple(self._new)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The lines that the base has in ``[start, stop)``.
+
+        They are ``old`` until the hunk is folded into the base, ``new`` after that, and the file's
+        own lines in a conflict.
+        """
+        return self.old if self._held is None else self._held
+
+    @property
+    def added(self) -> int:
+        """Number of lines that it adds."""
+        return len(self._new)
+
+    @property
+    def deleted(self) -> int:
+        """Number of lines that it removes."""
+        return len(self._old)
+
+    @property
+    def headline(self) -> str:
+        """The first non-blank line that it adds, else that it removes, stripped."""
+        return next((line.strip() for line in (*self._new, *self._old) if line.strip()), "")
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is accepted or rejected."""
+        return self._state in (HunkState.ACCEPTED, HunkState.REJECTED)
+
+    @property
+    def decidable(self) -> bool:
+        """Whether it can be accepted or rejected now."""
+        return self._anchored and self._state in _DECIDABLE and not self._displaced
+
+    @property
+    def rejectable(self) -> bool:
+        """Whether it can be rejected now: it is decidable, quarantined or in conflict."""
+        held = self._state in (HunkState.QUARANTINED, HunkState.CONFLICT)
+        return self.decidable or (self._anchored and held)
+
+    @property
+    def live(self) -> bool:
+        """Whether it is on screen: it has a position and was not superseded."""
+        return self._anchored and self._state is not HunkState.SUPERSEDED
+
+    @property
+    def order(self) -> tuple[int, int, tuple[int, ...]]:
+        """Sort key by position; an insertion at a line comes before that line."""
+        return self._start, self._stop, self.rank
+
+    def edit(self) -> LineEdit | None:
+        """The change to the base that the hunk's decision asks for, if any.
+
+        An accepted hunk asks for its new lines.  One whose new lines are in the base already, and
+        which is no longer accepted, asks for its old lines back.
+        """
+        if not self.decidable:
+            return None
+        wanted = self.new if self._state is HunkState.ACCEPTED else self.old
+        return None if wanted == self.held else LineEdit(self._start, self._stop, wanted)
+
+
+class Move(NamedTuple):
+    """What a new base makes of one hunk.
+
+    Attributes:
+        hunk: The hunk.
+        start: Its first line in the new base.
+        stop: The line after its last one.
+        held: The lines that the new base has there; None for the hunk's old lines.
+        state: Its new state, or None where that stays as it is.
+        note: Why the state changes.
+        detached: The hunk is decided and its place was rewritten; it is not moved.
+        disturbed: Whether the hunk still grows and the lines under it were changed.
+    """
+
+    hunk: Hunk
+    start: int
+    stop: int
+    held: tuple[str, ...] | None = None
+    state: HunkState | None = None
+    note: str = ""
+    detached: bool = False
+    disturbed: bool = False
+
+
+class Obstacle(StrEnum):
+    """Why an accepted hunk cannot be taken back."""
+
+    CHANGED = "its lines were changed since"
+    WRITING = "the model is writing there"
+
+
+class Picture(Protocol):
+    """The rows of a file that hunks are part of."""
+
+    def restructured(self) -> None:
+        """Hunks of the file were split, edited or joined again."""
+        ...
+
+    def obstacle(self, hunk: Hunk) -> Obstacle | None:
+        """What prevents a hunk that a later rewrite covered from coming back, if anything."""
+        ...
+
+    def uncover(self, hunk: Hunk) -> None:
+        """Bring such a hunk back; undecided ones that change its lines give way to it."""
+        ...
+
+    def cover_again(self, hunk: Hunk) -> None:
+        """Reverse ``uncover``, if it did anything."""
+        ...
+
+
+class _Decision(NamedTuple):
+    """What an undoable step can change in a hunk."""
+
+    state: HunkState
+    note: str
+    new: tuple[str, ...]
+    own: bool
+    displaced: bool
+
+    def same(self, other: _Decision) -> bool:
+        return self[:3] == other[:3]
+
+    def restructured(self, other: _Decision) -> bool:
+        """Whether the hunk's lines differ, or it is on screen in one of the two only."""
+        superseded = HunkState.SUPERSEDED
+        moved = (self.state is superseded) != (other.state is superseded)
+        return moved or self.new != other.new or self.displaced != other.displaced
+
+
+class _Record(Hunk):
+    """A hunk as its store keeps it: the writable side."""
+
+    __slots__ = ()
+
+    @property
+    def decision(self) -> _Decision:
+        return _Decision(self._state, self._note, self.new, self._own, self._displaced)
+
+    def decide(self, decision: _Decision) -> None:
+        self._state, self._note, _, self._own, self._displaced = decision
+        if self.new != decision.new:
+            self._new = list(decision.new)
+
+    def put(self, state: HunkState, note: str | None = None) -> None:
+        self._state = state
+        if note is not None:
+            self._note = note
+
+    def withhold(self, quarantine: Quarantine | None) -> None:
+        self._quarantine = quarantine
+
+    def anchor(self, anchored: bool) -> None:
+        self._anchored = anchored
+
+    def displace(self, displaced: bool) -> None:
+        self._displaced = displaced
+
+    def add(self, line: str) -> None:
+        self._new.append(line)
+
+    def remove(self, line: str, stop: int) -> None:
+        self._old.append(line)
+        self._stop = stop
+
+    def place(self, start: int, stop: int, held: tuple[str, ...] | None = None) -> None:
+        self._start = start
+        self._stop = stop
+        self._held = None if held == self.old else held
+
+    def rewrite(self, old: Iterable[str], new: Iterable[str], *, own: bool) -> None:
+        self._old = list(old)
+        self._new = list(new)
+        self._own = own
+
+    def matched_at(self, level: int) -> None:
+        self._match_level = level
+
+
+class _Step:
+    """One undoable step: decisions before and after, and for a split which hunk became which."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, _Decision] = {}
+        self.after: dict[int, _Decision] = {}
+        self.parent: _Record | None = None
+        self.children: tuple[_Record, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return all(before.same(self.after[i]) for i, before in self.before.items())
+
+    def split_off(self, hunk_ids: set[int]) -> bool:
+        """Whether this step made one of these hunks by splitting another."""
+        return any(child.id in hunk_ids for child in self.children)
+
+    def forget_split(self) -> None:
+        """Keep what was decided about the parts, which cannot be joined any more."""
+        if self.parent is None:
+            return
+        del self.before[self.parent.id], self.after[self.parent.id]
+        for child in self.children:
+            before = self.before[child.id]
+            self.before[child.id] = before._replace(state=HunkState.SETTLED)
+        self.parent, self.children = None, ()
 
 
 class HunkStore:
@@ -36,11 +374,11 @@ class HunkStore:
 
     def __init__(self) -> None:
         self.version = 0
-        self._hunks: dict[int, Hunk] = {}
-        self._by_path: dict[str, list[Hunk]] = {}
+        self._hunks: dict[int, _Record] = {}
+        self._by_path: dict[str, list[_Record]] = {}
         self._next_id = 1
-        self._undo: list[Step] = []
-        self._redo: list[Step] = []
+        self._undo: list[_Step] = []
+        self._redo: list[_Step] = []
         self._pictures: dict[str, Picture] = {}
 
     def __iter__(self) -> Iterator[Hunk]:
@@ -105,16 +443,15 @@ class HunkStore:
         Raises:
             UndecidableError: One of them cannot be decided; then none is.
         """
-        hunks = [self.get(hunk_id) for hunk_id in hunk_ids]
+        hunks = [self._hunks[hunk_id] for hunk_id in hunk_ids]
         for hunk in hunks:
             rejected = state is HunkState.REJECTED
-            if not (hunk.rejectable if rejected else hunk.decidable and not hunk.withheld):
+            if not (hunk.rejectable if rejected else hunk.decidable and not hunk.quarantine):
                 raise UndecidableError(_why_undecidable(hunk))
         step = self._begin(hunks)
         for hunk in hunks:
-            hunk.displaced = hunk.state is HunkState.CONFLICT
-            hunk.state = state
-            hunk.note = note
+            hunk.displace(hunk.state is HunkState.CONFLICT)
+            hunk.put(state, note)
         self._end(step)
         for path in {hunk.path for hunk in hunks if hunk.displaced}:
             self._restructured(path)
@@ -131,7 +468,7 @@ class HunkStore:
     def undoable(self) -> bool:
         """Whether there is a step whose hunks are as it left them."""
         return any(
-            self._as_left(self.get(hunk_id), after)
+            self._as_left(self._hunks[hunk_id], after)
             for step in reversed(self._undo)
             for hunk_id, after in step.after.items()
         )
@@ -157,19 +494,18 @@ class HunkStore:
         """The edits of the base that the decisions so far ask for, by position."""
         return [edit for hunk in self.for_path(path) if (edit := hunk.edit()) is not None]
 
-    def quarantine(self, hunk_id: int, note: str) -> None:
+    def quarantine(self, hunk_id: int, why: Quarantine) -> None:
         """Hold a hunk back.  One that still streams stays held back when it settles.
 
         Raises:
             UndecidableError: It is accepted already, in conflict, superseded or out of the picture.
         """
-        hunk = self.get(hunk_id)
+        hunk = self._hunks[hunk_id]
         beyond = (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED)
         if hunk.state in beyond or hunk.displaced:
             raise UndecidableError(_why_undecidable(hunk))
-        hunk.state = HunkState.QUARANTINED
-        hunk.withheld = True
-        hunk.note = note
+        hunk.put(HunkState.QUARANTINED, str(why))
+        hunk.withhold(why)
         self.touch()
 
     def release(self, hunk_id: int, note: str = "") -> None:
@@ -178,12 +514,11 @@ class HunkStore:
         Raises:
             UndecidableError: It is not quarantined.
         """
-        hunk = self.get(hunk_id)
+        hunk = self._hunks[hunk_id]
         if hunk.state is not HunkState.QUARANTINED:
             raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
-        hunk.state = HunkState.SETTLED
-        hunk.withheld = False
-        hunk.note = note
+        hunk.put(HunkState.SETTLED, note)
+        hunk.withhold(None)
         self.touch()
 
     # Structure
@@ -239,8 +574,7 @@ class HunkStore:
         at = [0, 0]
         for child in children:
             if (at[0], at[1]) == first:
-                child.state = state
-                child.note = note
+                child.put(state, note)
             at[0] += child.deleted
             at[1] += child.added
         self._end(step)
@@ -258,52 +592,84 @@ class HunkStore:
         if any("\n" in line or "\r" in line for line in new):
             raise ValueError("a new line has a line terminator in it")
         step = self._begin((hunk,))
-        hunk.rewrite(hunk.old, new)
-        hunk.own = True
+        hunk.rewrite(hunk.old, new, own=True)
         self._end(step)
         self._restructured(hunk.path)
 
     # Used by the edits package only.
 
-    def open(self, path: str, start: int) -> Hunk:
+    def open(self, path: str, start: int, match_level: int = 0) -> Hunk:
         """A new streaming hunk."""
-        return self._new(path, start, None)
+        hunk = self._new(path, start, None)
+        hunk.matched_at(match_level)
+        return hunk
+
+    def add_line(self, hunk: Hunk, line: str) -> None:
+        """A streaming hunk adds a line."""
+        self._hunks[hunk.id].add(line)
+        self.touch()
+
+    def remove_line(self, hunk: Hunk, line: str, stop: int) -> None:
+        """A streaming hunk removes a line, and reaches to the base line ``stop`` with it."""
+        self._hunks[hunk.id].remove(line, stop)
+        self.touch()
+
+    def place(self, hunk: Hunk, start: int, stop: int, held: tuple[str, ...] | None = None) -> None:
+        """Move a hunk; ``held`` (default: its old lines) is what the base has there."""
+        self._hunks[hunk.id].place(start, stop, held)
 
     def settle(self, hunk: Hunk, *, conflict: str = "") -> None:
         """A streaming hunk is complete; it stays quarantined if it was."""
         if conflict:
-            hunk.state = HunkState.CONFLICT
-            hunk.note = conflict
+            self._hunks[hunk.id].put(HunkState.CONFLICT, conflict)
         elif hunk.state is HunkState.STREAMING:
-            hunk.state = HunkState.SETTLED
+            self._hunks[hunk.id].put(HunkState.SETTLED)
         self.touch()
 
     def supersede(self, hunk: Hunk) -> None:
         """A later rewrite takes the place of the hunk."""
-        hunk.state = HunkState.SUPERSEDED
+        self._hunks[hunk.id].put(HunkState.SUPERSEDED)
         self.touch()
 
-    def reinstate(self, hunk: Hunk) -> None:
-        """The rewrite that was to take the place of the hunk never came to it."""
-        hunk.state = HunkState.SETTLED
+    def reinstate(self, hunk: Hunk, state: HunkState = HunkState.SETTLED) -> None:
+        """The hunk has the place and the state again that a later rewrite took from it."""
+        self._hunks[hunk.id].put(state)
+        self._hunks[hunk.id].anchor(True)
         self.touch()
 
     def detach(self, hunk: Hunk) -> None:
         """The place of a decided hunk is rewritten: its decision stands."""
-        hunk.anchored = False
+        self._hunks[hunk.id].anchor(False)
         self.touch()
 
-    def attach(self, hunk: Hunk) -> None:
-        """A hunk that was detached has its place again."""
-        hunk.anchored = True
+    def attach(self, hunk: Hunk, start: int, stop: int) -> None:
+        """The lines of a detached hunk stand in the base as they were accepted: it is back."""
+        self._hunks[hunk.id].place(start, stop, hunk.new)
+        self._hunks[hunk.id].anchor(True)
+        self.touch()
+
+    def move(self, moves: Iterable[Move]) -> None:
+        """The base is replaced: apply what a rebase found for the hunks of a file, in one step.
+
+        This is no step to undo: the file changed, not the user's mind.  Steps before it can still
+        be taken back for hunks whose state it leaves alone.
+        """
+        for move in moves:
+            hunk = self._hunks[move.hunk.id]
+            if move.detached:
+                hunk.anchor(False)
+                continue
+            if move.state is not None:
+                hunk.put(move.state, move.note)
+            hunk.place(move.start, move.stop, move.held)
         self.touch()
 
     def forget_splits(self, hunk_ids: Iterable[int]) -> None:
         """Hunks came to lie in different segments: they cannot be joined again."""
         parted = set(hunk_ids)
-        self._redo[:] = [s for s in self._redo if not _parts(s, parted)]
+        self._redo[:] = [step for step in self._redo if not step.split_off(parted)]
         for step in reversed(self._undo):
-            if _parts(step, parted) and step.parent is not None:
+            if step.split_off(parted) and step.parent is not None:
                 parted.add(step.parent.id)  # it stays away, and so cannot be joined either
                 step.forget_split()
         self._undo[:] = [step for step in self._undo if not step.empty]
@@ -316,49 +682,51 @@ class HunkStore:
         """From now on the hunks of a path are rows of this picture."""
         self._pictures[path] = picture
 
-    def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> Hunk:
-        hunk = Hunk(self._next_id, path, start, rank)
+    def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> _Record:
+        hunk = _Record(self._next_id, path, start, rank)
         self._next_id += 1
         self._hunks[hunk.id] = hunk
         self._by_path.setdefault(path, []).append(hunk)
         self.touch()
         return hunk
 
-    def _splittable(self, hunk_id: int) -> Hunk:
-        hunk = self.get(hunk_id)
+    def _splittable(self, hunk_id: int) -> _Record:
+        hunk = self._hunks[hunk_id]
         if not hunk.decidable:
             raise UndecidableError(_why_undecidable(hunk))
         if hunk.state is not HunkState.SETTLED or hunk.held != hunk.old:
             raise UndecidableError(f"Hunk {hunk_id} is decided already; undo the decision first.")
         return hunk
 
-    def _cut(self, hunk: Hunk, cuts: Sequence[tuple[int, int]], step: Step) -> tuple[Hunk, ...]:
+    def _cut(
+        self, hunk: _Record, cuts: Sequence[tuple[int, int]], step: _Step
+    ) -> tuple[_Record, ...]:
         points = [(0, 0), *cuts, (hunk.deleted, hunk.added)]
         if any(a > c or b > d for (a, b), (c, d) in pairwise(points)):
             raise ValueError(f"the cuts {list(cuts)} do not lie in hunk {hunk.id} in order")
-        children: list[Hunk] = []
+        children: list[_Record] = []
         for (a, b), (c, d) in pairwise(points):
             if (a, b) == (c, d):
                 continue
             child = self._new(hunk.path, hunk.start + a, (*hunk.rank, len(children)))
-            child.rewrite(hunk.old[a:c], hunk.new[b:d])
+            child.rewrite(hunk.old[a:c], hunk.new[b:d], own=hunk.own)
             child.place(hunk.start + a, hunk.start + c)
-            child.match_level, child.own = hunk.match_level, hunk.own
-            child.state = HunkState.SUPERSEDED  # as it was before this step, for undo
-            step.before[child.id] = Snapshot(child)
-            child.state = HunkState.SETTLED
+            child.matched_at(hunk.match_level)
+            child.put(HunkState.SETTLED)
+            # Undoing the split makes it as if it had been superseded all along.
+            step.before[child.id] = child.decision._replace(state=HunkState.SUPERSEDED)
             children.append(child)
-        hunk.state = HunkState.SUPERSEDED
+        hunk.put(HunkState.SUPERSEDED)
         step.parent, step.children = hunk, tuple(children)
         return step.children
 
-    def _begin(self, hunks: Iterable[Hunk]) -> Step:
-        step = Step()
-        step.before = {hunk.id: Snapshot(hunk) for hunk in hunks}
+    def _begin(self, hunks: Iterable[_Record]) -> _Step:
+        step = _Step()
+        step.before = {hunk.id: hunk.decision for hunk in hunks}
         return step
 
-    def _end(self, step: Step) -> None:
-        step.after = {hunk_id: Snapshot(self.get(hunk_id)) for hunk_id in step.before}
+    def _end(self, step: _Step) -> None:
+        step.after = {hunk_id: self._hunks[hunk_id].decision for hunk_id in step.before}
         if step.empty:
             return
         try:
@@ -370,15 +738,11 @@ class HunkStore:
         self._redo.clear()
         self.touch()
 
-    def _restore(self, snapshots: dict[int, Snapshot]) -> None:
-        for hunk_id, snapshot in snapshots.items():
-            hunk = self.get(hunk_id)
-            hunk.state, hunk.note, hunk.own = snapshot.state, snapshot.note, snapshot.own
-            hunk.displaced = snapshot.displaced
-            if hunk.new != snapshot.new:
-                hunk.rewrite(hunk.old, snapshot.new)
+    def _restore(self, decisions: dict[int, _Decision]) -> None:
+        for hunk_id, decision in decisions.items():
+            self._hunks[hunk_id].decide(decision)
 
-    def _travel(self, source: list[Step], target: list[Step]) -> tuple[Hunk, ...]:
+    def _travel(self, source: list[_Step], target: list[_Step]) -> tuple[Hunk, ...]:
         backwards = source is self._undo
         while source:
             step = source.pop()
@@ -389,13 +753,13 @@ class HunkStore:
             possible = {
                 i: wanted[i]
                 for i in wanted
-                if (hunk := self.get(i)).anchored and hunk.state is expected[i].state
+                if (hunk := self._hunks[i]).anchored and hunk.state is expected[i].state
             }
             if not possible or not self._place_split(
                 step, backwards, whole=len(possible) == len(wanted)
             ):
                 continue
-            present = {i: Snapshot(self.get(i)) for i in possible}
+            present = {i: self._hunks[i].decision for i in possible}
             self._restore(possible)
             try:
                 self._check_overlap(possible)
@@ -405,8 +769,8 @@ class HunkStore:
                 raise
             target.append(step)
             self.touch()
-            changed = tuple(self.get(i) for i in possible)
-            for path in {h.path for h in changed if present[h.id].restructured(h)}:
+            changed = tuple(self._hunks[i] for i in possible)
+            for path in {h.path for h in changed if present[h.id].restructured(h.decision)}:
                 self._restructured(path)
             if not backwards:
                 for hunk in changed:
@@ -415,12 +779,12 @@ class HunkStore:
             return changed
         return ()
 
-    def _as_left(self, hunk: Hunk, after: Snapshot) -> bool:
+    def _as_left(self, hunk: Hunk, after: _Decision) -> bool:
         """Whether a hunk is as a step left it and part of the file, seen or covered."""
         accepted = hunk.state is HunkState.ACCEPTED and hunk.path in self._pictures
         return hunk.state is after.state and (hunk.anchored or accepted)
 
-    def _uncover(self, step: Step) -> None:
+    def _uncover(self, step: _Step) -> None:
         """Bring the accepted hunks of a step back into the picture where that can be."""
         for hunk_id, after in step.after.items():
             hunk = self.get(hunk_id)
@@ -429,7 +793,7 @@ class HunkStore:
                 if picture.obstacle(hunk) is None:
                     picture.uncover(hunk)
 
-    def _place_split(self, step: Step, backwards: bool, *, whole: bool) -> bool:
+    def _place_split(self, step: _Step, backwards: bool, *, whole: bool) -> bool:
         """Give the hunks that a step brings back their present positions; False if impossible."""
         parent, children = step.parent, step.children
         if parent is None:
@@ -467,11 +831,6 @@ class HunkStore:
             picture.restructured()
 
 
-def _parts(step: Step, hunk_ids: set[int]) -> bool:
-    """Whether a step made one of these hunks by splitting another."""
-    return any(child.id in hunk_ids for child in step.children)
-
-
 def _why_undecidable(hunk: Hunk) -> str:
     reasons = {
         HunkState.STREAMING: "is still being written; it can be decided as soon as it settles",
@@ -481,7 +840,7 @@ def _why_undecidable(hunk: Hunk) -> str:
     }
     if hunk.displaced:
         return f"Hunk {hunk.id} was in conflict when it was rejected; undo that first."
-    if hunk.withheld and hunk.state is HunkState.REJECTED:
+    if hunk.quarantine and hunk.state is HunkState.REJECTED:
         return f"Hunk {hunk.id} was quarantined when it was rejected; undo that and release it."
     reason = reasons.get(hunk.state, "lies in lines that were rewritten since")
     return f"Hunk {hunk.id} {reason}."

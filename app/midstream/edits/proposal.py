@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import takewhile
 
-from midstream.edits.covered import CoveredHunks, Obstacle
+from midstream.edits.covered import CoveredHunks
 from midstream.edits.documents import LineEdit, SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle
 from midstream.edits.indent import IndentRepair
 from midstream.edits.newlines import NewlineFolder
 from midstream.edits.rebase import Rebase
@@ -294,7 +294,7 @@ class FileProposal:
         """
         self._advance(new_base, 0, 0)
 
-    # Called by the hunk store, see ``covered.Picture``.
+    # Called by the hunk store, see ``hunks.Picture``.
 
     def restructured(self) -> None:
         """Hunks of the file were split, edited or joined again: show them as they are."""
@@ -331,8 +331,7 @@ class FileProposal:
         self._covered.remove(hunk, [(other, other.state) for other in aside])
         for other in aside:
             self.hunks.detach(other) if other.decided else self.hunks.supersede(other)
-        hunk.place(*place, hunk.new)
-        self.hunks.attach(hunk)
+        self.hunks.attach(hunk, *place)
         self._join(hunk)
 
     def cover_again(self, hunk: Hunk) -> None:
@@ -343,8 +342,7 @@ class FileProposal:
         self.hunks.detach(hunk)
         self._covered.add(hunk, self.base.lines)
         for other, state in back:
-            other.state = state
-            self.hunks.attach(other)
+            self.hunks.reinstate(other, state)
             self._join(other)
 
     def _stands(self, hunk: Hunk) -> tuple[int, int] | None:
@@ -387,20 +385,31 @@ class FileProposal:
             for s in self.segments
         ]
         moved = rebase.start_of(start), rebase.stop_of(stop)
-        self._covered.move(live, rebase, new_base.lines)
         streaming = None if self._current is None else self._current.streaming_hunk
-        rebase.move_hunks(self.hunks, streaming)
+        moves = rebase.moves(streaming)
+        self.hunks.move([*self._covered.moves(live, rebase, new_base.lines), *moves])
+        disturbed = {move.hunk.id for move in moves if move.disturbed}
         self.base = new_base
         floor = 0
         for segment, (first, last) in zip(self.segments, ranges, strict=True):
             for hunk in map(self.hunks.get, segment.hunk_ids):
-                if hunk.live:  # a conflict takes in what was put at its place
-                    _clip(hunk, floor, new_base)
+                if hunk.live:
+                    conflict = hunk.displaced or hunk.state is HunkState.CONFLICT
+                    if (conflict or hunk.id in disturbed) and hunk.start < floor:
+                        # A conflict takes in what was put at its place: keep it out of the
+                        # segment before.
+                        end = max(hunk.stop, floor)
+                        self.hunks.place(hunk, floor, end, new_base.lines[floor:end])
                     first, last = min(first, hunk.start), max(last, hunk.stop)
             first = max(first, floor)
             floor = max(first, last)
-            segment.moved(new_base, first, floor, rebase.moves)
-        self.hunks.touch()
+            segment.moved(
+                new_base,
+                first,
+                floor,
+                rebase.lines,
+                disturbed=not disturbed.isdisjoint(segment.hunk_ids),
+            )
         self.version += 1
         return moved[0], max(moved)
 
@@ -449,13 +458,6 @@ def _kinship(hunk: Hunk, other: Hunk) -> int:
     if hunk is other:
         return len(hunk.rank) + 1
     return sum(takewhile(bool, (a == b for a, b in zip(hunk.rank, other.rank, strict=False))))
-
-
-def _clip(hunk: Hunk, floor: int, base: SourceText) -> None:
-    """Keep a conflict, whose range is what lies around its place, out of the segment before."""
-    if (hunk.displaced or hunk.state is HunkState.CONFLICT) and hunk.start < floor:
-        stop = max(hunk.stop, floor)
-        hunk.place(floor, stop, base.lines[floor:stop])
 
 
 def _overlaps(hunk: Hunk, start: int, stop: int, *, tight: bool) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunks import Hunk, HunkState, Move
 from midstream.edits.lcs import line_map
 
 _CHANGED = "the file was changed in these lines"
@@ -23,7 +23,7 @@ class Rebase:
     """One move of the live hunks of a file to a new base.
 
     Attributes:
-        moves: For each line of the former base its line in the new base, or -1.
+        lines: For each line of the former base its line in the new base, or -1.
     """
 
     def __init__(self, hunks: Sequence[Hunk], base: SourceText, new_base: SourceText) -> None:
@@ -55,15 +55,15 @@ class Rebase:
         self._composed = tuple(composed)
         self._map = self._lines_map()
         self._before, self._after = _surroundings(self._map, len(self._new))
-        self.moves = [-1 if number < 0 else self._map[number] for number in to_composed]
+        self.lines = [-1 if number < 0 else self._map[number] for number in to_composed]
 
-    def move_hunks(self, store: HunkStore, streaming: Hunk | None) -> None:
-        """Give every hunk its new position and, where the lines changed, its new state.
+    def moves(self, streaming: Hunk | None = None) -> list[Move]:
+        """Every hunk's new position and, where its lines changed, its new state.
 
         Args:
-            store: The owner of the hunks.
             streaming: The hunk that still grows; it never counts as accepted by the file.
         """
+        moves: list[Move] = []
         growth = passed = 0
         for hunk in self._hunks:
             edit = hunk.edit()
@@ -77,9 +77,10 @@ class Rebase:
             held = self._composed[start : start + length]
             place = self._place(start, start + length)
             if place is None:
-                self._changed(store, hunk, start, start + length, growing=hunk is streaming)
+                moves.append(self._changed(hunk, start, start + length, hunk is streaming))
             else:
-                hunk.place(*place, None if hunk is streaming else held)
+                moves.append(Move(hunk, *place, None if hunk is streaming else held))
+        return moves
 
     def start_of(self, line: int, own: Collection[int] | None = None) -> int:
         """Where a range that starts at ``line`` starts in the new base.
@@ -136,29 +137,24 @@ class Rebase:
             return None if left is None else (left, left)
         return (right, right) if left is None or left == right else None
 
-    def _changed(
-        self, store: HunkStore, hunk: Hunk, start: int, stop: int, *, growing: bool
-    ) -> None:
+    def _changed(self, hunk: Hunk, start: int, stop: int, growing: bool) -> Move:
         """The lines of a hunk were changed: find out what that makes of it."""
         low, high = self._before[start], self._after[stop]
         found = self._new[low:high]
         if hunk.decided:
             if hunk.state is HunkState.ACCEPTED and found == hunk.old:
-                hunk.state, hunk.note = HunkState.SETTLED, _REVERTED
-                hunk.place(low, high)
-            else:
-                store.detach(hunk)
-            return
-        applied = None if growing else _find(hunk.new, found)
+                return Move(hunk, low, high, state=HunkState.SETTLED, note=_REVERTED)
+            return Move(hunk, low, high, detached=True)
+        if growing:
+            return Move(hunk, low, high, found, disturbed=True)
+        applied = _find(hunk.new, found)
         if applied is not None:
-            hunk.state, hunk.note = HunkState.ACCEPTED, _APPLIED
-            hunk.place(low + applied, low + applied + hunk.added, hunk.new)
-        elif hunk.state is HunkState.CONFLICT and found == hunk.old:
-            hunk.state, hunk.note = HunkState.SETTLED, ""
-            hunk.place(low, high)
-        else:
-            hunk.state, hunk.note = HunkState.CONFLICT, _CHANGED
-            hunk.place(low, high, found)
+            low += applied
+            high = low + hunk.added
+            return Move(hunk, low, high, hunk.new, HunkState.ACCEPTED, _APPLIED)
+        if hunk.state is HunkState.CONFLICT and found == hunk.old:
+            return Move(hunk, low, high, state=HunkState.SETTLED)
+        return Move(hunk, low, high, found, HunkState.CONFLICT, _CHANGED)
 
 
 def _surroundings(moves: Sequence[int], total: int) -> tuple[list[int], list[int]]:

@@ -136,7 +136,15 @@ class Segment:
         self._end()
         return unread
 
-    def moved(self, base: SourceText, start: int, stop: int, moves: Sequence[int]) -> None:
+    def moved(
+        self,
+        base: SourceText,
+        start: int,
+        stop: int,
+        moves: Sequence[int],
+        *,
+        disturbed: bool = False,
+    ) -> None:
         """The base was replaced and all hunks were moved; take the new coordinates.
 
         Args:
@@ -144,6 +152,7 @@ class Segment:
             start: First base line of the segment now.
             stop: Base line after the last now.
             moves: For each line of the former base its line in the new one, or -1.
+            disturbed: Whether lines under the hunk that still grows were changed.
         """
         self._base = base
         if not self.finished:
@@ -152,9 +161,7 @@ class Segment:
                 if number >= 0 and moves[number] >= 0:
                     at = moves[number] + 1
             self._base_of = [moves[number] if number >= 0 else -1 for number in self._base_of]
-            if self._open is not None and self._open.state is HunkState.CONFLICT:
-                self._open.state = HunkState.STREAMING
-                self._disturbed = True
+            self._disturbed = self._disturbed or disturbed
             for hunk_id in self.hunk_ids:
                 hunk = self._hunks.get(hunk_id)
                 if hunk.live:
@@ -218,7 +225,7 @@ class Segment:
             else:
                 line = self.new_lines[new]
                 hunk = self._open_hunk()
-                hunk.grow(new=line)
+                self._hunks.add_line(hunk, line)
                 row = Row(RowKind.ADDED, None, self.start + new, line, hunk.id)
                 self.settled.append(row)
 
@@ -240,24 +247,19 @@ class Segment:
             self._context_rows(self.settled, self._at, number, new)
             self._at = number
         hunk = self._open_hunk()
-        hunk.grow(old=self._old[old])
-        if number == self._at:
-            self._at = hunk.stop = number + 1
-        else:
+        stop = hunk.stop
+        if number != self._at:
             self._disturbed = True
-            if number > self._at:
-                self._at = hunk.stop = number + 1
+        if number >= self._at:
+            self._at = stop = number + 1
+        self._hunks.remove_line(hunk, self._old[old], stop)
         row = Row(RowKind.DELETED, number if number >= 0 else None, None, self._old[old], hunk.id)
         self.settled.append(row)
 
     def _open_hunk(self) -> Hunk:
         if self._open is None:
-            hunk = self._hunks.open(self.path, self._at)
-            hunk.match_level = self.match_level
-            self.hunk_ids.append(hunk.id)
-            self._open = hunk
-        else:
-            self._hunks.touch()
+            self._open = self._hunks.open(self.path, self._at, self.match_level)
+            self.hunk_ids.append(self._open.id)
         return self._open
 
     def _close_hunk(self) -> None:
@@ -269,7 +271,8 @@ class Segment:
             self._hunks.settle(hunk)
             return
         self._disturbed = False
-        hunk.place(hunk.start, hunk.stop, self._base.lines[hunk.start : hunk.stop])
+        held = self._base.lines[hunk.start : hunk.stop]
+        self._hunks.place(hunk, hunk.start, hunk.stop, held)
         self._hunks.settle(hunk, conflict=_MOVED)
         self.rebuild()
 

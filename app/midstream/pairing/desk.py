@@ -339,7 +339,7 @@ class Desk:
         """Whether undo comes to an accepted change that cannot be taken back; told once, and the
         next undo goes past it.
         """
-        from midstream.edits.covered import Obstacle
+        from midstream.edits.hunks import Obstacle
 
         stuck = self._hunks.stuck
         if stuck is None or stuck[0].id in self._passed:

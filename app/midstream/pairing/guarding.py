@@ -450,14 +450,16 @@ class Guard:
 
     def _quarantine(self, hunk: Hunk, finding: Finding) -> bool:
         """Hold a hunk back; False if it was accepted before the verdict."""
-        note = f"{finding.rule}: {finding.message}"
-        if hunk.state == _HELD and hunk.note == note:
+        from midstream.edits.hunks import Quarantine
+
+        why = Quarantine(finding.rule, finding.message)
+        if hunk.state == _HELD and hunk.quarantine == why:
             return True
         try:
-            self._hunks.quarantine(hunk.id, note)
+            self._hunks.quarantine(hunk.id, why)
         except ValueError:
             return False
-        self._recorder.quarantine(hunk.id, note)
+        self._recorder.quarantine(hunk.id, why)
         self._board.emit(HunkDecided(hunk.path, hunk.id))
         return True
 
@@ -471,4 +473,6 @@ class Guard:
 
 def _masked(hunk: Hunk) -> bool:
     """Whether it was held back for a credential, which a journal keeps only masked."""
-    return hunk.note.startswith("secret-")
+    from midstream.guard.secrets import RULES
+
+    return hunk.quarantine is not None and hunk.quarantine.rule in RULES

@@ -17,6 +17,7 @@ from midstream.guard.secrets import mask
 from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
+    from midstream.edits.hunks import Quarantine
     from midstream.workspace.journal import Journal
 
 
@@ -169,9 +170,9 @@ class Recorder:
         """The person wrote the new lines of a hunk."""
         self._append("edit", id=hunk_id, new=list(new))
 
-    def quarantine(self, hunk_id: int, note: str) -> None:
+    def quarantine(self, hunk_id: int, why: Quarantine) -> None:
         """The guard holds a hunk back."""
-        self._append("quarantine", id=hunk_id, note=note)
+        self._append("quarantine", id=hunk_id, rule=why.rule, message=why.message)
 
     def release(self, hunk_id: int, reason: str) -> None:
         """A person let a quarantined hunk be decided after all."""

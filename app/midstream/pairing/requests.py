@@ -14,7 +14,7 @@ from midstream.guard.secrets import mask
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.hunk import Hunk
+    from midstream.edits.hunks import Hunk
     from midstream.responses.model_info import ModelInfo
 
 LINES_BEFORE = 60

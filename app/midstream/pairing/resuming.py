@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.edits.documents import SourceText, UnencodableError
-from midstream.edits.hunks import HunkState, HunkStore
+from midstream.edits.hunks import HunkState, HunkStore, Quarantine
 from midstream.edits.proposal import FileProposal
 from midstream.errors import UserError
 from midstream.pairing.recorder import Recorder, unpack
@@ -114,7 +114,7 @@ class Replay:
         elif kind == "edit":
             self.hunks.edit(data["id"], data["new"])
         elif kind == "quarantine":
-            self.hunks.quarantine(data["id"], data["note"])
+            self.hunks.quarantine(data["id"], Quarantine(data["rule"], data["message"]))
         elif kind == "release":
             self.hunks.release(data["id"], data["note"])
             self.released.add(data["id"])

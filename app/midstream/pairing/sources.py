@@ -17,7 +17,7 @@ from midstream.pairing.context import Part
 from midstream.pairing.requests import rejected_lines
 
 if TYPE_CHECKING:
-    from midstream.edits.hunk import Hunk
+    from midstream.edits.hunks import Hunk
     from midstream.workspace.files import Workspace
 
 INSTRUCTIONS_FILE: Final = "AGENTS.md"
@@ -77,7 +77,7 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[str]]
 
 def decisions(hunks: Sequence[Hunk]) -> Part:
     """What the person kept and turned down, and why."""
-    from midstream.edits.hunk import HunkState
+    from midstream.edits.hunks import HunkState
 
     told: list[str] = []
     decided = [hunk for hunk in hunks if hunk.decided]
