@@ -6,12 +6,13 @@ the first change whose place the lines before it tell (``patching``).  What was 
 for that, and insertions, appear when they close.  Places are looked up in *base + accepted*, never
 in rejected text; where a block is not there, in the text with all that is proposed.
 
-Responsibility: routing events to proposals.  Which files there are is the caller's.
+The reply owns its parser.  Which files there are is the caller's: text is taken in steps
+(``steps``), so that a caller can open a file before the reply looks it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from midstream.edits.blocks import Block, Failure, Waiting, can_stream, collected, rewritten
 from midstream.edits.elision import elides, merge
@@ -28,6 +29,7 @@ from midstream.edits.formats.events import (
     OldLine,
     Problem,
     Prose,
+    merge_text,
 )
 from midstream.edits.locate import Located, Locator
 from midstream.edits.matching import Level, Match
@@ -45,7 +47,7 @@ from midstream.edits.proposal import FileProposal
 from midstream.edits.quoting import QuotedRepair
 from midstream.edits.reply import ReplyHunk, normalise
 from midstream.edits.segment import Segment
-from midstream.edits.writing import Writer
+from midstream.edits.writing import ReplyObserver, Writer
 
 __all__ = ["Failure", "LiveReply", "Lookup"]
 
@@ -64,6 +66,7 @@ class LiveReply:
         moves: Files that it moves: old name, new name.
         copies: Those of them that stay under their old name, unchanged.
         segments: The first rewrite of each block that found its place.
+        writer: Writes to the proposals, and notifies the observer.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class LiveReply:
         lookup: Lookup,
         region: tuple[FileProposal, int, int] | None = None,
         *,
-        writer: Writer | None = None,
+        observer: ReplyObserver | None = None,
         opened: Segment | None = None,
     ) -> None:
         """Start a reply.
@@ -82,7 +85,7 @@ class LiveReply:
             lookup: Finds the files that it names.
             region: File, first line and line after the last of the region that was asked for, for
                 replies that rewrite it.
-            writer: Does what the reply does to proposals.
+            observer: Hears of what the reply does to proposals.
             opened: The rewrite of the region, if it is open already.
         """
         self.failures: list[Failure] = []
@@ -95,7 +98,7 @@ class LiveReply:
         self._parser = parser
         self._lookup = lookup
         self._region = region
-        self._writer = writer or Writer()
+        self.writer = Writer(observer)
         self._open_region = opened
         self._op = FileOp.UPDATE
         self._path = ""
@@ -105,16 +108,36 @@ class LiveReply:
         self._outcomes: dict[int, HunkOutcome] = {}
         self._waiting: list[Waiting] = []
 
+    def steps(self, text: str) -> Iterator[FileOpened | FileClosed]:
+        """Take the next part of the reply, pausing where the caller may have to act.
+
+        Yields:
+            A file before it is looked up, and a file once its edits are through.
+        """
+        return self._steps(self._parser.feed(text))
+
+    def last_steps(self) -> Iterator[FileOpened | FileClosed]:
+        """The same for what the parser held back; ``end`` follows."""
+        return self._steps(self._parser.finish())
+
     def feed(self, text: str) -> None:
-        """Take the next part of the reply."""
-        for event in self._parser.feed(text):
-            self.take(event)
+        """Take the next part of the reply without a pause."""
+        for _ in self.steps(text):
+            pass
 
     def finish(self) -> None:
         """The reply has ended."""
-        for event in self._parser.finish():
-            self.take(event)
+        for _ in self.last_steps():
+            pass
         self.end()
+
+    def _steps(self, events: Iterable[Event]) -> Iterator[FileOpened | FileClosed]:
+        for event in merge_text(events):
+            if isinstance(event, FileOpened):
+                yield event
+            self._take(event)
+            if isinstance(event, FileClosed):
+                yield event
 
     def end(self) -> None:
         """The events of the reply are over: what hangs on the blocks that follow is settled."""
@@ -132,7 +155,7 @@ class LiveReply:
         if block is None or block.proposal is None:
             return
         if block.streaming:
-            self._writer.abandon(block.proposal)
+            self.writer.abandon(block.proposal)
         elif block.patch is not None and not block.done:
             block.patch.stopped()
 
@@ -155,8 +178,7 @@ class LiveReply:
             tuple(self.problems),
         )
 
-    def take(self, event: Event) -> None:
-        """Take one event of the parser."""
+    def _take(self, event: Event) -> None:
         match event:
             case FileOpened(op, path, mentioned):
                 self._open_file(op, path, mentioned=mentioned)
@@ -187,7 +209,7 @@ class LiveReply:
         else:
             if self._region is not None and self._open_region is not None:
                 # The model names its places instead of rewriting the region that it was given.
-                self._writer.withdraw(self._region[0], self._open_region)
+                self.writer.withdraw(self._region[0], self._open_region)
                 self._open_region = None
             # A file that was only mentioned must exist, as one to update must.
             wanted = FileOp.UPDATE if mentioned else op
@@ -205,7 +227,7 @@ class LiveReply:
         elif not (opened.old_first or opened.characters):
             start = ReplyHunk(opened.hunk, opened.context, opened.line)
             find = self._finder(proposal)
-            block.patch = PatchBlock(proposal, start, find, self._writer)
+            block.patch = PatchBlock(proposal, start, find, self.writer)
 
     def _finder(self, proposal: FileProposal) -> Callable[[ReplyHunk], Match | None]:
         def find(hunk: ReplyHunk) -> Match | None:
@@ -244,7 +266,7 @@ class LiveReply:
         if block.streaming and block.proposal is not None:
             mended = block.repair.feed(text) if block.repair is not None else text
             if mended:
-                self._writer.feed(block.proposal, mended)
+                self.writer.feed(block.proposal, mended)
 
     def _open_whole(self, block: Block, proposal: FileProposal) -> None:
         """The block is the new text of a region or of a whole file."""
@@ -272,7 +294,7 @@ class LiveReply:
                 start, stop, prefix, block.suffix = place
                 self._begin(block, proposal, start, stop, int(Level.EXACT))
                 if prefix:
-                    self._writer.feed(proposal, prefix)
+                    self.writer.feed(proposal, prefix)
             return
         found = locator.quoted_place(hunk)
         if not isinstance(found, Match) or not can_stream(found, hunk.old):
@@ -296,8 +318,8 @@ class LiveReply:
                 return
             rest = block.repair.finish() if block.repair is not None else ""
             if rest + block.suffix:
-                self._writer.feed(proposal, rest + block.suffix)
-            self._writer.finish(proposal)
+                self.writer.feed(proposal, rest + block.suffix)
+            self.writer.finish(proposal)
             block.done = True
             level = block.segment.match_level if block.segment is not None else 0
             self._placed(number, block.path, Level(level) if level else None)
@@ -326,7 +348,7 @@ class LiveReply:
         if not elides(old, new):
             return False
         start = segment.start
-        self._writer.withdraw(proposal, segment)
+        self.writer.withdraw(proposal, segment)
         block.done = True
         self.segments.pop(number, None)
         edits = merge(old, new, proposal.path)
@@ -337,12 +359,12 @@ class LiveReply:
             self._fail(HunkError(Reason.ELIDED, message), number)
             return True
         for edit in edits:
-            segment = self._writer.begin(
+            segment = self.writer.begin(
                 proposal, start + edit.start, start + edit.stop, 0, tight=True
             )
             self.segments.setdefault(number, segment)
-            self._writer.feed(proposal, "".join(f"{line}\n" for line in edit.lines))
-            self._writer.finish(proposal)
+            self.writer.feed(proposal, "".join(f"{line}\n" for line in edit.lines))
+            self.writer.finish(proposal)
         self._placed(number, proposal.path, None)
         return True
 
@@ -394,23 +416,23 @@ class LiveReply:
         *,
         tight: bool,
     ) -> None:
-        self.segments[number] = self._writer.begin(proposal, *place, int(level or 0), tight=tight)
+        self.segments[number] = self.writer.begin(proposal, *place, int(level or 0), tight=tight)
         if lines:
-            self._writer.feed(proposal, "".join(f"{line}\n" for line in lines))
-        self._writer.finish(proposal)
+            self.writer.feed(proposal, "".join(f"{line}\n" for line in lines))
+        self.writer.finish(proposal)
         self._placed(number, proposal.path, level)
 
     def _begin(
         self, block: Block, proposal: FileProposal, start: int, stop: int, level: int
     ) -> None:
         tight = self._op is FileOp.UPDATE
-        block.segment = self._writer.begin(proposal, start, stop, level, tight=tight)
+        block.segment = self.writer.begin(proposal, start, stop, level, tight=tight)
         self.segments[block.opened.hunk] = block.segment
 
     def _located_in(self, proposal: FileProposal) -> Locator:
         """A locator of *base + accepted*."""
         if proposal.hunks.accepted_edits(proposal.path):
-            self._writer.fold(proposal)
+            self.writer.fold(proposal)
         if self._locator is None or self._locator.source is not proposal.base:
             self._locator = Locator(proposal.base, proposal.path)
         return self._locator
@@ -433,7 +455,7 @@ class LiveReply:
         if block.patch is not None:
             block.patch.take_back()
         elif block.segment is not None:
-            self._writer.withdraw(block.proposal, block.segment)
+            self.writer.withdraw(block.proposal, block.segment)
         self.segments.pop(block.opened.hunk, None)
 
     def _placed(self, number: int, path: str, level: Level | None) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.formats.events import Event, FileClosed, FileOp, FileOpened, merge_text
+from midstream.edits.formats.events import FileClosed, FileOp, FileOpened
 from midstream.edits.live import LiveReply
-from midstream.edits.writing import Writer
+from midstream.edits.writing import ReplyObserver
 from midstream.pairing.board import Board
 from midstream.pairing.events import HunkSettled
 from midstream.pairing.generation import Conversation, Generation
@@ -85,7 +85,7 @@ class Answer:
         conversation: Conversation,
         parser: Parser,
         files: ReplyFiles,
-        writer: AnswerWriter,
+        observer: AnswerObserver,
         *,
         edit_format: str,
         region: Segment | None = None,
@@ -118,12 +118,10 @@ class Answer:
         self._bare = bare
         self._text: list[str] = []
         self._seen_version = -1
-        self._parser = parser
         self._files = files
-        self._writer = writer
-        writer.answer = self
+        observer.answer = self
         place = None if region is None else (proposal, region.start, region.stop)
-        self.reply = LiveReply(parser, files.lookup, place, writer=writer, opened=region)
+        self.reply = LiveReply(parser, files.lookup, place, observer=observer, opened=region)
         if region is not None:
             self.generations.append(Generation(self, proposal, region))
 
@@ -197,31 +195,26 @@ class Answer:
     async def receive(self, delta: Delta) -> None:
         """Take the next piece of the answer."""
         self._text.append(delta.text)
-        text = delta.text
-        await self._take(self._parser.feed(text[:AT_ONCE]))
-        for start in range(AT_ONCE, len(text), AT_ONCE):
-            await asyncio.sleep(0)  # whoever types meanwhile is not kept waiting
-            if not self.live:
-                return
-            await self._take(self._parser.feed(text[start : start + AT_ONCE]))
+        for start in range(0, len(delta.text), AT_ONCE):
+            if start:
+                await asyncio.sleep(0)  # Keys are answered between two pieces.
+            if self.live:
+                await self._take(self.reply.steps(delta.text[start : start + AT_ONCE]))
 
     async def complete(self) -> None:
         """The answer has ended; take what the parser held back."""
-        await self._take(self._parser.finish())
+        await self._take(self.reply.last_steps())
         if self.live:
             self.reply.end()
 
-    async def _take(self, events: Iterable[Event]) -> None:
-        for event in merge_text(events):
-            if isinstance(event, FileOpened) and event.op is not FileOp.REGION:
-                await self._files.open(event.path, event.op)
+    async def _take(self, steps: Iterator[FileOpened | FileClosed]) -> None:
+        for step in steps:
+            if isinstance(step, FileClosed):
+                await self._files.closed(self.reply)
+            elif step.op is not FileOp.REGION:
+                await self._files.open(step.path, step.op)
             if not self.live:
                 return
-            self.reply.take(event)
-            if isinstance(event, FileClosed):
-                await self._files.closed(self.reply, self._writer)
-                if not self.live:
-                    return
 
     def announce(self, hunks: HunkStore, board: Board) -> None:
         """Tell of hunks that have settled since the last time."""
@@ -244,8 +237,8 @@ class Answer:
 
 
 @dataclass(slots=True)
-class AnswerWriter(Writer):
-    """Writes for an answer: into proposals, into the journal, and under the eyes of the guard.
+class AnswerObserver(ReplyObserver):
+    """Writes every step of an answer to the journal and has the guard watch it.
 
     Attributes:
         desk: The open files.
@@ -259,43 +252,40 @@ class AnswerWriter(Writer):
     guard: Guard
     answer: Answer | None = field(default=None, repr=False)
 
-    def begin(
-        self, proposal: FileProposal, start: int, stop: int, level: int, *, tight: bool
-    ) -> Segment:
-        """Open a rewrite; the guard watches it from now on."""
-        known = frozenset(proposal.base.lines)
-        segment = proposal.begin(start, stop, match_level=level, tight=tight)
-        self.recorder.segment(proposal.path, start, stop, level, tight=tight, known=known)
+    def began(self, proposal: FileProposal, segment: Segment, *, tight: bool) -> None:
+        """A rewrite was opened; the guard watches it from now on."""
+        self.recorder.segment(
+            proposal.path,
+            segment.start,
+            segment.stop,
+            segment.match_level,
+            tight=tight,
+            known=frozenset(proposal.base.lines),
+        )
         if self.answer is not None:
             generation = Generation(self.answer, proposal, segment)
             self.answer.generations.append(generation)
             self.guard.begin(generation)
-        return segment
 
-    def feed(self, proposal: FileProposal, text: str) -> None:
-        """More text of the open rewrite."""
-        proposal.feed(text)
+    def fed(self, proposal: FileProposal, text: str) -> None:
+        """Text was added."""
         self.recorder.text(proposal.path, text)
 
-    def finish(self, proposal: FileProposal) -> None:
+    def finished(self, proposal: FileProposal) -> None:
         """The open rewrite is complete."""
-        proposal.finish()
         self.recorder.mark("finish", proposal.path)
 
-    def abandon(self, proposal: FileProposal) -> None:
+    def abandoned(self, proposal: FileProposal) -> None:
         """The open rewrite was cut short."""
-        proposal.abandon()
         self.recorder.mark("abandon", proposal.path)
 
-    def withdraw(self, proposal: FileProposal, segment: Segment) -> bool:
-        """Take a rewrite back, if nothing of it is decided."""
+    def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
+        """A rewrite was to be taken back."""
         self.recorder.withdraw(proposal.path, segment.serial)
-        done = proposal.withdraw(segment)
         if self.answer is not None and done:
             kept = [g for g in self.answer.generations if g.segment is not segment]
             self.answer.generations[:] = kept
-        return done
 
-    def fold(self, proposal: FileProposal) -> None:
-        """Take accepted hunks into the base."""
-        self.desk.fold(proposal, 0, 0)
+    def folded(self, proposal: FileProposal) -> None:
+        """Accepted hunks became part of the base."""
+        self.desk.record_base(proposal)

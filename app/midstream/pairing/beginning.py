@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
-from midstream.pairing.answer import Answer, AnswerWriter
+from midstream.pairing.answer import Answer, AnswerObserver
 from midstream.pairing.answering import Answering
 from midstream.pairing.asking import Asker, Place, Question, Request
 from midstream.pairing.board import Board
@@ -164,7 +164,7 @@ class Beginning:
             ReplyFiles(
                 self._workspace, self._desk, self._board, proposal.path, self._workspace.ignores
             ),
-            AnswerWriter(self._desk, self._recorder, self._guard),
+            AnswerObserver(self._desk, self._recorder, self._guard),
             edit_format=edit_format,
             region=region,
             kept_before=kept_before,

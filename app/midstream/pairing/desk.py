@@ -179,13 +179,17 @@ class Desk:
         text = proposal.composed()
         edits = self._hunks.accepted_edits(proposal.path)
         proposal.advance(text)
-        data, _ = encode(proposal.path, text)
-        self._recorder.base(proposal.path, data, self.digests[proposal.path])
+        self.record_base(proposal)
         shift = [
             sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
             for line in (start, min(stop, len(before.lines)))
         ]
         return start + shift[0], stop + shift[1]
+
+    def record_base(self, proposal: FileProposal) -> None:
+        """Note in the journal that accepted hunks became part of the base."""
+        data, _ = encode(proposal.path, proposal.base)
+        self._recorder.base(proposal.path, data, self.digests[proposal.path])
 
     # Decisions
 

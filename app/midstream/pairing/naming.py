@@ -75,7 +75,7 @@ class ReplyFiles:
                 self._board.warn(str(error))
         self._found[path] = found
 
-    async def closed(self, reply: LiveReply, writer: Writer) -> None:
+    async def closed(self, reply: LiveReply) -> None:
         """The answer is through with a file: propose that it is deleted or moved, if it says so."""
         ends = len(reply.deletions) + len(reply.moves)
         if ends == self._ends:
@@ -83,9 +83,9 @@ class ReplyFiles:
         self._ends = ends
         if reply.moves:
             old, new = reply.moves[-1]
-            await self._move(old, new, writer, reply)
+            await self._move(old, new, reply)
         if reply.deletions:
-            await self._delete(reply.deletions[-1], writer)
+            await self._delete(reply.deletions[-1], reply.writer)
 
     async def _delete(self, path: str, writer: Writer) -> None:
         await self.open(path, FileOp.UPDATE)
@@ -99,7 +99,7 @@ class ReplyFiles:
             writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
             writer.finish(proposal)
 
-    async def _move(self, old: str, new: str, writer: Writer, reply: LiveReply) -> None:
+    async def _move(self, old: str, new: str, reply: LiveReply) -> None:
         from midstream.edits.overlay import Overlay
 
         source = self._found.get(old)
@@ -109,7 +109,7 @@ class ReplyFiles:
         target = self._found[new]
         if target is None or target is source:
             return
-        text = Overlay(source).source.text()
+        writer, text = reply.writer, Overlay(source).source.text()
         writer.begin(target, 0, len(target.base.lines), 0, tight=False)
         if text:
             writer.feed(target, text)
