@@ -6,17 +6,15 @@ be loaded afterwards.  The write is temp file, fsync, rename, through a link to 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from midstream.errors import UsageError, UserError
 from midstream.settings import check_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tomlkit import TOMLDocument
 
 
@@ -138,9 +136,8 @@ def _change(path: Path, change: Callable[[TOMLDocument], None]) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    real = Path(os.path.realpath(path))
     try:
-        text = real.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         text = ""
     except UnicodeDecodeError:
@@ -156,25 +153,14 @@ def _change(path: Path, change: Callable[[TOMLDocument], None]) -> None:
     if new == text:
         return
     check_document(new, str(path))
-    _write(path, real, new)
+    _write(path, new)
 
 
-def _write(path: Path, real: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
+    from midstream.workspace import atomic
+
     try:
-        real.parent.mkdir(parents=True, exist_ok=True)
-        mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-        descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(text.encode("utf-8"))
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).chmod(mode)
-            Path(name).replace(real)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        atomic.overwrite(path, text.encode("utf-8"))
     except OSError as error:
         raise ConfigFileError(
             f"{path} cannot be written ({error.strerror}); the setting is as it was."

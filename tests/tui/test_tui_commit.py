@@ -12,7 +12,7 @@ from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
 from midstream.tui.screens.commit import CommitScreen
-from midstream.workspace.history import recent_subjects
+from midstream.workspace.repo import recent_subjects
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         calls.append(root)
         return await recent_subjects(root, limit)
 
-    monkeypatch.setattr("midstream.workspace.history.recent_subjects", recent)
+    monkeypatch.setattr("midstream.workspace.repo.recent_subjects", recent)
     async with on_stage(repo, size=(80, 24)) as stage:
         await answered(stage)
         await accepted(stage, 1)

@@ -194,10 +194,8 @@ def test_without_git_copies_are_kept(
 
 def test_old_sessions_are_dropped(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_SESSIONS", 3)
-    monkeypatch.setattr("midstream.workspace.git_checkpoints.KEPT_SESSIONS", 3)
     names = iter(f"20260101T00000{n}-aaaaaa" for n in range(99))
-    for target in ("checkpoints", "git_checkpoints"):
-        monkeypatch.setattr(f"midstream.workspace.{target}.new_session_id", lambda: next(names))
+    monkeypatch.setattr(module, "new_session_id", lambda: next(names))
     for number in range(6):
         write(Workspace(workspace.root), "f", b"%d" % number)
     assert [item.label for item in workspace.checkpoints()] == [

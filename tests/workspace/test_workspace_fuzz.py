@@ -18,7 +18,7 @@ from workspace_steps import between_system_calls
 from midstream.workspace import atomic
 from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.files import StaleFileError, Workspace, content_digest
-from midstream.workspace.looking import Looker
+from midstream.workspace.watch import Inspector
 
 FILES = ["a", "b", "d/c"]
 State = dict[str, bytes | None]
@@ -90,7 +90,7 @@ class Case:
         self.workspace = Workspace(root)
         self.user = User(root, self.random)
         self.told: set[str] = set()
-        self.looker = Looker(self.workspace, None, self.told.update)
+        self.inspector = Inspector(self.workspace, None, self.told.update)
         self.batches: list[tuple[str, State, set[str]]] = []
         self.number = 0
         self.refused = 0
@@ -182,9 +182,9 @@ class Case:
 
     def check_watcher(self) -> None:
         """A look at everything tells exactly what differs from what we last knew."""
-        self.looker.check()
+        self.inspector.check()
         self.told.clear()
-        self.looker.check()
+        self.inspector.check()
         assert self.told == set()
 
 
@@ -212,7 +212,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting for the disk's cache or for a user who will not act meanwhile."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(atomic, "_BUSY_PATIENCE_S", 0.0)
-    monkeypatch.setattr("midstream.workspace.looking.SETTLE_S", 0.0)
+    monkeypatch.setattr("midstream.workspace.watch.SETTLE_S", 0.0)
     monkeypatch.setattr("midstream.workspace.checkpoints.find_repository", lambda _: None)
 
 

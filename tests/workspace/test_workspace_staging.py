@@ -10,7 +10,7 @@ import pytest
 from workspace_support import git
 
 from midstream.workspace.errors import GitError
-from midstream.workspace.history import recent_subjects
+from midstream.workspace.repo import recent_subjects
 from midstream.workspace.staging import AcceptedChange, commit_staged, stage_changes
 
 
@@ -183,7 +183,7 @@ async def test_recent_subjects(repository: Path, tmp_path: Path) -> None:
 def test_recent_subjects_without_git(repository: Path, tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
-        "from midstream.workspace.history import recent_subjects\n"
+        "from midstream.workspace.repo import recent_subjects\n"
         "print(asyncio.run(recent_subjects(pathlib.Path(sys.argv[1]))))\n"
     )
     done = subprocess.run(

@@ -16,8 +16,8 @@ import pytest
 from workspace_support import git
 
 from midstream.workspace import watch as module
+from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.files import Workspace, content_digest
-from midstream.workspace.mounts import filesystem_of, is_shared
 from midstream.workspace.watch import REPO_CHANGED, Watcher
 
 PATIENCE_S = 5.0

@@ -190,7 +190,7 @@ class Committing:
 
     async def recent(self) -> list[str]:
         """Subjects of the newest commits, newest first: how messages are worded here."""
-        from midstream.workspace.history import recent_subjects
+        from midstream.workspace.repo import recent_subjects
 
         return await recent_subjects(self._root)
 

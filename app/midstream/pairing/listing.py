@@ -22,7 +22,8 @@ from midstream.errors import UnavailableError, UserError
 from midstream.responses.catalogue import ListedModel, list_models
 from midstream.responses.profiles import Price, Profile
 from midstream.settings import Settings
-from midstream.workspace.paths import replace_private, state_dir
+from midstream.workspace import atomic
+from midstream.workspace.paths import state_dir
 
 FILE: Final = "model-lists.json"
 
@@ -142,7 +143,7 @@ def keep_lists(lists: Lists) -> None:
         for url, kept in newest
     }
     with contextlib.suppress(OSError):
-        replace_private(state_dir() / FILE, msgspec.json.encode(rows))
+        atomic.overwrite(state_dir() / FILE, msgspec.json.encode(rows))
 
 
 def ask_everybody(

@@ -1,13 +1,16 @@
-"""One file put in place of another so that no moment exists in which either content is lost.
+"""Replacing a file without a moment in which its old or new content is lost.
 
-The new bytes are written and flushed beside the target.  Then the two names are *exchanged* (Linux
-``renameat2``), so the old file still exists under the temporary name.  Only now is the compare of
-compare-and-swap made, on the file that was really replaced: if a user's save slipped in, or
-somebody still has that file open for writing (a file lease tells), the names are exchanged back.  A
-check before a plain rename would leave a window in which a save is lost.
+:func:`replace`, :func:`create` and :func:`remove` are for user files, which others may save at any
+time.  The new bytes are written and flushed beside the target.  Then the two names are *exchanged*
+(Linux ``renameat2``), so the old file still exists under the temporary name.  Only now is the
+compare of compare-and-swap made, on the file that was really replaced: if a save slipped in, or
+another program still has that file open for writing (a file lease shows it), the names are
+exchanged back.  A check before a plain rename would leave a window in which a save is lost.
 
 Where the file system cannot exchange names, a hard link keeps the old file reachable instead; there
 a save by rename within a few microseconds can still be overwritten.
+
+:func:`overwrite` is for Midstream's own files (settings, drafts, lists): the last writer wins.
 
 This module knows nothing of workspaces, checkpoints or journals.
 """
@@ -20,6 +23,7 @@ import errno
 import fcntl
 import functools
 import os
+import secrets
 import shutil
 import signal
 import stat
@@ -28,11 +32,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from midstream.workspace.ledger import content_digest
-from midstream.workspace.mounts import filesystem_of, is_shared
+from midstream.workspace.paths import make_private
 
 TEMPORARY_PREFIX = ".midstream-"
 PART_SUFFIX = ".part"
-"""New bytes, perhaps torn: never holds anything of the user's."""
+"""New bytes, perhaps incomplete; never holds user data."""
 SWAP_SUFFIX = ".swap"
 """Complete new bytes before the exchange, the replaced file after it."""
 
@@ -41,9 +45,11 @@ _RENAME_EXCHANGE = 2
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 _MOST_EXCHANGES = 8
-"""How many saves in one moment are followed."""
+"""Saves in quick succession that are followed."""
 _BUSY_PATIENCE_S = 0.1
 _READ_CHUNK = 1 << 20
+# Shared with another machine or a host: events and leases there speak for this machine only.
+_SHARED = ("nfs", "cifs", "smb", "9p", "fuse.", "vboxsf", "drvfs", "virtiofs", "fakeowner", "afs")
 
 
 class ChangedOnDiskError(Exception):
@@ -63,7 +69,7 @@ class TooLargeError(Exception):
 
 
 def is_temporary(name: str) -> bool:
-    """Whether ``name`` (no folders) is one of our files in transit."""
+    """Whether ``name`` (no folders) is one of our temporary files."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith((PART_SUFFIX, SWAP_SUFFIX))
 
 
@@ -108,19 +114,26 @@ def digest_of(path: str) -> str | None:
         return None
 
 
-def write_part(part: str, data: bytes, like: os.stat_result | None, source: str | None) -> None:
+def write_part(
+    part: str,
+    data: bytes,
+    like: os.stat_result | None,
+    source: str | None,
+    *,
+    mode: int = 0o666,
+) -> None:
     """Write ``data`` to the new file ``part`` and flush it to the device.
 
     Args:
-        part: must not exist.
-        data: the whole content.
-        like: status whose mode and owner the new file takes; None gives a new file its usual mode
-            (umask).
-        source: file whose extended attributes (access control lists among them) are copied as far
+        part: Must not exist.
+        data: The whole content.
+        like: Status whose mode and owner the new file takes, if any.
+        source: File whose extended attributes (access control lists among them) are copied as far
             as allowed.
+        mode: Mode of the new file without ``like``, before the umask.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(part, flags, 0o666 if like is None else 0o600)
+    descriptor = os.open(part, flags, mode if like is None else 0o600)
     try:
         view = memoryview(data)
         while view:
@@ -128,7 +141,7 @@ def write_part(part: str, data: bytes, like: os.stat_result | None, source: str 
         if like is not None:
             mine = os.fstat(descriptor)
             if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-                # Only root may give files away; for anybody else the group is all that can be kept.
+                # Only root may give files away; other users can keep the group at most.
                 try:
                     os.fchown(descriptor, like.st_uid, like.st_gid)
                 except OSError:
@@ -142,6 +155,31 @@ def write_part(part: str, data: bytes, like: os.stat_result | None, source: str 
         os.close(descriptor)
 
 
+def overwrite(path: Path, data: bytes) -> None:
+    """Replace a file of Midstream's own as a whole (blocking).
+
+    Readers see the old content or the new.  An existing file keeps its mode and owner; a new one is
+    readable by the user only.  A symlink is followed.
+
+    Raises:
+        OSError: It cannot be written; the old content stays.
+    """
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)  # noqa: PTH120
+    make_private(Path(folder))
+    part = f"{folder}/{TEMPORARY_PREFIX}{secrets.token_hex(6)}{PART_SUFFIX}"
+    try:
+        status = os.stat(target)  # noqa: PTH116
+    except FileNotFoundError:
+        status = None
+    try:
+        write_part(part, data, status, target if status else None, mode=0o600)
+        Path(part).replace(target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
 def replace(swap: str, target: str, expected: str, new: str) -> None:
     """Put ``swap`` at ``target``; afterwards ``swap`` names the file that was replaced.
 
@@ -153,7 +191,7 @@ def replace(swap: str, target: str, expected: str, new: str) -> None:
 
     Raises:
         ChangedOnDiskError: the replaced file's digest is not ``expected``, or there is none.
-        OpenForWritingError: somebody could still write into the replaced file.
+        OpenForWritingError: another program may still write into the replaced file.
     """
     deadline = time.monotonic() + _BUSY_PATIENCE_S
     while True:
@@ -199,7 +237,7 @@ def remove(swap: str, target: str, expected: str) -> None:
 
     Raises:
         ChangedOnDiskError: its digest was not ``expected``, or there was none.
-        OpenForWritingError: somebody could still write into it.
+        OpenForWritingError: another program may still write into it.
     """
     try:
         Path(target).rename(swap)
@@ -222,9 +260,7 @@ def put_back(swap: str, target: str) -> bool:
 
 
 def _give_back(swap: str, target: str, new: str) -> None:
-    """Exchange again, and as often as the user saves over what stands at ``target`` in between: the
-    newest save wins.
-    """
+    """Exchange back, again for each save over ``target`` in between: the newest save wins."""
     standing = new
     with contextlib.suppress(FileNotFoundError):
         for exchanges in range(_MOST_EXCHANGES):
@@ -234,7 +270,7 @@ def _give_back(swap: str, target: str, new: str) -> None:
             if unchanged and (exchanges or not open_for_writing(swap)):
                 return
             if standing != new and Path(swap).stat().st_mtime_ns < Path(target).stat().st_mtime_ns:
-                return  # What was finished late is older than the save that stands.
+                return  # The write that finished late is older than the save in place.
             standing = held or ""
 
 
@@ -277,9 +313,7 @@ def _aside(swap: str) -> str:
 
 @functools.cache
 def _renameat2() -> Callable[[str, str], int] | None:
-    """A function ``exchange(first, second) -> errno`` (0 when done), or None where the C library
-    has none.
-    """
+    """``exchange(first, second) -> errno`` (0 when done); None if the C library has none."""
     try:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
@@ -325,9 +359,7 @@ _lease_devices: dict[int, bool] = {}
 
 
 def _leases_tell(device: int, path: str) -> bool:
-    """Whether a refused lease means a writer; NFS and CIFS refuse leases for reasons of their
-    own.
-    """
+    """Whether a refused lease means a writer; NFS and CIFS refuse leases for other reasons."""
     if device not in _lease_devices:
         shared = is_shared(filesystem_of(os.path.realpath(path)))
         _lease_devices[device] = hasattr(fcntl, "F_SETLEASE") and not shared
@@ -341,3 +373,21 @@ def _copy_attributes(source: str, descriptor: int) -> None:
         for name in os.listxattr(source):
             with contextlib.suppress(OSError):
                 os.setxattr(descriptor, name, os.getxattr(source, name))
+
+
+def filesystem_of(path: str) -> str:
+    """Type of the file system of a real path, such as ``ext4``; empty if unknown (Linux only)."""
+    best, kind = "", ""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            left, _, right = line.partition(" - ")
+            # Octal escapes stand for spaces; such a mount point is taken for the one above it.
+            point = left.split(" ")[4].rstrip("/")
+            if f"{path}/".startswith(f"{point}/") and len(point) >= len(best):
+                best, kind = point, right.split(" ")[0]
+    return kind
+
+
+def is_shared(kind: str) -> bool:
+    """Whether another machine can change files on a file system of this type."""
+    return kind.startswith(_SHARED)

@@ -1,33 +1,32 @@
-"""Checkpoints: the bytes that files had before each batch of writes, kept so that every batch can
-be taken back.
+"""Checkpoints: the bytes that files had before each batch of writes, so that a batch can be undone.
 
 A store only remembers; :class:`~midstream.workspace.files.Workspace` decides and writes.  Order
-matters: a batch is saved before its first file is touched, and forgotten again when it did not
-happen.
-
-:class:`FolderStore` keeps copies in Midstream's state folder;
-:class:`~midstream.workspace.git_checkpoints.GitStore` keeps commits on a private ref.
-:class:`CheckpointLog` uses the repository where there is one and copies where there is none or
-where git fails.
+matters: a batch is saved before its first file is touched, and forgotten if it did not happen.
+:class:`CheckpointLog` uses the repository where there is one (:class:`GitStore`), and copies in the
+state folder where there is none or where git fails (:class:`FolderStore`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from midstream.workspace.gitcmd import GitFailedError, find_repository
-from midstream.workspace.paths import make_private
+from midstream.workspace.gitcmd import GitFailedError, find_repository, run_git
+from midstream.workspace.paths import make_private, root_key
 
 KEPT_SESSIONS = 20
 """Chains of checkpoints kept per root; older ones are dropped when a new one begins."""
+
+_NAMESPACE = "refs/midstream"
+_DESCRIPTION = "checkpoint.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +56,6 @@ class Checkpoint:
     paths: tuple[str, ...]
 
 
-class CheckpointStore(Protocol):
-    """Keeps batches; blocking, called under the workspace's lock."""
-
-    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
-        """Remember ``changes``, durable against the end of this process."""
-        ...
-
-    def forget(self, checkpoint: Checkpoint) -> None:
-        """Drop the newest checkpoint of this store, because its batch did not happen."""
-        ...
-
-    def load(self, checkpoint_id: str) -> list[FileChange]:
-        """The changes of one checkpoint; KeyError when it is not there."""
-        ...
-
-    def checkpoints(self) -> list[Checkpoint]:
-        """Every checkpoint of this root, oldest first, earlier sessions included."""
-        ...
-
-
 def new_session_id() -> str:
     """Name of one chain of checkpoints or one journal: UTC time and a random part, so it sorts."""
     now = time.time_ns()
@@ -84,14 +63,12 @@ def new_session_id() -> str:
     return f"{stamp}-{now % 10**9 // 1000:06d}-{secrets.token_hex(3)}"
 
 
-def new_checkpoint_id() -> str:
-    """Nanoseconds since the epoch in fixed width, then a random part: sorts by time across
-    processes.
-    """
+def _new_checkpoint_id() -> str:
+    """Nanoseconds since the epoch in fixed width, then a random part: sorts by time."""
     return f"{time.time_ns():020d}-{secrets.token_hex(3)}"
 
 
-def describe(checkpoint: Checkpoint, changes: Sequence[FileChange]) -> dict[str, Any]:
+def _describe(checkpoint: Checkpoint, changes: Sequence[FileChange]) -> dict[str, Any]:
     """The JSON form of a checkpoint without file contents."""
     return {
         "version": 1,
@@ -111,13 +88,13 @@ def describe(checkpoint: Checkpoint, changes: Sequence[FileChange]) -> dict[str,
     }
 
 
-def parse_description(data: Mapping[str, Any]) -> Checkpoint:
+def _parse_description(data: Mapping[str, Any]) -> Checkpoint:
     """Inverse of :func:`describe` as far as the checkpoint itself goes."""
     paths = tuple(str(file["path"]) for file in data["files"])
     return Checkpoint(str(data["id"]), str(data["label"]), float(data["time"]), paths)
 
 
-def parse_change(file: Mapping[str, Any], before: bytes | None) -> FileChange:
+def _parse_change(file: Mapping[str, Any], before: bytes | None) -> FileChange:
     """One file of :func:`describe`, with its content."""
     folders = tuple(str(folder) for folder in file["folders"])
     after = file["after"]
@@ -127,23 +104,18 @@ def parse_change(file: Mapping[str, Any], before: bytes | None) -> FileChange:
 
 
 class CheckpointLog:
-    """All checkpoints of one root: new ones go to the repository if it takes them, else to the
-    state folder.
-    """
+    """All checkpoints of one root, in the repository or the state folder."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._copies = FolderStore(folder)
-        self._git: CheckpointStore | None = None
+        self._git: GitStore | None = None
         self._reason = ""
         place = find_repository(root)
         if place is None:
             self._reason = "no git repository"
         else:
-            # Imported here because it needs this module's types.
-            from midstream.workspace.git_checkpoints import GitStore
-
             self._git = GitStore(root)
-        self._saved_in: dict[str, CheckpointStore] = {}
+        self._saved_in: dict[str, FolderStore | GitStore] = {}
 
     @property
     def mode(self) -> str:
@@ -180,18 +152,16 @@ class CheckpointLog:
                 found += store.checkpoints()
         return sorted(found, key=lambda checkpoint: checkpoint.id)
 
-    def _stores(self) -> list[CheckpointStore]:
+    def _stores(self) -> list[FolderStore | GitStore]:
         return [self._copies] if self._git is None else [self._git, self._copies]
 
-    def _note(self, checkpoint: Checkpoint, store: CheckpointStore) -> Checkpoint:
+    def _note(self, checkpoint: Checkpoint, store: FolderStore | GitStore) -> Checkpoint:
         self._saved_in[checkpoint.id] = store
         return checkpoint
 
 
 class FolderStore:
-    """Copies in the state folder: ``<folder>/<session>/<checkpoint
-    id>/{checkpoint.json,0,1,…}``.
-    """
+    """Copies in the state folder: ``<session>/<checkpoint id>/{checkpoint.json,0,1,…}``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -201,7 +171,7 @@ class FolderStore:
     def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
         """Remember ``changes``; the folder appears under its name only when it is complete."""
         checkpoint = Checkpoint(
-            new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
+            _new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
         )
         session = self._session_folder()
         half = session / f"{checkpoint.id}.half"
@@ -209,7 +179,7 @@ class FolderStore:
         for number, change in enumerate(changes):
             if change.before is not None:
                 (half / str(number)).write_bytes(change.before)
-        (half / "checkpoint.json").write_text(json.dumps(describe(checkpoint, changes)))
+        (half / "checkpoint.json").write_text(json.dumps(_describe(checkpoint, changes)))
         half.rename(session / checkpoint.id)
         return checkpoint
 
@@ -222,7 +192,9 @@ class FolderStore:
         for folder in self._folder.glob(f"*/{checkpoint_id}"):
             data = json.loads((folder / "checkpoint.json").read_text())
             return [
-                parse_change(file, (folder / str(number)).read_bytes() if file["existed"] else None)
+                _parse_change(
+                    file, (folder / str(number)).read_bytes() if file["existed"] else None
+                )
                 for number, file in enumerate(data["files"])
             ]
         raise KeyError(checkpoint_id)
@@ -230,7 +202,7 @@ class FolderStore:
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of this root, oldest first."""
         found = [
-            parse_description(json.loads(file.read_text()))
+            _parse_description(json.loads(file.read_text()))
             for file in self._folder.glob("*/*/checkpoint.json")
             if file.parent.suffix != ".half"
         ]
@@ -243,3 +215,120 @@ class FolderStore:
             for old in sorted(self._folder.iterdir())[:-KEPT_SESSIONS]:
                 shutil.rmtree(old, ignore_errors=True)
         return session
+
+
+class GitStore:
+    """Keeps checkpoints of ``root`` in the repository around it, on a private ref.
+
+    A session's checkpoints are a chain of commits ``refs/midstream/<root>/<session>``.  Each
+    commit's tree holds ``checkpoint.json`` and the bytes before the batch as ``before/<number>``;
+    it stands alone and does not descend from the user's history.  The index, HEAD, branches, the
+    stash and the work tree are never touched.  One ``git fast-import`` writes a checkpoint,
+    whatever the size of the repository, the object format or the way refs are stored.
+
+    Removing everything: ``git for-each-ref --format='delete %(refname)' refs/midstream | git
+    update-ref --stdin``.  Every method raises :class:`GitFailedError` when git does.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._refs = f"{_NAMESPACE}/{root_key(root)}"
+        self._ref = f"{self._refs}/{new_session_id()}"
+        self._chain: list[str] = []
+        self._commits: dict[str, str] = {}
+
+    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
+        """Remember ``changes`` in a new commit."""
+        if not self._chain:
+            self._drop_old_sessions()
+        checkpoint = Checkpoint(
+            _new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
+        )
+        description = json.dumps(_describe(checkpoint, changes), indent=1).encode()
+        stream = [
+            f"commit {self._ref}\nmark :1\n".encode(),
+            f"committer Midstream <midstream@localhost> {int(checkpoint.time)} +0000\n".encode(),
+            _data(label.encode(errors="replace")),
+        ]
+        if self._chain:
+            stream.append(f"from {self._chain[-1]}\ndeleteall\n".encode())
+        stream += [f"M 100644 inline {_DESCRIPTION}\n".encode(), _data(description)]
+        for number, change in enumerate(changes):
+            if change.before is not None:
+                stream += [f"M 100644 inline before/{number}\n".encode(), _data(change.before)]
+        stream.append(b"get-mark :1\n")
+        answer = run_git(self._root, ["fast-import", "--quiet"], stdin=b"".join(stream))
+        self._chain.append(answer.decode().strip())
+        self._commits[checkpoint.id] = self._chain[-1]
+        return checkpoint
+
+    def forget(self, checkpoint: Checkpoint) -> None:
+        """Drop the newest checkpoint, because its batch did not happen."""
+        self._chain.remove(self._commits.pop(checkpoint.id))
+        if self._chain:
+            run_git(self._root, ["update-ref", self._ref, self._chain[-1]])
+        else:
+            run_git(self._root, ["update-ref", "-d", self._ref])
+
+    def load(self, checkpoint_id: str) -> list[FileChange]:
+        """The changes of one checkpoint; KeyError when it is not there."""
+        if checkpoint_id not in self._commits:
+            self.checkpoints()
+        commit = self._commits[checkpoint_id]
+        (description,) = self._blobs([f"{commit}:{_DESCRIPTION}"])
+        files: list[dict[str, Any]] = json.loads(description)["files"]
+        wanted = [f"{commit}:before/{n}" for n, file in enumerate(files) if file["existed"]]
+        contents = iter(self._blobs(wanted))
+        return [_parse_change(file, next(contents) if file["existed"] else None) for file in files]
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint of this root, oldest first."""
+        commits = run_git(self._root, ["rev-list", f"--glob={self._refs}/*"]).decode().split()
+        found: list[Checkpoint] = []
+        for commit, blob in zip(
+            commits, self._blobs([f"{commit}:{_DESCRIPTION}" for commit in commits]), strict=True
+        ):
+            # A commit of a newer version, or one from elsewhere, is not ours to read.
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                checkpoint = _parse_description(json.loads(blob))
+                self._commits[checkpoint.id] = commit
+                found.append(checkpoint)
+        return sorted(found, key=lambda checkpoint: checkpoint.id)
+
+    def _blobs(self, names: Sequence[str]) -> list[bytes]:
+        """Contents by object name, in order; an object that is missing reads as empty."""
+        if not names:
+            return []
+        answer = run_git(
+            self._root,
+            ["cat-file", "--batch"],
+            stdin="".join(f"{name}\n" for name in names).encode(),
+        )
+        contents: list[bytes] = []
+        position = 0
+        for _ in names:
+            end = answer.index(b"\n", position)
+            header = answer[position:end].split(b" ")
+            position = end + 1
+            if header[-1] == b"missing":
+                contents.append(b"")
+                continue
+            size = int(header[-1])
+            contents.append(answer[position : position + size])
+            position += size + 1
+        return contents
+
+    def _drop_old_sessions(self) -> None:
+        refs = os.fsdecode(
+            run_git(self._root, ["for-each-ref", "--format=%(refname)", f"{self._refs}/"])
+        ).split()
+        old = sorted(refs)[: -(KEPT_SESSIONS - 1)]
+        if old:
+            # Another Midstream may be dropping them at the same time.
+            with contextlib.suppress(GitFailedError):
+                stdin = "".join(f"delete {ref}\n" for ref in old).encode()
+                run_git(self._root, ["update-ref", "--stdin"], stdin=stdin)
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%b\n" % (len(content), content)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from midstream.workspace.paths import replace_private, root_state_dir
+from midstream.workspace import atomic
+from midstream.workspace.paths import root_state_dir
 
 MOST_SENT = 100
 """Instructions that are remembered."""
@@ -72,7 +73,7 @@ def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     }
     data = json.dumps(fields).encode()
     with contextlib.suppress(OSError):
-        replace_private(_file(state, root), data)
+        atomic.overwrite(_file(state, root), data)
 
 
 def _texts(value: object) -> list[str]:

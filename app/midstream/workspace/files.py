@@ -1,15 +1,13 @@
-"""The workspace: the only door through which user files are read and written.
+"""The workspace: the only way to read and write user files.
 
-Every write is a batch: checked against the content the caller believed in, kept in a checkpoint,
-put in place file by file without a torn moment, and rolled back as a whole when one file fails.
-Content is bytes here; encodings, line endings and byte order marks are nobody's business but
-:mod:`midstream.edits.documents`.
+Every write is a batch: compared with the content the caller expects, kept in a checkpoint, put in
+place file by file without a torn moment, and rolled back as a whole when one file fails.  Content
+is bytes here; encodings and line endings belong to :mod:`midstream.edits.documents`.
 
-All methods block (call them in a thread) and are safe to call from several threads.  What the parts
-do: :mod:`~midstream.workspace.boundary` says which paths are allowed,
-:mod:`~midstream.workspace.transaction` writes a batch, :mod:`~midstream.workspace.pending` tidies
-up after a killed process, :mod:`~midstream.workspace.checkpoints` remembers,
-:mod:`~midstream.workspace.listing` lists.
+All methods block (call them in a thread) and are thread-safe.  :mod:`~midstream.workspace.boundary`
+decides which paths are allowed, :mod:`~midstream.workspace.transaction` writes a batch and recovers
+from a kill, :mod:`~midstream.workspace.checkpoints` remembers, :mod:`~midstream.workspace.listing`
+lists.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from midstream.workspace import atomic, boundary, pending
+from midstream.workspace import atomic, boundary
 from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, FileChange
 from midstream.workspace.errors import (
     BusyFileError,
@@ -44,9 +42,11 @@ from midstream.workspace.paths import root_state_dir, shown, state_dir
 from midstream.workspace.transaction import (
     Change,
     plan_change,
-    put_in_place,
+    recover,
+    remove_empty,
     stale,
     state_refused,
+    write_batch,
 )
 
 __all__ = [
@@ -325,7 +325,7 @@ class Workspace:
         """
         with self.ledger.lock:
             try:
-                kept = pending.recover(self.state / "pending")
+                kept = recover(self.state / "pending")
             except OSError as error:
                 raise state_refused(self.state, error) from error
             self._recovered = True
@@ -378,7 +378,7 @@ class Workspace:
                 checkpoint = self.log.save(label, [self._remembered(c) for c in changes])
             except OSError as error:
                 raise state_refused(self.state, error) from error
-            put_in_place(
+            write_batch(
                 changes, self.ledger, self.state / "pending", lambda: self.log.forget(checkpoint)
             )
             if undoable:
@@ -436,5 +436,5 @@ class Workspace:
         modes = {change.rel: change.mode for change in changes if change.before is not None}
         self._transact(batch, expected, label, undoable=undoable, modes=modes)
         for change in reversed(changes):
-            pending.remove_empty(tuple(self._real(folder) for folder in change.folders))
+            remove_empty(tuple(self._real(folder) for folder in change.folders))
         return sorted(batch)

@@ -1,7 +1,22 @@
-"""Runs the git command: where it starts, what it may ask, and what happens when it is not there.
+"""Running the git command.  Blocking; callers on an event loop use a thread.
 
-Blocking; callers that live on an event loop use a thread.  Nothing here changes a repository by
-itself.
+Why the command and not GitPython, measured on this repository (1,000 files, median of 7 runs):
+
+    =====================================  ========  =========
+    question                               command   GitPython
+    =====================================  ========  =========
+    status (branch, changed, untracked)    16 ms     59 ms
+    staged files                           4 ms      11 ms
+    one entry of the index                 4 ms      33 ms
+    a file as the last commit has it       6 ms      7 ms
+    subjects of the last 8 commits         7 ms      26 ms
+    =====================================  ========  =========
+
+GitPython also holds the interpreter lock, which the screen shares, while it parses the index; takes
+345 ms to import; and fails for an index of version 4 (``feature.manyFiles``).  Staging needs git's
+filters, and commits need hooks and signing, which only the command runs.  Recent commits come from
+GitPython (:func:`~midstream.workspace.repo.recent_subjects`): they are read once for the commit
+page, and its commit objects need no output format to be parsed.
 """
 
 from __future__ import annotations

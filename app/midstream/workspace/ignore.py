@@ -1,8 +1,11 @@
 """Ignore rules as git applies them, evaluated in this process (gitignore(5)).
 
-Used where asking git for every path would cost too much (the watcher) or git is not there.  One
-thing git knows better: a tracked file is never ignored, whatever the rules say; who works with a
-file must not ask here.
+Used where asking git about every path would cost too much (the watcher) and where git is missing.
+Git knows one thing more: a tracked file is never ignored, whatever the rules say.
+
+Why not pathspec: compared with ``git check-ignore``, pathspec 1.1 misreads the allow-list idiom
+(``*``, ``!*/``, ``!*.py`` lets every file through), POSIX classes (``[[:digit:]]``) and ``a/**/``.
+It also takes 2.5 times as long on a tree of 10,000 files (260 us a path against 105 us).
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from midstream.workspace.gitcmd import GitFailedError, RepositoryPlace, run_git
-from midstream.workspace.ignore_pattern import IgnorePattern, parse_line
 
 IGNORE_FILE = ".gitignore"
 
@@ -24,11 +28,23 @@ GENERATED_FOLDERS = frozenset(
         "site-packages",
     }
 )  # fmt: skip
-"""Folder names that hold nothing a person edits."""
+"""Names of folders with nothing to edit in them."""
+
+_POSIX_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"),
+    "space": "\\s",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
 
 
 class IgnoreRules:
-    """The rules for paths below ``root``; reads ignore files once, see :meth:`forget`."""
+    """The rules for paths below ``root``; ignore files are read once, see :meth:`forget`."""
 
     def __init__(self, root: Path, place: RepositoryPlace | None) -> None:
         self._root = Path(os.path.realpath(root))
@@ -36,18 +52,16 @@ class IgnoreRules:
         inside = os.path.relpath(self._root, self._top)
         self._prefix = "" if inside == "." else f"{inside}/"
         self._place = place
-        self._by_folder: dict[str, list[IgnorePattern]] = {}
-        self._common: list[IgnorePattern] | None = None
+        self._by_folder: dict[str, list[_Pattern]] = {}
+        self._common: list[_Pattern] | None = None
 
     def forget(self) -> None:
-        """Read every ignore file anew at the next question."""
+        """Read every ignore file again when next asked."""
         self._by_folder.clear()
         self._common = None
 
     def ignores(self, rel: str, *, folder: bool = False) -> bool:
-        """Whether a path relative to the root is ignored, by itself or because a folder above it
-        is.
-        """
+        """Whether a path relative to the root, or a folder above it, is ignored."""
         # Git compares bytes: one character of a pattern is one byte of a name.
         parts = os.fsencode(f"{self._prefix}{rel}").decode("latin-1").split("/")
         return any(
@@ -56,7 +70,7 @@ class IgnoreRules:
         )
 
     def _decides(self, parts: list[str], folder: bool) -> bool:
-        """The last matching pattern of the deepest ignore file that has one decides."""
+        """The last matching pattern in the deepest ignore file decides."""
         for depth in range(len(parts) - 1, -1, -1):
             path = "/".join(parts[depth:])
             for pattern in self._of_folder("/".join(parts[:depth])):
@@ -68,14 +82,14 @@ class IgnoreRules:
                 return not pattern.negated
         return False
 
-    def _of_folder(self, folder: str) -> list[IgnorePattern]:
+    def _of_folder(self, folder: str) -> list[_Pattern]:
         if folder not in self._by_folder:
             name = os.fsdecode(folder.encode("latin-1"))
             self._by_folder[folder] = _read(self._top / name / IGNORE_FILE)
         return self._by_folder[folder]
 
-    def _of_everything(self) -> list[IgnorePattern]:
-        """Rules of this clone, then of this user."""
+    def _of_everything(self) -> list[_Pattern]:
+        """Rules of this clone, then those of the user."""
         if self._common is None:
             self._common = []
             if self._place is not None:
@@ -91,12 +105,127 @@ class IgnoreRules:
         return Path(base) / "git/ignore"
 
 
-def _read(file: Path) -> list[IgnorePattern]:
-    """Patterns of one ignore file, the last line first because it is the one that decides."""
+def _read(file: Path) -> list[_Pattern]:
+    """Patterns of one ignore file, last line first because the last match decides."""
     try:
         text = file.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except (OSError, ValueError):
         return []
     # Git ends lines at "\n" only; a form feed or U+2028 is part of a pattern.
-    found = [parse_line(line.removesuffix("\r")) for line in reversed(text.split("\n"))]
+    found = [_parse_line(line.removesuffix("\r")) for line in reversed(text.split("\n"))]
     return [pattern for pattern in found if pattern is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A compiled line of an ignore file.
+
+    Git asks for each folder of a path in turn, so a pattern matches a path itself and never what
+    lies below it.  Names and patterns are bytes read as Latin-1, because git compares bytes.
+    """
+
+    expression: re.Pattern[str]
+    anchored: bool
+    """Matched against the path from the ignore file's folder instead of the name alone."""
+    folders_only: bool
+    negated: bool
+
+    def matches(self, path: str, folder: bool) -> bool:
+        if self.folders_only and not folder:
+            return False
+        text = path if self.anchored else path.rpartition("/")[2]
+        return self.expression.fullmatch(text) is not None
+
+
+def _parse_line(line: str) -> _Pattern | None:
+    """Compile one line; None for comments, blank lines and patterns that match nothing."""
+    if line.startswith("#"):
+        return None
+    stripped = line.rstrip(" ")
+    # A backslash keeps the space after it.
+    if stripped != line and (len(stripped) - len(stripped.rstrip("\\"))) % 2:
+        stripped += " "
+    negated = stripped.startswith("!")
+    body = stripped[1:] if negated else stripped
+    folders_only = body.endswith("/")
+    body = body.removesuffix("/")
+    anchored = "/" in body
+    body = body.removeprefix("/")
+    if not body:
+        return None
+    try:
+        expression = re.compile(_translate(body, anchored), re.DOTALL | re.ASCII)
+    except (ValueError, re.error):
+        return None
+    return _Pattern(expression, anchored, folders_only, negated)
+
+
+def _translate(glob: str, anchored: bool) -> str:
+    """Regular expression of git's wildmatch; ValueError for an unclosed bracket."""
+    out: list[str] = []
+    at = 0
+    while at < len(glob):
+        char = glob[at]
+        if char == "*":
+            end = at
+            while glob[end : end + 1] == "*":
+                end += 1
+            alone = (at == 0 or glob[at - 1] == "/") and glob[end : end + 1] in {"", "/"}
+            if anchored and end - at == 2 and alone:
+                if end == len(glob):
+                    out.append(".*")
+                    at = end
+                else:
+                    out.append("(?:.*/)?")
+                    at = end + 1
+            else:
+                out.append("[^/]*")
+                at = end
+        elif char == "?":
+            out.append("[^/]")
+            at += 1
+        elif char == "[":
+            text, at = _bracket(glob, at + 1)
+            out.append(text)
+        elif char == "\\":
+            if at + 1 == len(glob):
+                raise ValueError("trailing backslash")
+            out.append(re.escape(glob[at + 1]))
+            at += 2
+        else:
+            out.append(re.escape(char))
+            at += 1
+    return "".join(out)
+
+
+def _bracket(glob: str, at: int) -> tuple[str, int]:
+    """The character class that starts after ``[``, and the position after its ``]``."""
+    negated = glob[at : at + 1] in {"!", "^"}
+    at += negated
+    items: list[str] = []
+    first = True
+    while first or glob[at : at + 1] != "]":
+        first = False
+        if glob.startswith("[:", at) and (end := glob.find(":]", at)) > 0:
+            items.append(_POSIX_CLASSES.get(glob[at + 2 : end], ""))
+            at = end + 2
+            continue
+        low, at = _literal(glob, at)
+        if glob[at : at + 1] == "-" and glob[at + 1 : at + 2] not in {"", "]"}:
+            high, at = _literal(glob, at + 1)
+            if low <= high:
+                items.append(f"{re.escape(low)}-{re.escape(high)}")
+        else:
+            items.append(re.escape(low))
+    content = "".join(items)
+    if not content:
+        return ("[^/]" if negated else "(?!)"), at + 1
+    return f"(?!/)[{'^' if negated else ''}{content}]", at + 1
+
+
+def _literal(glob: str, at: int) -> tuple[str, int]:
+    if glob[at : at + 1] == "\\":
+        at += 1
+    if at >= len(glob):
+        raise ValueError("bracket not closed")
+    return glob[at], at + 1

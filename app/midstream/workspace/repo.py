@@ -1,6 +1,6 @@
-"""What the screen shows of the git repository around a workspace.
+"""State and history of the git repository around a workspace.
 
-Git runs in a thread and only when asked; without git or outside a repository the answer is None.
+Git runs in a thread, on request; without git or outside a repository the answer is empty.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ _BEGUN: Final = (
     ("REVERT_HEAD", "reverting"),
     ("BISECT_LOG", "bisecting"),
 )
-"""What git keeps in its folder as long as something is not finished; as in git's own prompt script,
-the first that is there counts.
-"""
+"""Files that git keeps during an operation; as in git's prompt script, the first found counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class RepoStatus:
     head: str
     """Full commit id; empty before the first commit."""
     begun: str = ""
-    """What git is in the middle of, such as ``merging``."""
+    """The operation git is in the middle of, such as ``merging``."""
 
 
 async def repo_status(root: Path) -> RepoStatus | None:
@@ -81,9 +79,7 @@ def file_diff(root: Path, rel: str) -> str:
 
 
 def parse_status(answer: bytes) -> RepoStatus:
-    """Reads ``git status --porcelain=v2 --branch -z`` (git-status(1), "Porcelain Format Version
-    2").
-    """
+    """Parse ``git status --porcelain=v2 --branch -z`` (see git-status(1))."""
     head = branch = ""
     dirty = untracked = 0
     fields = iter(answer.split(b"\0"))
@@ -104,3 +100,21 @@ def parse_status(answer: bytes) -> RepoStatus:
     head = "" if head == "(initial)" else head
     detached = branch == "(detached)"
     return RepoStatus(head[:8] if detached else branch, detached, dirty, untracked, head)
+
+
+async def recent_subjects(root: Path, limit: int = 8) -> list[str]:
+    """First lines of the newest commits of the current branch, newest first, without merges."""
+    return await asyncio.to_thread(_recent_subjects, root, limit)
+
+
+def _recent_subjects(root: Path, limit: int) -> list[str]:
+    try:
+        import git
+
+        with git.Repo(root, search_parent_directories=True) as repo:
+            commits = repo.iter_commits(max_count=limit, no_merges=True)
+            return [str(commit.summary) for commit in commits]
+    except Exception:
+        # GitPython has no common error: its own classes, ImportError where git is missing,
+        # ValueError for a branch without commits or a format that it cannot read.
+        return []

@@ -1,4 +1,4 @@
-"""Watching a workspace: which files somebody else has changed.
+"""Watching a workspace: which files another program has changed.
 
 The kernel's events come through watchfiles.  Folders are watched, never single files (a watch on a
 file dies when an editor saves by rename), and of the root only its direct children and the folders
@@ -7,7 +7,11 @@ The repository's own folder is watched apart, without its objects.  Where events
 open files are polled, and :attr:`Watcher.mode` says why; a slow poll of the open files runs in any
 case, since a full event queue drops events.
 
-What an event means is decided in :mod:`midstream.workspace.looking`.
+An event only means "look at this path", because events are incomplete and unordered: an editor's
+save may arrive as a deletion, our own write as a modification, a half-written file as a finished
+one.  :class:`Inspector` therefore looks at each path (status, bytes, digest), compares it with the
+ledger, and looks again a moment later where a file seems unfinished (missing, empty, shrunk to a
+tenth, still open for writing).
 """
 
 from __future__ import annotations
@@ -18,17 +22,32 @@ import os
 import queue
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from midstream.workspace.boundary import is_git_name
-from midstream.workspace.files import Workspace
+from midstream.workspace import atomic
+from midstream.workspace.atomic import filesystem_of, is_shared
+from midstream.workspace.boundary import is_git_name, resolve_inside
+from midstream.workspace.errors import OutsideWorkspaceError
+from midstream.workspace.files import MAX_FILE_BYTES, Workspace
 from midstream.workspace.gitcmd import RepositoryPlace, find_repository
-from midstream.workspace.looking import REPO_CHANGED, Looker, current_ref
-from midstream.workspace.mounts import filesystem_of, is_shared
+from midstream.workspace.ignore import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRules
+from midstream.workspace.ledger import content_digest
 
-__all__ = ["REPO_CHANGED", "Watcher"]
+REPO_CHANGED = ".git"
+"""Stands in a set of changes for "HEAD, the index or the branch has changed"; no file has this
+name.
+"""
+
+DELETED = 3
+"""The event type of a deletion (:class:`watchfiles.Change`)."""
+
+SETTLE_S = 0.05
+_SETTLE_ROUNDS = 4
+_NEW_FOLDER_FILES = 2000
+
+Signature = tuple[int, int, int]
 
 STEP_MS: Final = 20
 """How often the watching thread wakes; a change is told after one to two steps of silence."""
@@ -85,8 +104,8 @@ class Watcher:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(take, paths, end)
 
-        patrol = _Patrol(self._workspace, deliver, self._set_mode)
-        patrol.start()
+        thread = _WatchThread(self._workspace, deliver, self._set_mode)
+        thread.start()
         try:
             while not ended or news:
                 await wake.wait()
@@ -96,7 +115,7 @@ class Watcher:
                 if batch:
                     yield batch
         finally:
-            patrol.stop()
+            thread.stop()
             self._mode = self._mode if self._mode.startswith("off") else "off: stopped"
 
     def _set_mode(self, mode: str) -> None:
@@ -147,7 +166,7 @@ class _Source(threading.Thread):
                 self._take(events)
 
 
-class _Patrol(threading.Thread):
+class _WatchThread(threading.Thread):
     """The watcher's thread: keeps the sources right and looks at what they report."""
 
     def __init__(
@@ -156,7 +175,7 @@ class _Patrol(threading.Thread):
         deliver: Callable[..., None],
         set_mode: Callable[[str], None],
     ) -> None:
-        super().__init__(name="patrol", daemon=True)
+        super().__init__(name="thread", daemon=True)
         self._workspace = workspace
         self._root = str(workspace.root)
         self._deliver = deliver
@@ -175,15 +194,15 @@ class _Patrol(threading.Thread):
             self._set_mode("off: starting")
             self._polling = _why_no_events(self._workspace.root)
             place = find_repository(self._workspace.root)
-            looker = Looker(self._workspace, place, self._deliver)
-            folders = looker.top_folders()
+            inspector = Inspector(self._workspace, place, self._deliver)
+            folders = inspector.top_folders()
             # Held until all sources have begun, or the first to stand would speak for the others.
             self._starting = 1
             if not os.environ.get("WATCHFILES_FORCE_POLLING"):
                 self._watch("near", [self._root, *_git_folders(place)], recursive=False)
                 self._watch("below", folders, recursive=True)
             self._source_started("", None, [])
-            self._rounds(looker, place, folders)
+            self._rounds(inspector, place, folders)
         except Exception as error:
             # A watcher that stopped must never look like one that has nothing to say.
             self._set_mode(f"off: watching failed ({error})")
@@ -192,7 +211,9 @@ class _Patrol(threading.Thread):
             for source in self._sources.values():
                 source.stop()
 
-    def _rounds(self, looker: Looker, place: RepositoryPlace | None, folders: list[str]) -> None:
+    def _rounds(
+        self, inspector: Inspector, place: RepositoryPlace | None, folders: list[str]
+    ) -> None:
         checked = time.monotonic()
         hopes = 0
         while True:
@@ -202,7 +223,7 @@ class _Patrol(threading.Thread):
                 message = self._inbox.get(timeout=max(0.0, checked + pause - time.monotonic()))
             except queue.Empty:
                 checked = time.monotonic()
-                looker.check()
+                inspector.check()
             if not Path(self._root).is_dir():
                 self._set_mode("off: the folder is gone")
                 self._deliver(frozenset(self._workspace.ledger.followed()), True)
@@ -211,8 +232,8 @@ class _Patrol(threading.Thread):
                 return
             if isinstance(message, list):
                 for folder in message:
-                    looker.new_folder(folder)
-                looker.check()
+                    inspector.new_folder(folder)
+                inspector.check()
                 continue
             events = message
             if place is None and any(is_git_name(Path(path).name) for _, path in events):
@@ -222,12 +243,12 @@ class _Patrol(threading.Thread):
                 place = find_repository(self._workspace.root)
                 if place is not None:
                     hopes = 0
-                    looker = Looker(self._workspace, place, self._deliver)
+                    inspector = Inspector(self._workspace, place, self._deliver)
                     self._watch("near", [self._root, *_git_folders(place)], recursive=False)
                     self._deliver(frozenset({REPO_CHANGED}))
-            looker.handle(events)
+            inspector.handle(events)
             if any(path.rpartition("/")[0] == self._root for _, path in events):
-                now = looker.top_folders()
+                now = inspector.top_folders()
                 if now != folders:
                     new = [folder for folder in now if folder not in folders]
                     self._watch("below", now, recursive=True, new=new)
@@ -296,3 +317,243 @@ def _why_no_events(root: Path) -> str:
     if is_shared(kind):
         return f"the folder is on {kind}, which does not report changes made elsewhere"
     return ""
+
+
+class Inspector:
+    """Turns raw events into news about files.
+
+    Args:
+        workspace: whose files and ledger are compared.
+        place: the repository around it, if any.
+        deliver: takes each non-empty set of news: relative paths, and :data:`REPO_CHANGED`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        place: RepositoryPlace | None,
+        deliver: Callable[[frozenset[str]], None],
+    ) -> None:
+        self._workspace = workspace
+        self._root = str(workspace.root)
+        self._ledger = workspace.ledger
+        self._place = place
+        self._deliver = deliver
+        self.rules = IgnoreRules(workspace.root, place)
+        self._signatures: dict[str, Signature | None] = {}
+        self._repo_signature = self._look_at_repo()
+
+    def handle(self, events: Iterable[tuple[int, str]]) -> None:
+        """Look at what a batch of raw events ``(type, absolute path)`` points to, and deliver the
+        news.
+        """
+        followed = self._ledger.followed()
+        news: set[str] = set()
+        look: set[str] = set()
+        heard: set[str] = set()
+        canonical: dict[str, str | None] = {}
+        by_path: dict[str, set[int]] = {}
+        for kind, path in events:
+            by_path.setdefault(path, set()).add(kind)
+        for path, kinds in by_path.items():
+            rel = self._relative(path, canonical)
+            if rel is None:
+                continue
+            if rel.rpartition("/")[2] == IGNORE_FILE:
+                self.rules.forget()
+            if rel in followed:
+                look.add(rel)
+                signature = _signature(Path(path))
+                if signature and self._ledger.saved_before_reading(rel, signature[0]):
+                    heard.add(rel)
+                continue
+            if not Path(path).is_file():
+                # A folder that moved or went takes the files below with it.
+                look.update(name for name in followed if name.startswith(f"{rel}/"))
+            news.update(self._unfollowed(rel, kinds))
+        self._tell(news | self._repo_news())
+        self._settle(look, followed, heard)
+
+    def check(self) -> None:
+        """Look at every followed file whose status has changed, and at the repository: catches what
+        events missed.
+        """
+        followed = self._ledger.followed()
+        changed = {rel for rel in followed if self._signature_changed(rel)}
+        self._tell(self._repo_news())
+        self._settle(changed, followed)
+
+    def top_folders(self) -> list[str]:
+        """Absolute paths of the folders in the root that are worth watching."""
+        try:
+            with os.scandir(self._root) as entries:
+                return sorted(
+                    entry.path
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False)
+                    and not is_git_name(entry.name)
+                    and entry.name not in GENERATED_FOLDERS
+                    and not self.rules.ignores(entry.name, folder=True)
+                )
+        except OSError:
+            return []
+
+    def new_folder(self, path: str) -> None:
+        """Deliver the files of a folder that appeared, since they may be older than its watch."""
+        rel = os.path.relpath(path, self._root)
+        self._tell(set(self._files_below(rel)))
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _tell(self, news: set[str]) -> None:
+        if news:
+            self._deliver(frozenset(news))
+
+    def _relative(self, path: str, canonical: dict[str, str | None]) -> str | None:
+        """The one name of a path, None when it is outside, git's, or one of our temporary files."""
+        folder, _, name = path.rpartition("/")
+        if is_git_name(name) or atomic.is_temporary(name):
+            return None
+        if folder not in canonical:
+            try:
+                canonical[folder] = resolve_inside(self._root, folder)
+            except OutsideWorkspaceError:
+                canonical[folder] = None
+        inside = canonical[folder]
+        if inside is None:
+            return None
+        return name if inside == "." else f"{inside}/{name}"
+
+    def _unfollowed(self, rel: str, kinds: set[int]) -> Iterator[str]:
+        """News about a path nobody works with: its status is enough."""
+        if _is_litter(rel.rpartition("/")[2]):
+            return
+        path = Path(self._root, rel)
+        if path.is_dir():
+            if path.is_symlink() or self.rules.ignores(rel, folder=True):
+                return
+            if rel not in self._signatures:
+                self._signatures[rel] = None
+                yield from self._files_below(rel)
+            return
+        if self.rules.ignores(rel):
+            return
+        signature = _signature(path)
+        if signature is None:
+            # A path that came and went in one batch was somebody's temporary file.
+            if self._signatures.pop(rel, None) is not None or kinds == {DELETED}:
+                yield rel
+        elif self._signatures.get(rel) != signature:
+            self._signatures[rel] = signature
+            yield rel
+
+    def _files_below(self, rel: str) -> Iterator[str]:
+        count = 0
+        for folder, folders, names in os.walk(Path(self._root, rel)):
+            inside = os.path.relpath(folder, self._root)
+            folders[:] = [
+                name
+                for name in folders
+                if name not in GENERATED_FOLDERS
+                and not is_git_name(name)
+                and not self.rules.ignores(f"{inside}/{name}", folder=True)
+            ]
+            for name in names:
+                path = f"{inside}/{name}"
+                if not (_is_litter(name) or atomic.is_temporary(name) or self.rules.ignores(path)):
+                    self._signatures[path] = _signature(Path(self._root, path))
+                    yield path
+            count += len(names)
+            if count > _NEW_FOLDER_FILES:
+                return
+
+    def _settle(self, look: set[str], sizes: dict[str, int], heard: Collection[str] = ()) -> None:
+        """Look at followed files; those that seem unfinished once more, up to a few times.
+
+        Those in ``heard`` are news even with the content that is known.
+        """
+        for round_number in range(_SETTLE_ROUNDS + 1):
+            if not look:
+                return
+            if round_number:
+                time.sleep(SETTLE_S)
+            last = round_number == _SETTLE_ROUNDS
+            news: set[str] = set()
+            again: set[str] = set()
+            for rel in look:
+                with self._ledger.lock:
+                    digest, size, writing = self._look(rel)
+                    small = digest is None or size * 10 < sizes.get(rel, 0) or size == 0
+                    # What was here before is not unfinished, however small it is.
+                    unfinished = writing or (small and round_number == 0)
+                    if unfinished and not last and self._ledger.differs(rel, digest):
+                        again.add(rel)
+                    elif self._ledger.observe(rel, digest, size) or rel in heard:
+                        news.add(rel)
+            self._tell(news)
+            look = again
+
+    def _look(self, rel: str) -> tuple[str | None, int, bool]:
+        """Digest, size and whether somebody is writing it; digest None where there is no readable
+        file.
+        """
+        path = f"{self._root.rstrip('/')}/{rel}"
+        self._signatures[rel] = _signature(Path(path))
+        try:
+            data, _ = atomic.read_regular(path, MAX_FILE_BYTES)
+        except (OSError, atomic.NotRegularError):
+            return None, 0, False
+        except atomic.TooLargeError:
+            return f"larger than {MAX_FILE_BYTES}", MAX_FILE_BYTES + 1, False
+        return content_digest(data), len(data), atomic.open_for_writing(path)
+
+    def _signature_changed(self, rel: str) -> bool:
+        signature = _signature(Path(self._root, rel))
+        return rel not in self._signatures or self._signatures[rel] != signature
+
+    def _repo_news(self) -> set[str]:
+        signature = self._look_at_repo()
+        if signature == self._repo_signature:
+            return set()
+        self._repo_signature = signature
+        return {REPO_CHANGED}
+
+    def _look_at_repo(self) -> tuple[Signature | None, ...]:
+        """Changes with every commit, checkout and staging, and with nothing Midstream does by
+        itself.
+        """
+        if self._place is None:
+            return ()
+        own, common = self._place.git_dir, self._place.common_dir
+        files = [own / "HEAD", own / "index", own / "logs/HEAD", common / "packed-refs"]
+        ref = current_ref(self._place)
+        if ref is not None:
+            files.append(common / ref)
+        return tuple(map(_signature, files))
+
+
+def current_ref(place: RepositoryPlace) -> str | None:
+    """Full name of the branch that HEAD points to; None when detached or not kept in files."""
+    try:
+        head = (place.git_dir / "HEAD").read_text(errors="replace")
+    except OSError:
+        return None
+    return head.removeprefix("ref: ").strip() if head.startswith("ref: refs/") else None
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        status = path.lstat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _is_litter(name: str) -> bool:
+    """Whether an editor made this file for itself (vim, Emacs, JetBrains, GNOME)."""
+    return (
+        name.endswith(("~", ".swp", ".swx", ".swo", "___jb_tmp___", "___jb_old___"))
+        or name.startswith((".#", ".goutputstream-"))
+        or (name.startswith("#") and name.endswith("#"))
+        or name == "4913"
+    )
