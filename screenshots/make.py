@@ -33,14 +33,15 @@ from tui_support import SteppedModel, served  # noqa: E402
 from midstream.demo import make_demo  # noqa: E402
 from midstream.edits.hunks import HunkState  # noqa: E402
 from midstream.pairing.choosing import ModelChoice  # noqa: E402
+from midstream.pairing.journal import SessionSummary  # noqa: E402
 from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
-from midstream.pairing.sessions import SessionInfo, SessionSummary  # noqa: E402
 from midstream.responses.profiles import Price  # noqa: E402
 from midstream.settings import Settings  # noqa: E402
 from midstream.tui.app import MidstreamApp  # noqa: E402
 from midstream.tui.screens import models, sessions  # noqa: E402
 from midstream.tui.screens.facts import Facts  # noqa: E402
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow  # noqa: E402
+from midstream.workspace.journal import SessionInfo  # noqa: E402
 
 INSTRUCTION = "rename entries to items and paid to settled in Invoice"
 REDIRECT = "leave paid_on as it is"

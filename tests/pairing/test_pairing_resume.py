@@ -201,7 +201,7 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
-        assert "cannot be taken up" in session.notices[0].text
+        assert "cannot be resumed" in session.notices[0].text
         assert len(session.hunks) == 0
         model.give(BEFORE.replace("step_05", "five"))
         model.end()

@@ -18,12 +18,13 @@ from midstream.configuring import SPECS
 from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
 from midstream.pairing.committing import Changes, Committing, FileChange
-from midstream.pairing.sessions import SessionInfo, SessionSummary
+from midstream.pairing.journal import SessionSummary
 from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.screens import models, sessions, settings, telemetry_lines
+from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import IndexState
 
 WIDE, SMALL = (160, 48), (80, 24)
@@ -91,7 +92,7 @@ SUMMARIES = {
         2,
     ),
     "1.jsonl": SessionSummary(("add a parameter limit",), ("pkg/things.py",), 1, 0, 0),
-    "2.jsonl": SessionSummary(trouble="The last session cannot be taken up: it is damaged."),
+    "2.jsonl": SessionSummary(trouble="The last session cannot be resumed: it is damaged."),
 }
 
 MEASURED = telemetry_lines.Measured(

@@ -131,7 +131,7 @@ async def test_a_damaged_journal_is_named_and_not_taken_up(project: Path, state:
         assert "damaged" in rows(screen)[0]
         assert "its journal breaks at entry" in shown(screen, "about")
         await stage.press("enter")
-        assert "cannot be taken up" in screen.notice.text
+        assert "cannot be resumed" in screen.notice.text
         assert stage.session is former
         await stage.press("d", "1")
         await stage.until(lambda: not screen.infos, "gone")

@@ -19,6 +19,19 @@ from midstream.pairing.events import (
     FileWritten,
     HunkDecided,
 )
+from midstream.pairing.journal import (
+    Absent,
+    Base,
+    Decide,
+    DecideLines,
+    Edit,
+    Entry,
+    Redo,
+    Split,
+    Undo,
+    Writing,
+    Wrote,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -108,7 +121,7 @@ class Desk:
 
         proposal = self.files[path] = FileProposal(path, text, self._hunks)
         self.digests[path] = digest
-        self._recorder.base(path, data, digest)
+        self._recorder.add(Base(path, data, digest))
         self._board.emit(FileOpened(path))
         return proposal
 
@@ -133,7 +146,7 @@ class Desk:
         """From now on an empty text of this file means that there is no such file."""
         if path not in self.absent:
             self.absent.add(path)
-            self._recorder.absent(path)
+            self._recorder.add(Absent(path))
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Somebody else changed these files; open ones are moved onto their new text."""
@@ -160,7 +173,7 @@ class Desk:
         before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
         proposal.advance(text)
         self.digests[proposal.path] = digest
-        self._recorder.base(proposal.path, data, digest)
+        self._recorder.add(Base(proposal.path, data, digest))
         lost = 0
         for hunk in self._hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
@@ -189,7 +202,7 @@ class Desk:
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
         data, _ = encode(proposal.path, proposal.base)
-        self._recorder.base(proposal.path, data, self.digests[proposal.path])
+        self._recorder.add(Base(proposal.path, data, self.digests[proposal.path]))
 
     # Decisions
 
@@ -205,9 +218,7 @@ class Desk:
             return [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
 
         what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
-        return await self._do(
-            hunk_ids[0], step, lambda: self._recorder.decide(hunk_ids, state, note), what
-        )
+        return await self._do(hunk_ids[0], step, Decide(list(hunk_ids), state, note), what)
 
     async def decide_lines(
         self, hunk_id: int, start: int, stop: int, state: HunkState, note: str = ""
@@ -227,7 +238,7 @@ class Desk:
         return await self._do(
             hunk_id,
             lambda: self._hunks.decide_lines(hunk_id, start, stop, state, note),
-            lambda: self._recorder.decide_lines(hunk_id, start, stop, state, note),
+            DecideLines(hunk_id, start, stop, state, note),
             f"{state} some lines of a hunk",
         )
 
@@ -240,9 +251,7 @@ class Desk:
             parts = self._hunks.split(hunk_id, cuts)
             return parts
 
-        done = await self._do(
-            hunk_id, step, lambda: self._recorder.split(hunk_id, cuts), "split a hunk"
-        )
+        done = await self._do(hunk_id, step, Split(hunk_id, list(cuts)), "split a hunk")
         return tuple(hunk.id for hunk in parts) if done else ()
 
     async def edit(self, hunk_id: int, new: Sequence[str]) -> bool:
@@ -252,15 +261,13 @@ class Desk:
             self._hunks.edit(hunk_id, new)
             return (self._hunks.get(hunk_id),)
 
-        return await self._do(
-            hunk_id, step, lambda: self._recorder.edit(hunk_id, new), "edit a hunk"
-        )
+        return await self._do(hunk_id, step, Edit(hunk_id, list(new)), "edit a hunk")
 
     async def _do(
         self,
         hunk_id: int,
         step: Callable[[], Sequence[Hunk]],
-        record: Callable[[], None],
+        entry: Entry,
         what: str,
     ) -> bool:
         """Take a step of the hunk store that can be undone, and write what follows from it.
@@ -268,7 +275,7 @@ class Desk:
         Args:
             hunk_id: A hunk that the step is about.
             step: Takes it; returns the hunks that it changed or made, all of one file.
-            record: Notes it in the journal.
+            entry: Its journal entry.
             what: What it does, for the checkpoint.
 
         Returns:
@@ -279,12 +286,12 @@ class Desk:
                 hunks = self._step(hunk_id, step)
                 if not hunks:
                     return False
-                record()
+                self._recorder.add(entry)
                 self._announce(hunks)
                 error = await self._sync(hunks, f"{what} in {hunks[0].path}")
                 if error is None:
                     return True
-                self._take_back("undo", self._hunks.undo())
+                self._take_back(Undo(), self._hunks.undo())
                 if attempt == ATTEMPTS - 1 or not _stale(error):
                     self._board.fail(str(error))
                     break
@@ -310,7 +317,7 @@ class Desk:
         """Undo or redo the last decision and bring the disk in line; ids of the hunks changed."""
         from midstream.edits.hunks import UndecidableError
 
-        there, return_ = ("undo", "redo") if back else ("redo", "undo")
+        there, return_ = (Undo(), Redo()) if back else (Redo(), Undo())
         move = self._hunks.undo if back else self._hunks.redo
         move_back = self._hunks.redo if back else self._hunks.undo
         async with self.lock:
@@ -323,11 +330,11 @@ class Desk:
                 except UndecidableError as error:
                     self._board.warn(str(error))
                     return ()
-                self._recorder.travel(there)
+                self._recorder.add(there)
                 if not hunks:
                     return ()
                 self._announce(hunks)
-                error = await self._sync(hunks, f"{there} in {hunks[0].path}")
+                error = await self._sync(hunks, f"{there.kind} in {hunks[0].path}")
                 if error is None:
                     self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
                     return tuple(hunk.id for hunk in hunks)
@@ -374,8 +381,8 @@ class Desk:
             )
             self._announce(gone)
 
-    def _take_back(self, kind: str, hunks: Sequence[Hunk]) -> None:
-        self._recorder.travel(kind)
+    def _take_back(self, entry: Entry, hunks: Sequence[Hunk]) -> None:
+        self._recorder.add(entry)
         self._announce(hunks)
 
     # Writing
@@ -412,7 +419,7 @@ class Desk:
         self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
     ) -> None:
         expected = {path: self.digests[path] for path in batch}
-        self._recorder.writing(digests)
+        self._recorder.add(Writing(digests))
         writing = asyncio.create_task(
             asyncio.to_thread(self._workspace.write_all, batch, expected, label)
         )
@@ -428,7 +435,7 @@ class Desk:
 
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
-        self._recorder.wrote(digests)
+        self._recorder.add(Wrote(digests))
 
     # Telling
 

@@ -18,7 +18,7 @@ from midstream.edits.lcs import line_map
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
-    from midstream.pairing.resuming import Replay
+    from midstream.pairing.journal import Replay
 
 MOST_READ: Final = 24_000_000
 """Bytes of journals that are followed, the newest first."""
@@ -84,8 +84,7 @@ class EarlierChanges:
 
 def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
     """The finished sessions whose journals name one of the files, last used first."""
-    from midstream.pairing.resuming import Replay
-    from midstream.pairing.sessions import earlier_sessions
+    from midstream.pairing.journal import Replay, earlier_sessions
 
     names = [json.dumps(path).encode() for path in paths]
     found: list[Replay] = []

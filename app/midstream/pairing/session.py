@@ -42,7 +42,7 @@ from midstream.pairing.turns import SessionState, Turn, TurnStatus
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.resuming import Replay
+    from midstream.pairing.journal import Replay
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
@@ -203,7 +203,7 @@ class PairingSession(Deciding, Outside, Showing):
             create = create_journal
         recorder, resumed, trouble = Recorder(create), None, ""
         if resume is not None:
-            from midstream.pairing.resuming import Replay, ResumeError
+            from midstream.pairing.journal import Replay, ResumeError
 
             kept = Journal.open(resume)
             try:
@@ -445,7 +445,7 @@ class PairingSession(Deciding, Outside, Showing):
 
     async def _take_up(self, resumed: Replay) -> None:
         on_disk = {path: await asyncio.to_thread(self._digest, path) for path in resumed.files}
-        resumed.tidy(self._recorder, on_disk)
+        resumed.finish(self._recorder, on_disk)
         self._desk.digests.update(resumed.digests)
         await self._desk.changed(resumed.files)
         await self.guard.look_again(self.files, resumed.released)

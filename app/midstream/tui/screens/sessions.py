@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.sessions import (
-    SessionInfo,
+from midstream.pairing.journal import (
     SessionSummary,
     delete_session,
     earlier_sessions,
@@ -26,6 +25,9 @@ from midstream.tui.screens.page import PageScreen
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece
+
+if TYPE_CHECKING:
+    from midstream.pairing.journal import SessionInfo
 
 MOST_READ: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""

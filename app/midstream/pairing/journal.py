@@ -1,0 +1,671 @@
+"""The journal of a session: every kind of entry, how it is written and how it is replayed.
+
+The journal holds the inputs of the edits part (base texts, streamed text, decisions), not its
+state.  Replaying them in order leads to the same hunks with the same ids.
+
+To journal another action, add an :class:`Entry` to this file and to :data:`KINDS`, and pass it to
+:meth:`SessionJournal.add` where the action happens.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from midstream.errors import UserError
+from midstream.guard.secrets import mask
+from midstream.pairing.turns import Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from midstream.edits.hunks import HunkState, HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.workspace.journal import Journal, JournalEntry, SessionInfo
+
+
+class ResumeError(UserError):
+    """The journal cannot be replayed; the session starts without it."""
+
+    code = "resume"
+
+
+# Entries
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the journal: its fields are what is written.
+
+    ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
+    so that older journals can still be replayed.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def write(self, journal: SessionJournal) -> None:
+        """Append this entry to a journal."""
+        journal.append(self.kind, vars(self))
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """Inverse of ``write``; TypeError for missing or unknown fields."""
+        return cls(**data)
+
+    def replay(self, state: Replay) -> None:
+        """Do to ``state`` what happened when this entry was written."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Base(Entry):
+    """A file was opened, or its base replaced by what is on disk; no digest means no file."""
+
+    kind = "base"
+    path: str
+    data: bytes
+    digest: str | None
+
+    def write(self, journal: SessionJournal) -> None:
+        packed = base64.b64encode(zlib.compress(self.data, 6)).decode("ascii")
+        journal.append(self.kind, {"path": self.path, "data": packed, "digest": self.digest})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        try:
+            content = zlib.decompress(base64.b64decode(data["data"], validate=True))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+        return cls(data["path"], content, data["digest"])
+
+    def replay(self, state: Replay) -> None:
+        from midstream.edits.documents import SourceText
+        from midstream.edits.proposal import FileProposal
+
+        text = SourceText.from_bytes(self.data)
+        if self.path in state.files:
+            state.files[self.path].advance(text)
+        else:
+            state.files[self.path] = FileProposal(self.path, text, state.hunks)
+        state.digests[self.path] = self.digest
+
+
+@dataclass(frozen=True)
+class Absent(Entry):
+    """From now on an empty text of this file means that there is no such file."""
+
+    kind = "absent"
+    path: str
+
+    def replay(self, state: Replay) -> None:
+        state.absent.add(self.path)
+
+
+@dataclass(frozen=True)
+class _TurnEntry(Entry):
+    turn: Turn
+
+    def write(self, journal: SessionJournal) -> None:
+        journal.append(self.kind, {**vars(self), "turn": asdict(self.turn)})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        return super().read({**data, "turn": _read_turn(data["turn"])})
+
+    def replay(self, state: Replay) -> None:
+        state.turns.append(self.turn)
+
+
+@dataclass(frozen=True)
+class Begin(_TurnEntry):
+    """A turn opened a segment over the current base; ``repair``: its indentation is corrected."""
+
+    kind = "begin"
+    repair: bool = False
+
+    def replay(self, state: Replay) -> None:
+        turn = self.turn
+        state.files[turn.path].begin(turn.start, turn.stop, repair_indentation=self.repair)
+        super().replay(state)
+
+
+class Ask(_TurnEntry):
+    """A turn began in which the model names the places itself."""
+
+    kind = "ask"
+
+
+class Redirect(_TurnEntry):
+    """The frozen segment continues under another turn."""
+
+    kind = "redirect"
+
+
+class End(_TurnEntry):
+    """A turn ended."""
+
+    kind = "end"
+
+    def replay(self, state: Replay) -> None:
+        state.turns = [self.turn if known.id == self.turn.id else known for known in state.turns]
+
+
+@dataclass(frozen=True)
+class Segment(Entry):
+    """An answer that names its places itself opened a segment."""
+
+    kind = "segment"
+    path: str
+    start: int
+    stop: int
+    level: int
+    tight: bool
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].begin(
+            self.start, self.stop, match_level=self.level, tight=self.tight
+        )
+
+
+@dataclass(frozen=True)
+class Withdraw(Entry):
+    """A segment was taken back."""
+
+    kind = "withdraw"
+    path: str
+    serial: int
+
+    def write(self, journal: SessionJournal) -> None:
+        journal.drop_unfinished_line(self.path)
+        super().write(journal)
+
+    def replay(self, state: Replay) -> None:
+        proposal = state.files[self.path]
+        for segment in [s for s in proposal.segments if s.serial == self.serial]:
+            proposal.withdraw(segment)
+
+
+@dataclass(frozen=True)
+class Text(Entry):
+    """Whole lines of a segment; written by ``SessionJournal.text``."""
+
+    kind = "text"
+    path: str
+    text: str
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].feed(self.text)
+
+
+@dataclass(frozen=True)
+class _SegmentEntry(Entry):
+    path: str
+
+    def write(self, journal: SessionJournal) -> None:
+        journal.write_unfinished_line(self.path)
+        super().write(journal)
+
+
+class Freeze(_SegmentEntry):
+    """A segment was frozen."""
+
+    kind = "freeze"
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].freeze()
+
+
+class Resume(_SegmentEntry):
+    """A frozen segment goes on."""
+
+    kind = "resume"
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].resume()
+
+
+class Finish(_SegmentEntry):
+    """The text of a segment is complete."""
+
+    kind = "finish"
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].finish()
+
+
+class Abandon(_SegmentEntry):
+    """A segment ended before its text did."""
+
+    kind = "abandon"
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].abandon()
+
+
+@dataclass(frozen=True)
+class Decide(Entry):
+    """Hunks were decided in one step."""
+
+    kind = "decide"
+    ids: list[int]
+    state: HunkState
+    note: str
+
+    def replay(self, state: Replay) -> None:
+        from midstream.edits.hunks import HunkState
+
+        state.hunks.decide(self.ids, HunkState(self.state), self.note)
+        state.open_step = self.kind
+
+
+@dataclass(frozen=True)
+class DecideLines(Entry):
+    """Some lines of a hunk were decided in one step."""
+
+    kind = "decide_lines"
+    id: int
+    start: int
+    stop: int
+    state: HunkState
+    note: str
+
+    def replay(self, state: Replay) -> None:
+        from midstream.edits.hunks import HunkState
+
+        decision = HunkState(self.state)
+        state.hunks.decide_lines(self.id, self.start, self.stop, decision, self.note)
+        state.open_step = self.kind
+
+
+@dataclass(frozen=True)
+class Split(Entry):
+    """A hunk was split."""
+
+    kind = "split"
+    id: int
+    cuts: list[tuple[int, int]]
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.split(self.id, [(old, new) for old, new in self.cuts])
+
+
+@dataclass(frozen=True)
+class Edit(Entry):
+    """The user wrote the new lines of a hunk."""
+
+    kind = "edit"
+    id: int
+    new: list[str]
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.edit(self.id, self.new)
+
+
+@dataclass(frozen=True)
+class Quarantined(Entry):
+    """The guard holds a hunk back; ``note`` is the reason in journals before 0.2."""
+
+    kind = "quarantine"
+    id: int
+    rule: str = ""
+    message: str = ""
+    note: str = ""
+
+    def replay(self, state: Replay) -> None:
+        from midstream.edits.hunks import Quarantine
+
+        state.hunks.quarantine(self.id, Quarantine(self.rule, self.message or self.note))
+
+
+@dataclass(frozen=True)
+class Release(Entry):
+    """The user released a quarantined hunk."""
+
+    kind = "release"
+    id: int
+    note: str
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.release(self.id, self.note)
+        state.released.add(self.id)
+
+
+class Undo(Entry):
+    """The last step was undone."""
+
+    kind = "undo"
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.undo()
+        state.open_step = self.kind
+
+
+class Redo(Entry):
+    """The last undone step was redone."""
+
+    kind = "redo"
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.redo()
+        state.open_step = self.kind
+
+
+@dataclass(frozen=True)
+class Writing(Entry):
+    """Files are about to be written so that they have these digests; on disk when this returns.
+
+    Replay does nothing: whether it happened is seen from the disk (``Replay.finish``).
+    """
+
+    kind = "writing"
+    digests: dict[str, str | None]
+
+    def write(self, journal: SessionJournal) -> None:
+        """Raises OSError when the journal's disk is full or gone."""
+        super().write(journal)
+        journal.flush()
+
+    def replay(self, state: Replay) -> None:
+        """See the class."""
+
+
+@dataclass(frozen=True)
+class Wrote(Entry):
+    """Those files were written."""
+
+    kind = "wrote"
+    digests: dict[str, str | None]
+
+    def replay(self, state: Replay) -> None:
+        state.digests.update(self.digests)
+        state.open_step = ""
+
+
+KINDS: Final[Mapping[str, type[Entry]]] = {
+    entry.kind: entry
+    for entry in (
+        *(Base, Absent),
+        *(Begin, Ask, Redirect, End),
+        *(Segment, Withdraw, Text, Freeze, Resume, Finish, Abandon),
+        *(Decide, DecideLines, Split, Edit, Quarantined, Release, Undo, Redo),
+        *(Writing, Wrote),
+    )
+}
+
+
+# Writing
+
+
+class SessionJournal:
+    """Writes entries from the first turn on: a session without a turn leaves no journal.
+
+    Args:
+        create: Makes the journal when it is needed; ``None`` to keep none.
+        journal: A journal to continue.
+    """
+
+    def __init__(
+        self, create: Callable[[], Journal] | None, journal: Journal | None = None
+    ) -> None:
+        self._create = create
+        self._journal = journal
+        self._early: dict[tuple[str, str], Base | Absent] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._unfinished: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path | None:
+        """The journal's first file, ``None`` while there is none."""
+        return None if self._journal is None else self._journal.path
+
+    def add(self, entry: Entry) -> None:
+        """Write an entry; ``Base`` and ``Absent`` wait for the first turn."""
+        if self._journal is not None:
+            entry.write(self)
+        elif self._create is not None and isinstance(entry, (Base, Absent)):
+            self._early[entry.kind, entry.path] = entry
+
+    def begin(self, entry: Begin | Ask, known: frozenset[str] = frozenset()) -> None:
+        """Write the start of a turn, making the journal if this is the first.
+
+        Args:
+            entry: The start.
+            known: Lines that are in the file already and are not masked.
+
+        Raises:
+            UserError: The journal cannot be made.
+            OSError: As the system says.
+        """
+        self._known[entry.turn.path] = known
+        if self._journal is None and self._create is not None:
+            self._journal = self._create()
+            for early in self._early.values():
+                self.add(early)
+            self._early.clear()
+        self.add(entry)
+
+    def segment(self, entry: Segment, known: frozenset[str]) -> None:
+        """Write the start of a segment; ``known`` as for ``begin``."""
+        self._known[entry.path] = known
+        self.add(entry)
+
+    def text(self, path: str, text: str) -> None:
+        """Write streamed text by whole lines, so that credentials in them can be masked."""
+        lines = (self._unfinished.pop(path, "") + text).split("\n")
+        self._unfinished[path] = lines.pop()
+        if lines:
+            self.add(Text(path, "".join(f"{self._masked(path, line)}\n" for line in lines)))
+
+    def write_unfinished_line(self, path: str) -> None:
+        """Write the rest of the text of a file."""
+        if rest := self._unfinished.pop(path, ""):
+            self.add(Text(path, self._masked(path, rest)))
+
+    def drop_unfinished_line(self, path: str) -> None:
+        """Forget the rest of the text of a file."""
+        self._unfinished.pop(path, None)
+
+    def append(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Hand the data of an entry to the file."""
+        if self._journal is not None:
+            self._journal.append(kind, **data)
+
+    def flush(self) -> None:
+        """Return when every entry is on disk; OSError when the disk is full or gone."""
+        if self._journal is not None:
+            self._journal.flush()
+
+    def close(self) -> None:
+        """End the journal."""
+        self._create = None
+        if self._journal is not None:
+            self._journal.close()
+
+    def _masked(self, path: str, line: str) -> str:
+        return line if line.rstrip("\r") in self._known.get(path, ()) else mask(line)
+
+
+# Replaying
+
+
+class Replay:
+    """The state that a journal leads to.
+
+    Attributes:
+        hunks: All hunks and decisions.
+        files: Proposals by path.
+        digests: What each file had on disk when last read or written.
+        absent: Files for which an empty text means that there is no such file.
+        turns: All turns, oldest first.
+        released: Hunks that the guard held back and the user released.
+        open_step: Kind of the last step if nothing says that its files were written, else ``""``.
+    """
+
+    def __init__(self) -> None:
+        from midstream.edits.hunks import HunkStore
+
+        self.hunks: HunkStore = HunkStore()
+        self.files: dict[str, FileProposal] = {}
+        self.digests: dict[str, str | None] = {}
+        self.absent: set[str] = set()
+        self.turns: list[Turn] = []
+        self.released: set[int] = set()
+        self.open_step = ""
+
+    @classmethod
+    def read(cls, path: Path) -> Replay:
+        """Replay a journal (blocking).
+
+        Raises:
+            ResumeError: It is damaged, was cut, or belongs to an incompatible version.
+        """
+        from midstream.workspace.journal import Journal
+
+        replay = cls()
+        try:
+            replay.follow(Journal.read(path))
+        except OSError as error:
+            raise ResumeError(
+                f"The journal {path} cannot be read ({error.strerror}); starting without it."
+            ) from None
+        return replay
+
+    def follow(self, entries: Iterable[JournalEntry]) -> None:
+        """Replay entries in order.
+
+        Raises:
+            ResumeError: One of them does not fit.
+        """
+        for number, entry in enumerate(entries):
+            try:
+                kind = KINDS.get(entry.kind)
+                if kind is None:
+                    raise ValueError(f"unknown entry {entry.kind!r}")
+                kind.read(entry.data).replay(self)
+            except (KeyError, ValueError, TypeError, IndexError) as error:
+                raise ResumeError(
+                    f"The last session cannot be resumed: its journal breaks at entry {number} "
+                    f"({error}). Accepted hunks are on disk; undecided ones are lost."
+                ) from None
+
+    def finish(self, journal: SessionJournal, on_disk: Mapping[str, str | None]) -> None:
+        """Complete what a crash cut off.
+
+        Args:
+            journal: Records what is done, so that the journal can be replayed again.
+            on_disk: Digest of every file of ``files`` now.
+        """
+        wanted = self._unwritten() if self.open_step else {}
+        if wanted and all(on_disk.get(path) == digest for path, digest in wanted.items()):
+            self.digests.update(wanted)
+            journal.add(Wrote(wanted))
+        elif wanted and self.open_step == "undo":
+            self.hunks.redo()
+            journal.add(Redo())
+        elif wanted:
+            self.hunks.undo()
+            journal.add(Undo())
+        for path, proposal in self.files.items():
+            if proposal.current is not None:
+                proposal.abandon()
+                journal.add(Abandon(path))
+        for turn in self.turns:
+            if turn.running:
+                turn.status = TurnStatus.STOPPED
+                journal.add(End(turn))
+
+    def _unwritten(self) -> dict[str, str | None]:
+        """Files that the last step changes, with the digests they should get."""
+        wanted = {
+            path: _digest(proposal, absent=path in self.absent)
+            for path, proposal in self.files.items()
+        }
+        return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
+
+
+def _digest(proposal: FileProposal, *, absent: bool) -> str | None:
+    from midstream.edits.documents import UnencodableError
+    from midstream.workspace.files import content_digest
+
+    text = proposal.composed()
+    if absent and not text.lines:
+        return None
+    try:
+        return content_digest(text.to_bytes())
+    except UnencodableError:
+        return ""  # It cannot have been written.
+
+
+def _read_turn(data: Mapping[str, Any]) -> Turn:
+    known = {field.name for field in fields(Turn)}
+    turn = Turn(**{name: value for name, value in data.items() if name in known})
+    turn.status = TurnStatus(turn.status)
+    return turn
+
+
+# Earlier sessions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """What a journal says about its session.
+
+    Attributes:
+        instructions: The instructions, oldest first.
+        files: Files of the turns, in order.
+        accepted: Accepted hunks.
+        rejected: Rejected hunks.
+        undecided: Hunks that wait for a decision.
+        unfinished: The last answer was cut off, by a crash or by closing.
+        trouble: Why the journal cannot be replayed, ``""`` if it can.
+    """
+
+    instructions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    accepted: int = 0
+    rejected: int = 0
+    undecided: int = 0
+    unfinished: bool = False
+    trouble: str = ""
+
+
+def earlier_sessions(root: Path) -> list[SessionInfo]:
+    """The journals of a folder, newest first (blocking)."""
+    from midstream.workspace.journal import sessions
+    from midstream.workspace.paths import state_dir
+
+    return sessions(state_dir(), root)
+
+
+def summarize(path: Path) -> SessionSummary:
+    """Replay a journal and count what is in it (blocking)."""
+    try:
+        replay = Replay.read(path)
+    except UserError as error:
+        return SessionSummary(trouble=str(error))
+    states = [hunk.state for hunk in replay.hunks]
+    last = replay.turns[-1] if replay.turns else None
+    return SessionSummary(
+        instructions=tuple(turn.instruction for turn in replay.turns),
+        files=tuple(dict.fromkeys(turn.path for turn in replay.turns)),
+        accepted=states.count("accepted"),
+        rejected=states.count("rejected"),
+        undecided=len(replay.hunks.undecided()),
+        unfinished=last is not None and last.running,
+    )
+
+
+def delete_session(path: Path) -> None:
+    """Delete a journal with all its parts (blocking).
+
+    Raises:
+        JournalInUseError: A running Midstream writes it.
+        WorkspaceError: The system refuses.
+    """
+    from midstream.workspace.journal import delete_journal
+
+    delete_journal(path)
