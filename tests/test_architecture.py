@@ -19,7 +19,7 @@ import midstream
 
 PACKAGE = Path(midstream.__file__).parent
 
-HEAVY = ("onnxruntime", "numpy", "git", "tokenizers")
+HEAVY = ("onnxruntime", "numpy", "git", "tokenizers", "httpx")
 
 PURE_LIBRARIES = {"rapidfuzz", "pygments"}
 

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from midstream import values
 from midstream.errors import UsageError
-from midstream.responses.endpoint import EndpointKind, Transport
-from midstream.responses.profiles import BUILT_IN, EDIT_FORMATS, KINDS, Price, Profile, kind_of
+from midstream.responses.dialect import DIALECTS, EndpointKind, kind_of
+from midstream.responses.endpoint import Transport
+from midstream.responses.profiles import BUILT_IN, EDIT_FORMATS, Price, Profile
 
 
 def read_profiles(value: object, where: str) -> list[Profile]:
@@ -42,7 +43,7 @@ def _profile(name: str, table: Mapping[str, Any], where: str) -> Profile:
     given = {key: _PROFILE_CHECKS[key](item, f"{where}.{key}") for key, item in table.items()}
     url = cast("str | None", given.get("url"))
     kind = cast("EndpointKind", given.get("kind") or kind_of(url or ""))
-    defaults = KINDS[kind]
+    defaults = DIALECTS[kind]
     if not (url or defaults.url):
         raise UsageError(f'{where} has no address; write url = "https://HOST/v1".')
     prices = {key: cast("float", given[key]) for key in _PRICES if key in given}
@@ -70,7 +71,7 @@ def _profile(name: str, table: Mapping[str, Any], where: str) -> Profile:
 
 _PRICES = ("price_in", "price_out", "price_cached")
 _PROFILE_CHECKS: Mapping[str, Callable[[object, str], object]] = {
-    "kind": values.one_of(tuple(KINDS)),
+    "kind": values.one_of(tuple(DIALECTS)),
     "url": values.url,
     "model": values.text,
     "key_env": values.text,

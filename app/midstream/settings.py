@@ -22,7 +22,8 @@ from typing import Any, cast
 from midstream import values
 from midstream.endpoint_tables import read_profiles
 from midstream.errors import UsageError
-from midstream.responses.profiles import BUILT_IN, EFFORTS, Profile
+from midstream.responses.dialect import EFFORTS
+from midstream.responses.profiles import BUILT_IN, Profile
 
 LAYOUTS = ("auto", "unified", "split")
 OWN_EFFORTS = ("auto", "low", "medium", "high", "xhigh")

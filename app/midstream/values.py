@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from midstream.errors import UsageError
-from midstream.responses.profiles import EFFORTS
+from midstream.responses.dialect import EFFORTS
 
 
 def unknown(key: str, known: list[str], where: str) -> NoReturn:

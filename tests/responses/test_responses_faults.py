@@ -15,8 +15,8 @@ from midstream.errors import UnavailableError
 from midstream.responses import client as client_module
 from midstream.responses import dialect as dialect_module
 from midstream.responses.client import Client
-from midstream.responses.dialect import Dialect
-from midstream.responses.endpoint import Endpoint, EndpointKind
+from midstream.responses.dialect import Dialect, EndpointKind
+from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
 
@@ -224,7 +224,7 @@ async def test_a_response_that_breaks_off_fails_and_keeps_its_text() -> None:
 
 async def test_the_connection_is_renewed_between_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        dialect_module._DIALECTS,
+        dialect_module.DIALECTS,
         "xai",
         Dialect("drop", connection_seconds=0.1),  # pyright: ignore
     )

@@ -151,17 +151,68 @@ async def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) ->
         end = await ask(client)
         await client.close()
     assert isinstance(end, Failed)
-    assert "the proxy 127.0.0.1 refused (HTTP 407)" in end.message
+    assert "the proxy 127.0.0.1 refused: 407 No" in end.message
     assert "pass" not in end.message
 
 
-async def test_a_socks_proxy_is_an_error_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+class SocksProxy(Proxy):
+    """A SOCKS5 proxy without a password; `heads` has the addresses that it was asked for."""
+
+    @asynccontextmanager
+    async def running(self, status: int = 0) -> AsyncGenerator[str]:
+        async with super().running(status) as address:
+            yield f"socks5://127.0.0.1:{address.rpartition(':')[2]}"
+
+    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, count = await reader.readexactly(2)
+        await reader.readexactly(count)
+        writer.write(b"\x05\x00")
+        *_, kind = await reader.readexactly(4)
+        if kind == 1:
+            host = ".".join(map(str, await reader.readexactly(4)))
+        else:
+            host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+        port = int.from_bytes(await reader.readexactly(2))
+        self.heads.append(f"{host}:{port}")
+        writer.write(bytes((5, self.status, 0, 1, 0, 0, 0, 0, 0, 0)))
+        if self.status:
+            writer.close()
+            return
+        up_reader, up_writer = await asyncio.open_connection(host, port)
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(self.copy(reader, up_writer), self.copy(up_reader, writer))
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_server_behind_a_socks_proxy(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = SocksProxy()
+    async with server() as port, proxy.running() as address:
+        monkeypatch.setenv("all_proxy" if transport == "sse" else "socks_proxy", address)
+        client = Client(Endpoint(f"http://{HOST}:{port}/v1", "key", "replay", "custom", transport))  # type: ignore[arg-type]
+        end = await ask(client)
+        await client.close()
+    assert isinstance(end, Finished)
+    assert end.text == "one two three"
+    assert proxy.heads == [f"{HOST}:{port}"]
+
+
+@pytest.mark.parametrize("address", ["refuses", "socks5://127.0.0.1:1", "gopher://127.0.0.1:1"])
+async def test_a_proxy_that_is_of_no_use_is_an_error_and_no_traceback(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with SocksProxy().running(2) as refusing:
+        monkeypatch.setenv("https_proxy", refusing if address == "refuses" else address)
+        await check_unreachable()
+
+
+async def check_unreachable() -> None:
     client = Client(Endpoint(f"https://{HOST}:9/v1", "key", "m", "custom", "sse"))
     end = await ask(client)
     await client.close()
     assert isinstance(end, Failed)
-    assert "is no HTTP proxy" in end.message
+    assert end.message.startswith(f"The model server at {HOST} gave no answer: ")
     client = Client(Endpoint(f"https://{HOST}:9/v1", "key", "m", "custom"))
     with pytest.raises(UnavailableError):
         await client.connect()

@@ -12,9 +12,10 @@ from scripted_endpoint import Scripted
 
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
+from midstream.responses.dialect import EFFORTS
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.model_info import ModelInfo
-from midstream.responses.profiles import BUILT_IN, EFFORTS, Price, Profile
+from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import Settings, load_settings
 
 FILE = """

@@ -14,7 +14,8 @@ from stepped import SteppedModel
 from textual.widgets import Static
 from tui_support import CODE, Stage, on_stage
 
-from midstream.responses.profiles import EFFORTS, Price
+from midstream.responses.dialect import EFFORTS
+from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.screens.picker import PickerScreen

@@ -39,7 +39,8 @@ from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UnavailableError, UserError
 from midstream.resources import model_folders
 from midstream.responses.client import Client
-from midstream.responses.endpoint import Endpoint, EndpointKind
+from midstream.responses.dialect import EndpointKind
+from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, StreamEvent
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer

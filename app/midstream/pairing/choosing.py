@@ -21,7 +21,8 @@ from midstream.errors import UnavailableError
 from midstream.pairing.lights import looks_sensitive
 from midstream.pairing.listing import KeptList, Lists, configured, found_engines
 from midstream.resources import default_model
-from midstream.responses.profiles import BUILT_IN, EFFORTS, Price, Profile
+from midstream.responses.dialect import EFFORTS
+from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import (
     OWN_EFFORTS,
     SESSION_EFFORTS,
@@ -175,7 +176,7 @@ def efforts_of(profile: Profile | None) -> tuple[str, ...]:
     """
     if profile is None:
         return OWN_EFFORTS
-    if profile.kind == "local":
+    if profile.dialect.midstream:
         return tuple(e for e in OWN_EFFORTS if e == "auto" or e in profile.efforts)
     return tuple(e for e in SESSION_EFFORTS if e == "auto" or e in (profile.efforts or EFFORTS))
 

@@ -50,7 +50,7 @@ def read_model(endpoint: Endpoint) -> tuple[str, ModelInfo]:
     from midstream.responses.catalogue import get_json
 
     known = endpoint.model, ModelInfo()
-    if endpoint.kind not in ("local", "custom"):
+    if not endpoint.dialect.lists_models:
         return known
     # Engines have models with a slash in their names, and their own ways with it.
     try:
@@ -143,17 +143,14 @@ class Link:
     @property
     def takes_patch_tool(self) -> bool:
         """Whether the server streams the input of custom tools with a grammar."""
-        kind = self._endpoint.kind if self._endpoint is not None else None
-        if kind is None and self.profile is not None:
-            kind = self.profile.kind
-        return kind in ("openai", "azure")
+        given = self._endpoint or self.profile
+        return given is not None and given.dialect.patch_tool
 
     @property
     def own(self) -> bool:
         """Whether it is a Midstream server, so that effort is up to the session."""
-        if self._endpoint is not None:
-            return self._endpoint.kind == "local"
-        return self.profile is None or self.profile.kind == "local"
+        given = self._endpoint or self.profile
+        return given is None or given.dialect.midstream
 
     @property
     def server(self) -> EmbeddedServer | None:
@@ -222,7 +219,6 @@ class Link:
 
     async def _reach(self) -> Client:
         from midstream.responses.client import Client
-        from midstream.responses.profiles import KINDS
 
         endpoint = self._endpoint
         if endpoint is None:
@@ -235,7 +231,7 @@ class Link:
             if self.profile is not None:
                 info = self.profile.configured(info)
             elif info.declared_format is None:
-                info = replace(info, declared_format=KINDS[endpoint.kind].edit_format)
+                info = replace(info, declared_format=endpoint.dialect.edit_format)
             self.model_info = info
         self.model_name = endpoint.model or self.model_name
         self._client = Client(endpoint)

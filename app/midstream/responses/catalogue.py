@@ -7,17 +7,12 @@ fields with each server, and most leave them out. Nothing is kept here.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
-from typing import Any, Final, TypeGuard, cast
-from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from typing import Final, TypeGuard, cast
 
 import msgspec
 
-from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Price
@@ -28,7 +23,6 @@ SECONDS: Final = 5.0
 _MOST_BYTES: Final = 4_000_000
 _MOST_MODELS: Final = 2_000
 _LONGEST_NAME: Final = 200
-_CHUNK: Final = 65_536
 
 _NOT_TEXT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|image|moderation|realtime|transcribe|audio|speech|sora|rerank"
@@ -61,39 +55,19 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
     Raises:
         UnavailableError: There is no answer, or none in JSON.
     """
-    request = Request(f"{endpoint.http_url}{path}")
-    request.add_header("Accept", "application/json")
-    request.add_header("User-Agent", f"midstream/{__version__}")
-    if endpoint.token is not None:
-        request.add_unredirected_header("Authorization", f"Bearer {endpoint.token}")
-    proxies = [ProxyHandler({})] if endpoint.loopback else []
-    opener = build_opener(_NoRedirect(), *proxies)
-    until = time.monotonic() + seconds
-    body = bytearray()
+    from midstream.responses.http import RefusedError, get
+
     try:
-        with opener.open(request, timeout=seconds) as answer:
-            while chunk := answer.read1(_CHUNK):
-                body += chunk
-                if len(body) > _MOST_BYTES:
-                    raise UnavailableError(f"{endpoint.host} answers with too much.")
-                if time.monotonic() > until:
-                    raise TimeoutError("it takes too long")
-        return msgspec.json.decode(bytes(body))
-    except HTTPError as error:
-        advice = "check its key" if error.code in (401, 403) else "it may have no such list"
-        raise UnavailableError(f"{endpoint.host} answers HTTP {error.code}; {advice}.") from None
-    except (URLError, OSError, HTTPException) as error:
-        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-        raise UnavailableError(f"{endpoint.host} cannot be reached: {reason}.") from None
+        return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MOST_BYTES))
+    except RefusedError as error:
+        advice = "check its key" if error.status in (401, 403) else "it may have no such list"
+        raise UnavailableError(f"{endpoint.host} answers HTTP {error.status}; {advice}.") from None
+    except OSError as error:
+        raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from None
+    except OverflowError:
+        raise UnavailableError(f"{endpoint.host} answers with too much.") from None
     except (msgspec.DecodeError, RecursionError):
         raise UnavailableError(f"{endpoint.host} answers, but not in JSON.") from None
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
 
 
 def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[ListedModel, ...]:

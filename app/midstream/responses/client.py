@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,11 @@ from typing import Any
 from midstream.errors import UnavailableError
 from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, UpgradeRefusedError
 from midstream.responses.conversation import Entry, unanswered, wire_item
-from midstream.responses.dialect import StopRung, dialect_of
+from midstream.responses.dialect import StopRung
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Failed, Finished, ServerEvent, Usage, WireResponse
 from midstream.responses.lane import Lane, Messages, Turn, failure
 from midstream.responses.link import Link
-from midstream.responses.sse import SseLink
 from midstream.responses.stream import Stream
 
 _BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
@@ -59,7 +59,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, *, open_timeout: float = 10.0) -> None:
         self.endpoint = endpoint
-        self._dialect = dialect_of(endpoint.kind)
+        self._dialect = endpoint.dialect
         self._stop_rung: StopRung = self._dialect.stop
         self._open_timeout = open_timeout
         self._link: Link | None = None
@@ -128,7 +128,7 @@ class Client:
     @property
     def reads_ahead(self) -> bool:
         """Whether `read_ahead` may be called now."""
-        return self.endpoint.kind == "local" and self.connected and not self._http_only
+        return self._dialect.midstream and self.connected and not self._http_only
 
     async def read_ahead(self, *, messages: Sequence[Entry], instructions: str = "") -> Stream:
         """Have the server read a conversation that will probably be asked about soon.
@@ -211,12 +211,10 @@ class Client:
             frame["tool_choice"] = tool_choice
         if temperature is not None:
             frame["temperature"] = temperature
-        if seed is not None and self.endpoint.kind == "local":
+        if seed is not None and self._dialect.midstream:
             frame["seed"] = seed
-        if self._dialect.counts_tokens:
-            frame["stream_options"] = {"midstream_tokens": True}
-        if self.endpoint.kind == "openai":
-            frame["stream_options"] = {"include_obfuscation": False}
+        if self._dialect.stream_options:
+            frame["stream_options"] = dict(self._dialect.stream_options)
         turn = Turn(Stream(self), frame)
         await self.connect()
         if previous_response_id is not None:
@@ -277,6 +275,10 @@ class Client:
                     raise
                 self._http_only = True
         self._stop_rung = "drop"
+        # In a thread: this imports httpx, and the screen goes on meanwhile.
+        await asyncio.to_thread(importlib.import_module, "midstream.responses.sse")
+        from midstream.responses.sse import SseLink
+
         return SseLink(self.endpoint, self._on_event, self._on_lost)
 
     def _outlived(self) -> bool:
@@ -391,7 +393,7 @@ class Client:
         probing = self._stop_rung == "probe"
         patience = _PROBE_SECONDS if probing else self._dialect.patience_seconds
         self._arm(turn, patience)
-        mode = turn.stop if self.endpoint.kind == "local" else "discard_partial_items"
+        mode = turn.stop if self._dialect.midstream else "discard_partial_items"
         # If the connection is gone its reader sees the same loss and ends the stream.
         with contextlib.suppress(UnavailableError):
             await self._send(

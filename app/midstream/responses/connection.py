@@ -104,11 +104,6 @@ class Connection:
         except InvalidStatus as error:
             status = error.response.status_code
             raise UpgradeRefusedError(_refusal(where, status), status) from error
-        except ImportError as error:
-            raise UnavailableError(
-                f"The model server at {where} is behind a SOCKS proxy, which needs the package "
-                "python-socks; install it, or name the server in NO_PROXY."
-            ) from error
         except (OSError, TimeoutError, InvalidHandshake, InvalidProxy, InvalidURI) as error:
             detail = str(error) or type(error).__name__
             raise UnavailableError(

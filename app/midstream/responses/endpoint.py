@@ -10,8 +10,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from midstream.errors import UsageError
-
-EndpointKind = Literal["local", "openai", "xai", "azure", "custom"]
+from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind
 
 Transport = Literal["auto", "websocket", "sse"]
 """How a server is spoken to; "auto" tries a WebSocket first and falls back to HTTP."""
@@ -62,6 +61,11 @@ class Endpoint:
         parts = self._split()
         scheme = "https" if _SCHEMES[parts.scheme] == "wss" else "http"
         return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), parts.query, ""))
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the client may rely on there."""
+        return DIALECTS[self.kind]
 
     @property
     def secure(self) -> bool:

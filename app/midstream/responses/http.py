@@ -1,75 +1,81 @@
-"""POST over HTTP/1.1 with a streamed answer: dialling, proxies, TLS, and a connection that is kept.
+"""HTTP to one endpoint: headers, timeouts, proxies and TLS in one place.
 
-Knows nothing of responses and their events.
+Importing httpx takes some 0.2 s, so this module is imported when HTTP is spoken: the built-in
+server needs none.
 """
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import ssl
+import time
 from collections.abc import AsyncGenerator
-from typing import Final
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies
 
-import h11
+import httpx
 
 from midstream import __version__
 from midstream.responses.endpoint import Endpoint
 
-_READ_BYTES: Final = 65_536
-_ERROR_BODY_BYTES: Final = 65_536
 _CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 300.0
-"""How long an answer may say nothing; local engines read long prompts in silence."""
-
-_Headers = list[tuple[str, str]]
+"""How long an answer may be silent; local engines read long prompts without a word."""
+_ERROR_BODY_BYTES: Final = 65_536
 
 
 class RefusedError(Exception):
-    """An HTTP answer that is an error.
+    """The answer has an error status.
 
     Attributes:
         status: The HTTP status.
         body: The beginning of what came with it.
     """
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes = b"") -> None:
         super().__init__(f"HTTP {status}")
         self.status = status
         self.body = body
 
 
-class Poster:
-    """POSTs to one endpoint, one request after the other.
+def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> bytes:
+    """GET `path` below an endpoint's address (blocking).
 
-    The connection is kept between requests where the server keeps it, which saves the round trips
-    of TCP and TLS.
+    Redirects are not followed: the key is for this endpoint alone.
 
-    Args:
-        endpoint: The server.
-        path: What follows its address.
+    Raises:
+        RefusedError: The status is not 200.
+        OSError: There is no answer, or it takes longer than `seconds`.
+        OverflowError: It is longer than `most_bytes`.
     """
+    until = time.monotonic() + seconds
+    body = bytearray()
+    try:
+        with (
+            httpx.Client(timeout=seconds, **_options(endpoint, "application/json")) as client,
+            client.stream("GET", _url(endpoint, path)) as answer,
+        ):
+            if answer.status_code != 200:
+                raise RefusedError(answer.status_code)
+            for chunk in answer.iter_bytes():
+                body += chunk
+                if len(body) > most_bytes:
+                    raise OverflowError(f"more than {most_bytes} bytes")
+                if time.monotonic() > until:
+                    raise TimeoutError("it takes too long")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise _os_error(error, endpoint) from error
+    return bytes(body)
+
+
+class Poster:
+    """POSTs to one endpoint, one request after the other, over a connection that is kept."""
 
     def __init__(self, endpoint: Endpoint, path: str) -> None:
-        url = urlsplit(endpoint.http_url)
-        self._url = url
-        self._secure = url.scheme == "https"
-        self._port = url.port or (443 if self._secure else 80)
-        self._target = f"{url.path}{path}" + (f"?{url.query}" if url.query else "")
-        self._headers: _Headers = [
-            ("Host", url.netloc),
-            ("User-Agent", f"midstream/{__version__}"),
-            ("Content-Type", "application/json"),
-            ("Accept", "text/event-stream"),
-        ]
-        if endpoint.token:
-            self._headers.append(("Authorization", f"Bearer {endpoint.token}"))
-        self._direct = endpoint.loopback
-        self._proxy: SplitResult | None = None
-        self._tls: ssl.SSLContext | None = None
-        self._kept: _Connection | None = None
+        self._endpoint = endpoint
+        self._target = _url(endpoint, path)
+        self._client: httpx.AsyncClient | None = None
+        self._kept = False
 
     async def post(self, body: bytes) -> AsyncGenerator[bytes]:
         """POST a body and yield the answer's body as it comes; leaving early hangs up.
@@ -77,169 +83,85 @@ class Poster:
         Raises:
             RefusedError: The status is not 200.
             OSError: The connection failed, or the answer stopped coming.
-            h11.ProtocolError: The answer is not HTTP.
         """
-        if not self._direct:
-            self._proxy = _proxy(self._url, self._port)
-        kept, self._kept = self._kept, None
-        connection = kept if kept is not None and kept.usable else await self._dial()
         try:
+            if self._client is None:
+                self._client = httpx.AsyncClient(
+                    timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
+                    limits=httpx.Limits(max_keepalive_connections=1, keepalive_expiry=None),
+                    **_options(self._endpoint, "text/event-stream"),
+                )
+            answer = await self._ask(self._client, body)
             try:
-                await connection.ask(self._request(len(body)), body)
-            except ConnectionError:
-                # The server gave the kept connection up just now, before it had read anything.
-                if connection is not kept:
-                    raise
-                connection.close()
-                connection = await self._dial()
-                await connection.ask(self._request(len(body)), body)
-            async for chunk in connection.answer():
-                yield chunk
-            if connection.renew():
-                self._kept, connection = connection, None
-        finally:
-            if connection is not None:
-                connection.close()
+                if answer.status_code != 200:
+                    raise RefusedError(answer.status_code, await _beginning(answer))
+                async for chunk in answer.aiter_bytes():
+                    yield chunk
+                self._kept = True
+            finally:
+                await answer.aclose()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise _os_error(error, self._endpoint) from error
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connection that is kept."""
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            kept.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
-    def _request(self, length: int) -> h11.Request:
-        headers = [*self._headers, ("Content-Length", str(length))]
-        target = self._target
-        if self._proxy is not None and not self._secure:
-            target = f"http://{self._url.netloc}{target}"
-            headers += _proxy_headers(self._proxy)
-        return h11.Request(method="POST", target=target, headers=headers)
-
-    async def _dial(self) -> _Connection:
-        if self._secure and self._tls is None:
-            self._tls = ssl.create_default_context()
-        host = self._url.hostname or ""
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            if self._proxy is None:
-                return _Connection(*await asyncio.open_connection(host, self._port, ssl=self._tls))
-            proxy_tls = ssl.create_default_context() if self._proxy.scheme == "https" else None
-            port = self._proxy.port or (443 if proxy_tls else 80)
-            reader, writer = await asyncio.open_connection(
-                self._proxy.hostname, port, ssl=proxy_tls
-            )
-            try:
-                if self._tls is not None:
-                    await _tunnel(reader, writer, f"{host}:{self._port}", self._proxy)
-                    await writer.start_tls(self._tls, server_hostname=host)
-            except BaseException:
-                writer.close()
+    async def _ask(self, client: httpx.AsyncClient, body: bytes) -> httpx.Response:
+        kept, self._kept = self._kept, False
+        try:
+            return await client.send(self._request(client, body), stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            # The server gave the kept connection up just now, before it had read anything.
+            if not kept:
                 raise
-            return _Connection(reader, writer)
+            return await client.send(self._request(client, body), stream=True)
+
+    def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
+        headers = {"Content-Type": "application/json"}
+        return client.build_request("POST", self._target, content=body, headers=headers)
 
 
-class _Connection:
-    """One connection to the server, on which one request runs at a time."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._http = h11.Connection(h11.CLIENT)
-
-    @property
-    def usable(self) -> bool:
-        """Whether the server has not closed it meanwhile."""
-        return not (self._reader.at_eof() or self._writer.is_closing())
-
-    async def ask(self, request: h11.Request, body: bytes) -> None:
-        """Send a request and wait for the first bytes of the answer."""
-        parts = (request, h11.Data(data=body), h11.EndOfMessage())
-        self._writer.write(b"".join(self._http.send(part) or b"" for part in parts))
-        await self._writer.drain()
-        data = await self._read()
-        if not data:
-            raise ConnectionError("the connection was closed without an answer")
-        self._http.receive_data(data)
-
-    async def answer(self) -> AsyncGenerator[bytes]:
-        status, refusal = 200, b""
-        while True:
-            event = self._http.next_event()
-            if event is h11.NEED_DATA:
-                self._http.receive_data(await self._read())
-            elif isinstance(event, h11.Response):
-                status = event.status_code
-            elif isinstance(event, h11.Data):
-                if status == 200:
-                    yield bytes(event.data)
-                else:
-                    refusal = (refusal + bytes(event.data))[:_ERROR_BODY_BYTES]
-            elif isinstance(event, h11.EndOfMessage):
-                if status != 200:
-                    raise RefusedError(status, refusal)
-                return
-            elif isinstance(event, h11.ConnectionClosed):
-                raise ConnectionError("the connection was closed")
-
-    def renew(self) -> bool:
-        """Make ready for the next request; False if the server does not keep the connection."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        self._http.start_next_cycle()
-        return True
-
-    def close(self) -> None:
-        self._writer.close()
-
-    async def _read(self) -> bytes:
-        async with asyncio.timeout(_IDLE_SECONDS):
-            return await self._reader.read(_READ_BYTES)
+def _url(endpoint: Endpoint, path: str) -> str:
+    parts = urlsplit(endpoint.http_url)
+    return urlunsplit(parts._replace(path=parts.path + path))
 
 
-def _proxy(url: SplitResult, port: int) -> SplitResult | None:
-    """The proxy for an address, as the environment (or the system) has it.
-
-    Raises:
-        OSError: It is of a kind that is not spoken here.
-    """
-    if proxy_bypass(f"{url.hostname}:{port}"):
-        return None
-    proxies = getproxies()
-    address = proxies.get(url.scheme) or proxies.get("all")
-    if not address:
-        return None
-    found = urlsplit(address if "://" in address else f"http://{address}")
-    if found.scheme not in ("http", "https") or not found.hostname:
-        raise OSError(f"the proxy {found.scheme}://{found.hostname} is no HTTP proxy")
-    return found
-
-
-def _proxy_headers(proxy: SplitResult) -> _Headers:
-    if proxy.username is None:
-        return []
-    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
+def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
+    """What both kinds of client are made with."""
+    headers = {
+        "User-Agent": f"midstream/{__version__}",
+        "Accept": accept,
+        # Compressed text would wait for a full block.
+        "Accept-Encoding": "identity",
+    }
+    if endpoint.token:
+        headers["Authorization"] = f"Bearer {endpoint.token}"
+    return {
+        "headers": headers,
+        # The system's certificates, as for the WebSocket; httpx alone would take certifi's.
+        "verify": ssl.create_default_context() if endpoint.secure else False,
+        # Proxies, SOCKS among them, come from the environment.
+        "trust_env": not endpoint.loopback,
+    }
 
 
-async def _tunnel(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str, proxy: SplitResult
-) -> None:
-    """Ask a proxy for a way to the server.
+async def _beginning(answer: httpx.Response) -> bytes:
+    body = b""
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) >= _ERROR_BODY_BYTES:
+            break
+    return body[:_ERROR_BODY_BYTES]
 
-    Raises:
-        OSError: It refuses.
-    """
-    http = h11.Connection(h11.CLIENT)
-    headers = [("Host", target), *_proxy_headers(proxy)]
-    writer.write(http.send(h11.Request(method="CONNECT", target=target, headers=headers)) or b"")
-    writer.write(http.send(h11.EndOfMessage()) or b"")
-    await writer.drain()
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Response):
-            if event.status_code // 100 != 2:
-                raise OSError(f"the proxy {proxy.hostname} refused (HTTP {event.status_code})")
-            return
-        else:
-            raise OSError(f"the proxy {proxy.hostname} hung up")
+
+def _os_error(error: Exception, endpoint: Endpoint) -> OSError:
+    """An error of httpx as one of the connection, in words for a sentence."""
+    if isinstance(error, httpx.ProxyError):
+        proxies = getproxies()
+        scheme = "https" if endpoint.secure else "http"
+        host = urlsplit(proxies.get(scheme) or proxies.get("all") or "").hostname
+        return OSError(f"the proxy {host} refused: {error}")
+    return OSError(str(error) or type(error).__name__)

@@ -11,17 +11,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urlsplit
 
 from midstream.errors import UsageError
-from midstream.responses.endpoint import Endpoint, EndpointKind, Transport
+from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind, kind_of
+from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.model_info import ModelInfo
 
 BUILT_IN: Final = "built-in"
 """What a person calls the server that Midstream starts itself; no profile has this name."""
-
-EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Values of ``reasoning.effort``, least first; which of them a model takes is up to the model."""
 
 EDIT_FORMATS: Final = (
     "auto",
@@ -54,45 +51,6 @@ class Price:
         fresh = max(0, input_tokens - cached_tokens)
         prompt = fresh * self.input + min(cached_tokens, input_tokens) * self.cached
         return (prompt + output_tokens * self.output) / 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class KindDefaults:
-    """What holds for a kind of endpoint where a profile says nothing.
-
-    Attributes:
-        url: Its address; ``""`` where every account or machine has its own.
-        key_env: Variable that its key is in by custom; ``None`` where no key is needed.
-        edit_format: How its models are asked to write edits; ``None`` leaves it to the server.
-        efforts: Efforts to offer.
-    """
-
-    url: str = ""
-    key_env: str | None = None
-    edit_format: str | None = None
-    efforts: tuple[str, ...] = ()
-
-
-KINDS: Final[Mapping[EndpointKind, KindDefaults]] = {
-    "local": KindDefaults("ws://127.0.0.1:8042/v1", efforts=("low", "medium", "high", "xhigh")),
-    "openai": KindDefaults("wss://api.openai.com/v1", "OPENAI_API_KEY", "v4a", EFFORTS),
-    "xai": KindDefaults("wss://api.x.ai/v1", "XAI_API_KEY", "search-replace"),
-    "azure": KindDefaults("", "AZURE_OPENAI_API_KEY", "v4a", EFFORTS),
-    "custom": KindDefaults(),
-}
-"""Defaults by kind."""
-
-
-def kind_of(url: str) -> EndpointKind:
-    """Whose endpoint an address is, by its host."""
-    host = urlsplit(url).hostname or ""
-    if host == "api.openai.com":
-        return "openai"
-    if host == "api.x.ai":
-        return "xai"
-    if host.endswith((".openai.azure.com", ".services.ai.azure.com")):
-        return "azure"
-    return "custom"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +87,7 @@ class Profile:
     def at(cls, url: str, model: str = "", key_env: str | None = None) -> Profile:
         """The profile of an address that was given without one."""
         kind = kind_of(url)
-        defaults = KINDS[kind]
+        defaults = DIALECTS[kind]
         return cls(
             "",
             kind,
@@ -139,6 +97,11 @@ class Profile:
             edit_format=defaults.edit_format,
             efforts=defaults.efforts,
         )
+
+    @property
+    def dialect(self) -> Dialect:
+        """What its kind of endpoint can do."""
+        return DIALECTS[self.kind]
 
     def configured(self, model: ModelInfo) -> ModelInfo:
         """What a server says about its model, with what is configured here in its place."""
@@ -156,12 +119,12 @@ class Profile:
                 open.
         """
         called = f"the endpoint {self.name}" if self.name else self.url
-        if not self.model and self.kind in ("openai", "xai", "azure"):
+        if not self.model and self.dialect.hosted:
             where = f"endpoints.{self.name}.model" if self.name else "endpoint.model"
             raise UsageError(f"No model is named for {called}; set {where} or pass --model.")
         token = self._key(called, environ)
         endpoint = Endpoint(self.url, token, self.model, self.kind, self.transport)
-        if self.kind in ("openai", "xai", "azure") and not (endpoint.secure or endpoint.loopback):
+        if self.dialect.hosted and not (endpoint.secure or endpoint.loopback):
             raise UsageError(f"The key of {called} needs an address with wss:// or https://.")
         return endpoint
 

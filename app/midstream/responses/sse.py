@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-import h11
 import msgspec
 
 from midstream.responses.endpoint import Endpoint
@@ -106,7 +105,7 @@ class SseLink:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._poster.close()
+        await self._poster.close()
 
     async def _work(self) -> None:
         while self._waiting:
@@ -120,7 +119,7 @@ class SseLink:
                     raise ConnectionError("the answer ended early")
             except RefusedError as refused:
                 self._on_event(self, _error_event(refused))
-            except (OSError, h11.ProtocolError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 if state == "begun":
                     self.alive = False

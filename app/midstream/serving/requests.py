@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from midstream.engine.types import Message
-from midstream.responses.profiles import EFFORTS
+from midstream.responses.dialect import EFFORTS
 
 _STREAM_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _METADATA_PAIRS = 16

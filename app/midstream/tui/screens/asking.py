@@ -190,7 +190,7 @@ class AskActions(ViewActions):
         if session is None:
             return
         profile = session.profile
-        own = profile is None or profile.kind == "local"
+        own = profile is None or profile.dialect.midstream
         words = _OWN_EFFORT if own else _HOSTED_EFFORT
         levels = efforts_of(profile)
         rows = [

@@ -320,7 +320,7 @@ def _price_words(choice: ModelChoice) -> str:
 
 def _effort_words(choice: ModelChoice) -> str:
     profile = choice.profile
-    if profile is not None and profile.kind != "local" and not profile.efforts:
+    if profile is not None and not profile.dialect.midstream and not profile.efforts:
         return "nobody has said; each can be tried"
     return ", ".join(choice.efforts)
 

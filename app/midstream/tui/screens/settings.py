@@ -16,7 +16,8 @@ from textual import on
 from midstream.configuring import SPECS, Spec, Traced, as_toml, spelled, trace
 from midstream.errors import UserError
 from midstream.resources import tilde
-from midstream.responses.profiles import KINDS, Profile
+from midstream.responses.dialect import DIALECTS
+from midstream.responses.profiles import Profile
 from midstream.settings import Source, config_path
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
@@ -169,7 +170,7 @@ class SettingsScreen(SettingsEdit):
             text.append("A new endpoint\n", self.palette.style("accent", bold=True))
             text.append(
                 "\nA server that speaks the Responses API: "
-                f"{', '.join(KINDS)}. It gets a name, and a table of its own in your file. Keys "
+                f"{', '.join(DIALECTS)}. It gets a name, and a table of its own in your file. Keys "
                 "stay in the environment or in the system's keyring.",
                 self.palette.style("foreground"),
             )

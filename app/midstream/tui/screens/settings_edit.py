@@ -9,7 +9,8 @@ from typing import Any, Final, cast
 from midstream.config_file import remove_value, set_value
 from midstream.configuring import Kind, Spec, Traced, overruled, spelled
 from midstream.errors import UserError
-from midstream.responses.profiles import EDIT_FORMATS, KINDS, Profile
+from midstream.responses.dialect import DIALECTS
+from midstream.responses.profiles import EDIT_FORMATS, Profile
 from midstream.settings import Source, checked, config_path, load_settings
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import ACTIONS, clashes, keys_of, left_without
@@ -39,7 +40,7 @@ ENDPOINT_FIELDS: Final = {
     "transport": "how it is spoken to",
 }
 _CHOICES: Final = {
-    "kind": tuple(KINDS),
+    "kind": tuple(DIALECTS),
     "edit_format": EDIT_FORMATS,
     "transport": ("auto", "websocket", "sse"),
 }
@@ -356,7 +357,7 @@ class SettingsEdit(PageScreen):
             if value is None:
                 return
             given["kind"] = value
-            default = KINDS[cast("Any", value)].url
+            default = DIALECTS[cast("Any", value)].url
             if default:
                 self._ask("Address", default, "up to and including the version", url)
             else:
@@ -374,7 +375,7 @@ class SettingsEdit(PageScreen):
                 ListRow(
                     k, ((f"{k:<10}", "foreground"), (d.url or "an address of its own", "muted"))
                 )
-                for k, d in KINDS.items()
+                for k, d in DIALECTS.items()
             ]
             picker = PickerScreen(self.palette, self.glyphs, "What kind of endpoint", rows)
             self.program.push_screen(picker, kind)
