@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from midstream import values
+from midstream.edits.formats import names
 from midstream.errors import UsageError
 from midstream.responses.dialect import DIALECTS, EndpointKind, kind_of
 from midstream.responses.endpoint import Transport
-from midstream.responses.profiles import BUILT_IN, EDIT_FORMATS, Price, Profile
+from midstream.responses.profiles import BUILT_IN, Price, Profile
+
+EDIT_FORMATS = ("auto", *names())
+"""How a model may be asked to write its edits; "auto" depends on what is asked for."""
 
 
 def read_profiles(value: object, where: str) -> list[Profile]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from midstream.edits.formats.base import Parser
-from midstream.edits.formats.json_edits import JsonEditParser
 from midstream.edits.formats.region import RegionParser
 from midstream.edits.formats.search_replace import SearchReplaceParser
-from midstream.edits.formats.sniff import Format, SniffingParser
+from midstream.edits.formats.str_replace import JsonEditParser
 from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
 from midstream.edits.formats.whole import WholeFileParser
+from midstream.edits.parsing import Parser
+from midstream.edits.sniffing import SniffingParser
 
 OLD = ["def área(r):", "\treturn 3 * r", "", "x = 1"]
 
@@ -30,7 +30,7 @@ def _region() -> RegionParser:
 
 
 def _auto() -> SniffingParser:
-    return SniffingParser(WholeFileParser, Format.WHOLE)
+    return SniffingParser("whole")
 
 
 V4A = """Sure, here is the patch:

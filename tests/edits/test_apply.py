@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.formats.sniff import Format
+from midstream.edits.formats import names
 from midstream.edits.formats.v4a import operation_events
 from midstream.edits.matching import Level, Matcher
 from midstream.edits.outcome import ApplyResult, Reason, Status
@@ -172,7 +172,7 @@ def test_v4a_last_line_is_terminated_when_written() -> None:
 def test_hosted_operations() -> None:
     def run(kind: str, diff: str, before: bytes | None) -> bytes | None:
         events = operation_events(kind, "f", diff)  # pyright: ignore[reportArgumentType]
-        result = apply_events(events, lambda path: before, Format.V4A)
+        result = apply_events(events, lambda path: before, "v4a")
         assert result.ok, result.message()
         return result.changes["f"]
 
@@ -663,9 +663,9 @@ def test_files_keep_their_encoding_and_line_ends(encoding: str, newline: str, en
 
 
 @settings(max_examples=150, deadline=None)
-@given(LINES, LINES, st.sampled_from(list(Format)))
+@given(LINES, LINES, st.sampled_from(names()))
 def test_a_rendered_difference_gives_the_new_text(
-    old: list[str], new: list[str], edit_format: Format
+    old: list[str], new: list[str], edit_format: str
 ) -> None:
     """What a perfect model would send, in each format, turns the old text into the new one."""
     before, after = join_lines(old), join_lines(new)
@@ -674,20 +674,18 @@ def test_a_rendered_difference_gives_the_new_text(
     whole_old = "".join(f"-{line}\n" for line in old)
     whole_new = "".join(f"+{line}\n" for line in new)
     replies = {
-        Format.V4A: patch(f"@@\n{whole_old}{whole_new}", "f"),
-        Format.UDIFF: f"--- a/f\n+++ b/f\n@@ -1,{len(old)} +1,{len(new)} @@\n"
-        + whole_old
-        + whole_new,
-        Format.SEARCH_REPLACE: search(before, after, "f.x"),
-        Format.STR_REPLACE: json.dumps({"path": "f", "old_str": before, "new_str": after}),
-        Format.WHOLE: f"f.x\n```\n{after}```\n",
-        Format.REGION: f"<region>\n{after}</region>\n",
+        "v4a": patch(f"@@\n{whole_old}{whole_new}", "f"),
+        "udiff": f"--- a/f\n+++ b/f\n@@ -1,{len(old)} +1,{len(new)} @@\n" + whole_old + whole_new,
+        "search-replace": search(before, after, "f.x"),
+        "str-replace": json.dumps({"path": "f", "old_str": before, "new_str": after}),
+        "whole": f"f.x\n```\n{after}```\n",
+        "region": f"<region>\n{after}</region>\n",
     }
-    path = "f.x" if edit_format in (Format.SEARCH_REPLACE, Format.WHOLE) else "f"
-    if edit_format is Format.REGION:
+    path = "f.x" if edit_format in ("search-replace", "whole") else "f"
+    if edit_format == "region":
         result = apply(replies[edit_format], {path: before}, file=path)
     else:
-        result = apply(replies[edit_format], {path: before}, format=str(edit_format))
+        result = apply(replies[edit_format], {path: before}, format=edit_format)
     assert result.ok, result.message()
     data = result.changes.get(path, before.encode())
     assert data is not None

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText
-from midstream.edits.formats.events import FileOp
-from midstream.edits.formats.sniff import Format, SniffingParser, parser_for
-from midstream.edits.formats.whole import WholeFileParser
+from midstream.edits.events import FileOp
+from midstream.edits.formats import format_spec, names
 from midstream.edits.hunks import HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.proposal import FileProposal
+from midstream.edits.sniffing import SniffingParser
 
 FILES = {"a.py": b"def f():\n    return 1\n\nx = 1\n", "b": b"", "c.txt": b"x\r\n\r\ny"}
 TOKENS = st.lists(
@@ -83,22 +83,22 @@ TOKENS = st.lists(
 
 
 @settings(max_examples=400, deadline=None)
-@given(TOKENS, st.sampled_from(["auto", *Format]), st.sampled_from([None, "a.py"]))
+@given(TOKENS, st.sampled_from(["auto", *names()]), st.sampled_from([None, "a.py"]))
 def test_applying_junk(reply: str, edit_format: str, file: str | None) -> None:
-    result = apply_reply(reply, FILES.get, str(edit_format), file)
+    result = apply_reply(reply, FILES.get, edit_format, file)
     if not result.ok:
         assert not result.changes
         assert result.message()
     assert result.to_json()["ok"] == result.ok
     for path, data in result.changes.items():
         assert data != FILES.get(path)
-    partial = apply_reply(reply, FILES.get, str(edit_format), file, partial=True)
+    partial = apply_reply(reply, FILES.get, edit_format, file, partial=True)
     assert partial.ok == result.ok
 
 
 @settings(max_examples=300, deadline=None)
-@given(TOKENS, st.sampled_from([None, *Format]), st.integers(1, 7))
-def test_streaming_junk(reply: str, edit_format: Format | None, size: int) -> None:
+@given(TOKENS, st.sampled_from([None, *names()]), st.integers(1, 7))
+def test_streaming_junk(reply: str, edit_format: str | None, size: int) -> None:
     hunks = HunkStore()
     proposals = {
         path: FileProposal(path, SourceText.from_bytes(data), hunks) for path, data in FILES.items()
@@ -110,9 +110,10 @@ def test_streaming_junk(reply: str, edit_format: Format | None, size: int) -> No
         return proposals.get(path)
 
     if edit_format is None:
-        parser = SniffingParser(WholeFileParser, Format.WHOLE)
+        parser = SniffingParser("whole")
     else:
-        parser = parser_for(edit_format)
+        spec = format_spec(edit_format)
+        parser = (spec.bare_parser or spec.parser)()
     live = LiveReply(parser, lookup, region=(proposals["a.py"], 1, 2))
     for at in range(0, len(reply), size):
         live.feed(reply[at : at + size])

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.formats.events import FileOp
+from midstream.edits.events import FileOp
+from midstream.edits.formats import format_spec, names
 from midstream.edits.formats.region import RegionParser
-from midstream.edits.formats.sniff import Format, SniffingParser, parser_for
-from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.hunks import HunkState, HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.outcome import Reason
 from midstream.edits.proposal import FileProposal
+from midstream.edits.sniffing import SniffingParser
 
 
 class Files:
@@ -46,7 +46,7 @@ class Files:
 
 def test_search_replace_block_is_decided_while_the_next_streams() -> None:
     files = Files(a="one\ntwo\nthree\nfour\n")
-    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live = LiveReply(format_spec("search-replace").parser(), files)
     head = "<path>a</path>\n<<<<<<< SEARCH\ntwo\nthree\n=======\n"
     live.feed(head + "TWO\nthr")
     segment = live.segments[0]
@@ -65,7 +65,7 @@ def test_search_replace_block_is_decided_while_the_next_streams() -> None:
 
 def test_rejected_text_is_not_there_for_later_blocks() -> None:
     files = Files(a="one\ntwo\n")
-    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live = LiveReply(format_spec("search-replace").parser(), files)
     live.feed("<path>a</path>\n<<<<<<< SEARCH\ntwo\n=======\nTWO\n>>>>>>> REPLACE\n")
     files.hunks.reject(1)
     live.feed("<<<<<<< SEARCH\nTWO\n=======\nZWEI\n>>>>>>> REPLACE\n")
@@ -75,7 +75,7 @@ def test_rejected_text_is_not_there_for_later_blocks() -> None:
 
 def test_json_streams_inside_a_line() -> None:
     files = Files(a="x = call(one, two)\ny\n")
-    live = LiveReply(parser_for(Format.STR_REPLACE), files)
+    live = LiveReply(format_spec("str-replace").parser(), files)
     live.feed('{"path": "a", "old_str": "one", "new_str": "ei')
     assert [row.text for row in live.segments[0].tail()] == ["x = call(ei"]
     live.feed('ns"}')
@@ -85,7 +85,7 @@ def test_json_streams_inside_a_line() -> None:
 
 def test_patch_hunks_appear_while_their_block_streams() -> None:
     files = Files(a="one\ntwo\nthree\nfour\nfive\n")
-    live = LiveReply(parser_for(Format.V4A), files)
+    live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n")
     assert len(files.hunks) == 0
     live.feed("+TW")
@@ -108,7 +108,7 @@ def test_patch_hunks_appear_while_their_block_streams() -> None:
 
 def test_a_patch_waits_until_its_lines_fit_one_place() -> None:
     files = Files(a="x\nkeep\nx\nother\n")
-    live = LiveReply(parser_for(Format.UDIFF), files)
+    live = LiveReply(format_spec("udiff").parser(), files)
     live.feed("--- a/a\n+++ b/a\n@@ ... @@\n-x\n+X\n")
     assert len(files.hunks) == 0
     live.feed(" other\n")
@@ -117,7 +117,7 @@ def test_a_patch_waits_until_its_lines_fit_one_place() -> None:
 
 def test_a_patch_that_turns_out_to_stand_elsewhere_is_taken_back() -> None:
     files = Files(a="head\nold\nmiddle\nhead \nold\ntail\n")
-    live = LiveReply(parser_for(Format.V4A), files)
+    live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n head\n-old\n+new\n")
     assert live.segments[0].start == 1, "the only place with these lines exactly"
     live.feed(" tail\n*** End Patch\n")
@@ -129,7 +129,7 @@ def test_a_patch_that_turns_out_to_stand_elsewhere_is_taken_back() -> None:
 
 def test_a_misplaced_patch_of_which_something_was_accepted_fails_and_keeps_that() -> None:
     files = Files(a="head\nold\nmiddle\n")
-    live = LiveReply(parser_for(Format.V4A), files)
+    live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n head\n-old\n+new\n middle\n")
     files.hunks.accept(1)
     live.feed("-nowhere\n*** End Patch\n")
@@ -140,26 +140,26 @@ def test_a_misplaced_patch_of_which_something_was_accepted_fails_and_keeps_that(
 
 def test_new_lines_before_old_ones_are_one_hunk() -> None:
     files = Files(a="one\ntwo\nthree\n")
-    live = LiveReply(parser_for(Format.V4A), files)
+    live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n one\n+TWO\n-two\n+END\n three\n")
     (hunk,) = files.hunks.for_path("a")
     assert (hunk.old, hunk.new) == (("two",), ("TWO", "END"))
 
 
-@pytest.mark.parametrize("edit_format", [Format.V4A, Format.UDIFF, Format.SEARCH_REPLACE])
-def test_a_block_with_too_little_indentation_is_mended_as_it_streams(edit_format: Format) -> None:
+@pytest.mark.parametrize("edit_format", ["v4a", "udiff", "search-replace"])
+def test_a_block_with_too_little_indentation_is_mended_as_it_streams(edit_format: str) -> None:
     files = Files(a="def f():\n\tif x:\n\t\told()\n\treturn\n")
-    live = LiveReply(parser_for(edit_format), files)
+    live = LiveReply(format_spec(edit_format).parser(), files)
     live.feed(
         {
-            Format.V4A: "*** Begin Patch\n*** Update File: a\n@@\n if x:\n-\told()\n+\tnew()\n+x",
-            Format.UDIFF: "--- a/a\n+++ b/a\n@@ @@\n if x:\n-\told()\n+\tnew()\n+x",
-            Format.SEARCH_REPLACE: "<path>a</path>\n<<<<<<< SEARCH\nif x:\n\told()\n=======\n"
+            "v4a": "*** Begin Patch\n*** Update File: a\n@@\n if x:\n-\told()\n+\tnew()\n+x",
+            "udiff": "--- a/a\n+++ b/a\n@@ @@\n if x:\n-\told()\n+\tnew()\n+x",
+            "search-replace": "<path>a</path>\n<<<<<<< SEARCH\nif x:\n\told()\n=======\n"
             "if x:\n\tnew()\nx",
         }[edit_format]
     )
     assert live.segments[0].new_text.endswith("\t\tnew()\n")
-    ends = {Format.SEARCH_REPLACE: ">>>>>>> REPLACE\n", Format.V4A: "*** End Patch\n"}
+    ends = {"search-replace": ">>>>>>> REPLACE\n", "v4a": "*** End Patch\n"}
     live.feed("()\n" + ends.get(edit_format, ""))
     live.finish()
     assert files.accepted("a") == "def f():\n\tif x:\n\t\tnew()\n\tx()\n\treturn\n"
@@ -168,7 +168,7 @@ def test_a_block_with_too_little_indentation_is_mended_as_it_streams(edit_format
 
 def test_blocks_that_follow_tell_ambiguous_places_apart() -> None:
     files = Files(a="x\nsame\ny\nsame\nz\n")
-    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live = LiveReply(format_spec("search-replace").parser(), files)
     block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
     live.feed("<path>a</path>\n" + block.format("same", "SAME"))
     assert [f.error.reason for f in live.failures] == [Reason.AMBIGUOUS]
@@ -181,7 +181,7 @@ def test_blocks_that_follow_tell_ambiguous_places_apart() -> None:
 def test_a_block_may_quote_what_is_proposed_and_not_decided() -> None:
     files = Files(a="one\ntwo\nthree\n")
     block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
-    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live = LiveReply(format_spec("search-replace").parser(), files)
     live.feed("<path>a</path>\n" + block.format("two", "zwei\nzwo"))
     live.feed(block.format("one\nzwei", "eins\nZWEI"))
     live.finish()
@@ -193,7 +193,7 @@ def test_a_block_may_quote_what_is_proposed_and_not_decided() -> None:
 
 def test_nothing_of_a_malformed_block_stays_and_the_model_is_told() -> None:
     files = Files(a="one\ntwo\n")
-    live = LiveReply(parser_for(Format.SEARCH_REPLACE), files)
+    live = LiveReply(format_spec("search-replace").parser(), files)
     live.feed("<path>a</path>\n<<<<<<< SEARCH\none\n=======\nONE\n>>>>>>> REPLACE\n")
     live.feed("<<<<<<< SEARCH\ntwo\n=======\nTWO\n")
     assert len(files.hunks.for_path("a")) == 1
@@ -226,7 +226,7 @@ def test_streamed_patches_do_what_apply_does(seed: int) -> None:
     before = join_lines(old)
     applied = apply_reply(reply, {"f.x": before.encode()}.get)
     files = Files(**{"f.x": before})
-    live = LiveReply(SniffingParser(WholeFileParser, Format.WHOLE), files)
+    live = LiveReply(SniffingParser("whole"), files)
     for chunk in chunks(rng, reply):
         live.feed(chunk)
     live.finish()
@@ -237,7 +237,7 @@ def test_streamed_patches_do_what_apply_does(seed: int) -> None:
 
 def test_patch_without_context_is_placed_by_all_its_old_lines() -> None:
     files = Files(a="x\nz\nx\ny\n")
-    live = LiveReply(parser_for(Format.V4A), files)
+    live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n-x\n+X\n-y\n+Y\n*** End Patch\n")
     live.finish()
     assert files.accepted("a") == "x\nz\nX\nY\n"
@@ -254,10 +254,10 @@ def test_region_reply_and_stop() -> None:
     assert text == "statement 0\nstatement 1\nchanged 2\nstatement 3\nstatement 4\nstatement 5\n"
 
 
-@pytest.mark.parametrize("edit_format", list(Format))
+@pytest.mark.parametrize("edit_format", names())
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_accepting_everything_is_applying_the_reply(edit_format: Format, seed: int) -> None:
+def test_accepting_everything_is_applying_the_reply(edit_format: str, seed: int) -> None:
     rng = random.Random(seed)
     old = [f"    {line}  # {n}" for n, line in enumerate(code(rng, 30))]
     new = mutate(rng, old, 2)
@@ -268,20 +268,20 @@ def test_accepting_everything_is_applying_the_reply(edit_format: Format, seed: i
     plus = "".join(f"+{line}\n" for line in new)
     at = rng.randint(1, 28)
     reply = {
-        Format.V4A: f"*** Begin Patch\n*** Update File: f.x\n@@\n{minus}{plus}*** End Patch",
-        Format.UDIFF: f"--- a/f.x\n+++ b/f.x\n@@ -1,30 +1,{len(new)} @@\n{minus}{plus}",
-        Format.SEARCH_REPLACE: f"f.x\n<<<<<<< SEARCH\n{old[at]}\n=======\nnew\n  {old[at]}\n"
+        "v4a": f"*** Begin Patch\n*** Update File: f.x\n@@\n{minus}{plus}*** End Patch",
+        "udiff": f"--- a/f.x\n+++ b/f.x\n@@ -1,30 +1,{len(new)} @@\n{minus}{plus}",
+        "search-replace": f"f.x\n<<<<<<< SEARCH\n{old[at]}\n=======\nnew\n  {old[at]}\n"
         f">>>>>>> REPLACE\n\n<<<<<<< SEARCH\n{old[0].strip()}\n=======\n>>>>>>> REPLACE\n",
-        Format.STR_REPLACE: json.dumps(
+        "str-replace": json.dumps(
             {"path": "f.x", "edits": [{"old_text": old[at][5:] + "\n", "new_text": "ü\n  y\n"}]}
         ),
-        Format.WHOLE: f"f.x\n```\n{after}```\n",
-        Format.REGION: f"Fine:\n<region>\n{after}</region>\n",
+        "whole": f"f.x\n```\n{after}```\n",
+        "region": f"Fine:\n<region>\n{after}</region>\n",
     }[edit_format]
     applied = apply_reply(reply, {"f.x": before.encode()}.get, file="f.x")
     assert applied.ok, applied.message()
     files = Files(**{"f.x": before})
-    sniffing = SniffingParser(WholeFileParser, Format.WHOLE)
+    sniffing = SniffingParser("whole")
     live = LiveReply(sniffing, files, region=(files.proposals["f.x"], 0, 30))
     for chunk in chunks(rng, reply):
         live.feed(chunk)
@@ -290,18 +290,20 @@ def test_accepting_everything_is_applying_the_reply(edit_format: Format, seed: i
     assert files.accepted("f.x").encode() == applied.changes.get("f.x", before.encode())
 
 
-@pytest.mark.parametrize("edit_format", [Format.WHOLE, Format.REGION])
-def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: Format) -> None:
+@pytest.mark.parametrize("edit_format", ["whole", "region"])
+def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: str) -> None:
     before = "import os\n\n\ndef a():\n    return 1\n\n\ndef b():\n    return 2\n"
     body = (
         "# ... existing code ...\ndef a():\n    return 10\n\n# ... rest of the code unchanged ...\n"
     )
     reply = {
-        Format.WHOLE: f"f.py\n```python\n{body}```\n",
-        Format.REGION: f"<region>\n{body}</region>\n",
+        "whole": f"f.py\n```python\n{body}```\n",
+        "region": f"<region>\n{body}</region>\n",
     }[edit_format]
     files = Files(**{"f.py": before})
-    live = LiveReply(parser_for(edit_format), files, region=(files.proposals["f.py"], 0, 9))
+    live = LiveReply(
+        format_spec(edit_format).parser(), files, region=(files.proposals["f.py"], 0, 9)
+    )
     live.feed(reply)
     live.finish()
     assert not live.failures
@@ -309,7 +311,9 @@ def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: Format) -> Non
         (("    return 1",), ("    return 10",))
     ]
     unclear = Files(**{"f.py": before})
-    live = LiveReply(parser_for(edit_format), unclear, region=(unclear.proposals["f.py"], 0, 9))
+    live = LiveReply(
+        format_spec(edit_format).parser(), unclear, region=(unclear.proposals["f.py"], 0, 9)
+    )
     live.feed(reply.replace("def a()", "def c()"))
     live.finish()
     assert [f.error.reason for f in live.failures] == [Reason.ELIDED]

@@ -9,8 +9,7 @@ import time
 import pytest
 from edits_replies import CASES, Case
 
-from midstream.edits.formats.base import Parser
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     ContextLine,
     Event,
     HunkClosed,
@@ -21,6 +20,7 @@ from midstream.edits.formats.events import (
     Prose,
     merge_text,
 )
+from midstream.edits.parsing import Parser
 
 CHUNKINGS = 1000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.formats.events import HunkClosed, NewText, Problem, Prose
+from midstream.edits.events import HunkClosed, NewText, Problem, Prose
 from midstream.edits.formats.region import RegionParser
 
 OLD = ["def area(r):", "    return 3 * r", "", "x = 1"]

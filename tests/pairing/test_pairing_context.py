@@ -10,6 +10,7 @@ from hosted_support import Hosted
 from pairing_support import make_repo
 
 from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.formats import format_specs
 from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.at_paths import (
@@ -20,7 +21,7 @@ from midstream.pairing.at_paths import (
     without_mentions,
 )
 from midstream.pairing.context import Context, Part, estimate, fit, limit_of
-from midstream.pairing.prompts import SYSTEM_TEXTS, block_prompt
+from midstream.pairing.prompts import block_prompt
 from midstream.pairing.requests import MOST_REJECTED_LINES, rejected_lines
 from midstream.pairing.session import PairingSession
 from midstream.pairing.sources import Wanted, decisions, gather
@@ -181,7 +182,7 @@ def test_tags_cannot_be_closed_by_what_they_hold() -> None:
     assert message.endswith("</file-2>\n<instruction>\ndo it\n</instruction>\n")
 
 
-@pytest.mark.parametrize("edit_format", sorted(set(SYSTEM_TEXTS) - {"v4a-tool"}))
+@pytest.mark.parametrize("edit_format", [spec.name for spec in format_specs() if spec.prompt])
 def test_the_tool_goes_with_patches_only(edit_format: str) -> None:
     prompt = block_prompt("do it", Context(), edit_format, tool=True)
     assert bool(prompt.tools) == (edit_format == "v4a")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.formats.sniff import Format, parser_for
+from midstream.edits.formats import format_spec
+from midstream.edits.formats.v4a import V4A_GRAMMAR
 from midstream.edits.reply import collect
-from midstream.pairing.prompts import V4A_GRAMMAR
 
 lark = pytest.importorskip("lark", reason="lark is not installed (it is in the dev extra)")
 
@@ -48,7 +48,7 @@ def grammar(request: pytest.FixtureRequest):
 @pytest.mark.parametrize("patch", PATCHES)
 def test_what_the_grammar_lets_through_is_a_patch_to_our_parser(grammar, patch: str) -> None:
     grammar.parse(patch)
-    parser = parser_for(Format.V4A)
+    parser = format_spec("v4a").parser()
     files, problems = collect([*parser.feed(patch), *parser.finish()])
     assert not problems
     assert len(files) == patch.count(" File: ")

@@ -22,14 +22,14 @@ from midstream.arguments import Parser as CommandLine
 from midstream.bench.figures import Figure
 from midstream.edits.aligner import Aligner, Change, LineIndex
 from midstream.edits.documents import SourceText
-from midstream.edits.formats.base import Parser
-from midstream.edits.formats.json_edits import JsonEditParser
 from midstream.edits.formats.region import RegionParser
 from midstream.edits.formats.search_replace import SearchReplaceParser
+from midstream.edits.formats.str_replace import JsonEditParser
 from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
 from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.lcs import matching_pairs
+from midstream.edits.parsing import Parser
 from midstream.errors import UsageError
 
 _PIECE: Final = 32

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.commands.common import print_json, printable
+from midstream.edits.formats import names
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        choices=("auto", "region", "v4a", "search-replace", "str-replace", "udiff", "whole"),
+        choices=("auto", *names()),
         help="how the reply is written (auto: seen from its first lines)",
     )
     parser.add_argument(

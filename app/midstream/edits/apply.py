@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 
 from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
 from midstream.edits.elision import elides, merge
-from midstream.edits.formats.events import Event, FileOp, Problem
-from midstream.edits.formats.sniff import Format, parser_for, sniff
-from midstream.edits.formats.whole import WholeFileParser
+from midstream.edits.events import Event, FileOp, Problem
+from midstream.edits.formats import format_spec
 from midstream.edits.lcs import matching_pairs
 from midstream.edits.locate import Located, Locator
 from midstream.edits.matching import Level
@@ -28,6 +27,7 @@ from midstream.edits.outcome import (
     Status,
 )
 from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
+from midstream.edits.sniffing import sniff
 from midstream.edits.syntax import is_python, syntax_error
 
 Read = Callable[[str], bytes | None]
@@ -53,8 +53,7 @@ def apply_reply(
     Args:
         reply: The model's whole reply.
         read: Gives the present bytes of a file.
-        format: ``auto``, ``region``, ``v4a``, ``search-replace``, ``str-replace``, ``udiff`` or
-            ``whole``.
+        format: The name of the reply's format, or ``auto``.
         file: The file that a reply means which names none (or names it by its last part).
         partial: Apply what matches even if something does not.
         find: Finds files by the last parts of their paths; models leave out the first ones.  Only
@@ -64,22 +63,26 @@ def apply_reply(
         The outcome of every hunk and the new bytes of every file that changes.
 
     Raises:
-        ValueError: The format is none of those.
+        ValueError: There is no such format.
     """
     reply = reply.removeprefix("\ufeff")  # a reply that was saved to a file may begin with it
     if _COLOUR.search(reply) and (plain := _COLOUR.sub("", reply)) and sniff(reply) is None:
         reply = plain  # a diff that was copied from a terminal, colours and all
-    edit_format = sniff(reply) if format == "auto" else Format(format)
-    # A reply without any marker is read as fenced files, but never as the bare text of one.
-    parser = WholeFileParser() if edit_format is None else parser_for(edit_format)
+    if format == "auto":
+        # A reply without any marker is read as fenced files, but never as the bare text of one.
+        spec = format_spec(sniff(reply) or "whole")
+        parser = spec.parser()
+    else:
+        spec = format_spec(format)
+        parser = (spec.bare_parser or spec.parser)()
     events = [*parser.feed(reply), *parser.finish()]
-    return apply_events(events, read, edit_format or Format.WHOLE, file, partial, find)
+    return apply_events(events, read, spec.name, file, partial, find)
 
 
 def apply_events(
     events: Iterable[Event],
     read: Read,
-    edit_format: Format,
+    edit_format: str,
     file: str | None = None,
     partial: bool = False,
     find: Find | None = None,
@@ -87,7 +90,7 @@ def apply_events(
     """As ``apply_reply``, of a reply that was parsed while it streamed.
 
     Whole operations of the hosted ``apply_patch`` tool come here by way of
-    ``formats.v4a.operation_events`` and ``Format.V4A``.
+    ``formats.v4a.operation_events``.
     """
     files, problems = collect(events)
     run = _Run(read, file, edit_format, find)
@@ -102,13 +105,12 @@ def apply_events(
 class _Run:
     """One application: a view of the files in which earlier sections are done already."""
 
-    def __init__(
-        self, read: Read, file: str | None, edit_format: Format, find: Find | None
-    ) -> None:
+    def __init__(self, read: Read, file: str | None, edit_format: str, find: Find | None) -> None:
         self._read = read
         self._find = find
         self._file = file
         self._format = edit_format
+        self._policy = format_spec(edit_format).policy
         self._before: dict[str, bytes | None] = {}
         self._now: dict[str, bytes | None] = {}
         self._done_paths: set[str] = set()
@@ -124,7 +126,7 @@ class _Run:
         hunks = tuple(hunk if keep else _dropped(hunk) for hunk in self._hunks)
         executable = self._executable if keep else {}
         files = tuple(self._files)
-        return ApplyResult(ok, str(self._format), changes, hunks, files, problems, executable)
+        return ApplyResult(ok, self._format, changes, hunks, files, problems, executable)
 
     def is_meant(self, section: ReplyFile, others_named: bool) -> bool:
         """Whether a block without a name of its own is meant to be saved."""
@@ -208,7 +210,7 @@ class _Run:
     def _update(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
-            if not creates or self._format in (Format.V4A, Format.UDIFF):
+            if not creates or not self._policy.creates_files:
                 message = f"{path} does not exist{self._others(path)}."
                 self._fail(section, path, HunkError(Reason.NO_FILE, message))
                 return
@@ -226,12 +228,12 @@ class _Run:
         self, section: ReplyFile, path: str, source: SourceText, excluded: set[int]
     ) -> tuple[list[HunkOutcome], SourceText]:
         """Outcomes of the hunks of a section, and the text with those that apply."""
-        dominant = source.newline if self._format is Format.V4A else None
-        steps = self._format is Format.STR_REPLACE
-        locator = Locator(source, path, newline=dominant, steps=steps)
+        policy = self._policy
+        newline = source.newline if policy.one_newline else None
+        locator = Locator(source, path, newline=newline, sequential=policy.sequential)
         outcomes: list[HunkOutcome] = []
-        for hunk in section.hunks:
-            if self._format is Format.SEARCH_REPLACE:
+        if policy.whole_sides:
+            for hunk in section.hunks:
                 normalise(hunk)
         for position, hunk in enumerate(section.hunks):
             if hunk.problem or not hunk.closed:
@@ -250,7 +252,7 @@ class _Run:
                 status = Status.PROPOSED if fuzzy else Status.FAILED
                 outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
         result = locator.result()
-        if self._format is Format.V4A and result.lines and result.lines != source.lines:
+        if policy.terminates_last_line and result.lines and result.lines != source.lines:
             # Lines of a patch are terminated, so a last line that it wrote is.
             touched = source.final_newline or result.lines[-1:] != source.lines[-1:]
             result = result.with_final_newline(touched)

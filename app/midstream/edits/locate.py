@@ -47,7 +47,7 @@ class Locator:
     """
 
     def __init__(
-        self, source: SourceText, path: str, *, newline: str | None = None, steps: bool = False
+        self, source: SourceText, path: str, *, newline: str | None = None, sequential: bool = False
     ) -> None:
         """Start at the top of a file.
 
@@ -55,12 +55,12 @@ class Locator:
             source: The file's text.
             path: Its name.
             newline: Terminator of new lines instead of their neighbours'.
-            steps: Whether each hunk is written for the text with those before applied (tool calls).
+            sequential: Whether each hunk is written for the text with those before it applied.
         """
         self.source = source
         self.path = path
         self._newline = newline
-        self._steps = steps
+        self._sequential = sequential
         self._cursor = 0
         self._drift = 0  # by how many lines the applied hunks have grown the text
         self._taken: list[LineEdit] = []  # edits of ``source`` that are not applied yet, ascending
@@ -68,7 +68,7 @@ class Locator:
 
     def locate(self, hunk: ReplyHunk, later: Sequence[ReplyHunk] = ()) -> Located | HunkError:
         """The place of a hunk; ``later`` are the hunks after it, which may tell places apart."""
-        if self._steps or hunk.characters:
+        if self._sequential or hunk.characters:
             self._apply_taken()
         located = self._located(hunk, later)
         if self._taken and (isinstance(located, HunkError) or self._collides(located)):
@@ -237,7 +237,7 @@ class Locator:
     def _insertion(self, hunk: ReplyHunk) -> Located | HunkError:
         total = len(self.source.lines)
         if hunk.line is not None:
-            at = hunk.line + (0 if self._steps else self._drift)
+            at = hunk.line + (0 if self._sequential else self._drift)
             if not 0 <= at <= total:
                 return HunkError(
                     Reason.NOT_FOUND, f"{self.path} has {total} lines, not {hunk.line}."

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from midstream.edits.formats.events import Problem
+from midstream.edits.events import Problem
 from midstream.edits.matching import Level
 
 

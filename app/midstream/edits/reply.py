@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     ContextLine,
     Event,
     FileClosed,
@@ -20,8 +20,8 @@ from midstream.edits.formats.events import (
     OldLine,
     Problem,
 )
-from midstream.edits.formats.names import file_name, is_fence
 from midstream.edits.lcs import equal_blocks
+from midstream.edits.parsing import file_name, is_fence
 
 _NUMBER = re.compile(r"\s*(\d+)(?: ?\| ?|\t|: )")
 

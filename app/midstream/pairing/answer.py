@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.formats.events import FileClosed, FileOp, FileOpened
+from midstream.edits.events import FileClosed, FileOp, FileOpened
 from midstream.edits.live import LiveReply
 from midstream.edits.writing import ReplyObserver
 from midstream.pairing.board import Board
@@ -23,8 +23,8 @@ from midstream.pairing.recorder import Recorder
 from midstream.pairing.turns import Turn, TurnStatus
 
 if TYPE_CHECKING:
-    from midstream.edits.formats.base import Parser
     from midstream.edits.hunks import HunkStore
+    from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.pairing.desk import Desk
     from midstream.pairing.guarding import Guard

@@ -25,8 +25,8 @@ from midstream.pairing.targets import Target, TargetUnclearError, find_target
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.formats.base import Parser
     from midstream.edits.hunks import HunkStore
+    from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.answer import Answer
     from midstream.pairing.desk import Desk
@@ -224,7 +224,7 @@ class Asker:
             name = f"{place.proposal.path} lines {target.start + 1}-{target.stop}"
             text = place.proposal.proposed_region(target.start, target.stop)
             return Context((Part(name, "file", text, first=target.start + 1),))
-        from midstream.edits.overlay import Overlay
+        from midstream.edits.proposal import Overlay
 
         proposal = place.proposal
         text = None if place.by_region else Overlay(proposal).source.text()
@@ -307,22 +307,13 @@ class Asker:
             region: Lines of the region, if one is rewritten.
         """
         from midstream.edits.formats.region import RegionParser
-        from midstream.edits.formats.sniff import (
-            Format,
-            PreferringParser,
-            SniffingParser,
-            parser_for,
-        )
-        from midstream.edits.formats.whole import WholeFileParser
+        from midstream.edits.sniffing import PreferringParser, SniffingParser
 
-        if edit_format == "region":
-            if self._link.model_info.is_edit_model:
-                return RegionParser(region, bare=True)
-            return PreferringParser(lambda: RegionParser(region), Format.REGION)
-        asked = Format(edit_format)
-        if asked is Format.WHOLE:
-            return SniffingParser(WholeFileParser, asked)
-        return SniffingParser(lambda: parser_for(asked), asked)
+        if edit_format != "region":
+            return SniffingParser(edit_format)
+        if self._link.model_info.is_edit_model:
+            return RegionParser(region, bare=True)
+        return PreferringParser("region", lambda: RegionParser(region))
 
     def with_rejections(self, text: str, path: str) -> str:
         """The instruction, with the rejected hunks that this conversation has not told yet."""

@@ -23,7 +23,7 @@ from midstream.settings import SESSION_EFFORTS
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.formats.base import Parser
+    from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.answer import Answer
     from midstream.pairing.answering import Answering
@@ -222,7 +222,7 @@ class Effort:
 
     async def _blocks(self, answer: Answer, text: str, parser: Parser) -> tuple[Lines, Lines, int]:
         """Files before and after an answer in which the model names the places."""
-        from midstream.edits.overlay import Overlay
+        from midstream.edits.proposal import Overlay
         from midstream.pairing.rehearsal import rehearse
 
         main = answer.proposal.path
@@ -292,7 +292,7 @@ def _told(count: int, found: Sequence[tuple[str, Verdict]], best: int) -> str:
 
 
 def _region_lines(text: str, old: Sequence[str]) -> list[str]:
-    from midstream.edits.formats.events import NewText
+    from midstream.edits.events import NewText
     from midstream.edits.formats.region import RegionParser
 
     parser = RegionParser(old, bare="<region" not in text and "```" not in text)

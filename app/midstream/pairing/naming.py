@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from midstream.edits.formats.events import FileOp
+from midstream.edits.events import FileOp
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ReplyFiles:
             writer.finish(proposal)
 
     async def _move(self, old: str, new: str, reply: LiveReply) -> None:
-        from midstream.edits.overlay import Overlay
+        from midstream.edits.proposal import Overlay
 
         source = self._found.get(old)
         if source is None or old == new:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import SourceText
-from midstream.edits.formats.events import FileOp
+from midstream.edits.events import FileOp
 from midstream.edits.hunks import HunkStore
 from midstream.edits.live import LiveReply
-from midstream.edits.overlay import Overlay
-from midstream.edits.proposal import FileProposal
+from midstream.edits.proposal import FileProposal, Overlay
 from midstream.pairing.naming import meanings
 
 if TYPE_CHECKING:
-    from midstream.edits.formats.base import Parser
+    from midstream.edits.parsing import Parser
 
 Find = Callable[[str], SourceText | None]
 """The text of a file as it is proposed now; ``None`` if there is no such file (or may not be)."""

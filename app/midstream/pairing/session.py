@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
 _FIRST_TURN = (
-    "edits.formats.sniff",
+    "edits.sniffing",
     "edits.intraline",
     "edits.request",
     "guard.stream",

@@ -32,8 +32,8 @@ from midstream.pairing.unsure import tell_doubt, tell_same, tell_unchanged
 from midstream.pairing.verdicts import Verdict, look, look_at
 
 if TYPE_CHECKING:
-    from midstream.edits.formats.base import Parser
     from midstream.edits.hunks import HunkStore
+    from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.effort import Effort
     from midstream.pairing.guarding import Guard
@@ -479,7 +479,7 @@ class Steering:
 
     async def _correct_edits(self, answer: Answer) -> bool:
         """The same where the model named the places; a correction is shown only if it is one."""
-        from midstream.edits.overlay import Overlay
+        from midstream.edits.proposal import Overlay
 
         if answer.corrects is not None or not answer.paths:
             return False
@@ -511,7 +511,7 @@ class Steering:
         return self.asker.parser(answer.edit_format, lines)
 
     async def _verdict(self, proposal: FileProposal) -> Verdict:
-        from midstream.edits.overlay import Overlay
+        from midstream.edits.proposal import Overlay
 
         after = Overlay(proposal).source.lines
         return await look(proposal.path, proposal.base.lines, after)

@@ -20,17 +20,6 @@ from midstream.responses.model_info import ModelInfo
 BUILT_IN: Final = "built-in"
 """What a person calls the server that Midstream starts itself; no profile has this name."""
 
-EDIT_FORMATS: Final = (
-    "auto",
-    "region",
-    "v4a",
-    "search-replace",
-    "str-replace",
-    "udiff",
-    "whole",
-)
-"""How a model may be asked to write its edits; "auto" depends on what is asked for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -64,7 +53,7 @@ class Profile:
         model: The model to ask for.
         key_env: Environment variable that holds its key.
         keyring: Service under which the system's keyring holds its key, for the user ``name``.
-        edit_format: One of `EDIT_FORMATS`.
+        edit_format: How its models are asked to write edits.
         context: Tokens that the model reads and writes at most.
         price: What tokens cost.
         efforts: Efforts to offer, least first.

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
-from midstream.edits.formats.base import LineParser, Wait
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     FileClosed,
     FileOp,
     FileOpened,
@@ -23,6 +22,8 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
+from midstream.edits.formats import FormatSpec, Sniff, register
+from midstream.edits.parsing import LineParser, Wait, is_remark
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 _TAG = re.compile(r"\s*<(region(?:-\d+)?)(?:\s[^>]*)?>(.*)$")
@@ -262,19 +263,12 @@ def _overlap(text: str, marker: str) -> int:
     return 0
 
 
-def is_remark(line: str) -> bool:
-    """Whether a line outside a fence is more likely said to a person than meant as code."""
-    text = line.strip()
-    if line[:1].isspace() or text.startswith(("## ", "### ", "**")):
-        return not line[:1].isspace()
-    if not text[0].isupper() or re.search(
-        r"[=(){}\[\];<>]|::|->|\w_\w", re.sub(r"`[^`]*`", "", text)
-    ):
-        return False
-    return text.endswith((".", ":", "!", "?", ",")) or len(text.split()) >= 6
-
-
 def _prose_like_region(old: Sequence[str]) -> bool:
     """Whether the region itself is prose, so that sniffing would take its text for chatter."""
     lines = [line for line in old if line.strip()]
     return bool(lines) and 2 * sum(map(is_remark, lines)) > len(lines)
+
+
+_MARKER = re.compile(r"\s*<region(?:-\d+)?(?:\s[^>]*)?>")
+
+register(FormatSpec("region", RegionParser, sniff=Sniff(_MARKER.match)))

@@ -10,8 +10,7 @@ import re
 from enum import Enum
 from typing import Final
 
-from midstream.edits.formats.base import LineParser, Wait
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     FileClosed,
     FileOp,
     FileOpened,
@@ -22,10 +21,11 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.formats.names import mentioned_file, name_before
+from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.indent import indent_of
+from midstream.edits.parsing import LineParser, Wait, mentioned_file, name_before
 
-SEARCH = re.compile(r"(?:(<{3,}|-{3,}) SEARCH>?(?: +(\S+))?|<{5,9} (?:ORIGINAL|HEAD))$")
+_SEARCH = re.compile(r"(?:(<{3,}|-{3,}) SEARCH>?(?: +(\S+))?|<{5,9} (?:ORIGINAL|HEAD))$")
 _HINT = re.compile(r":(start|end)_line:\s*(\d+)\s*$")
 _DIVIDER = re.compile(r"={3,}$")
 _REPLACE = re.compile(r"(?:(>{3,}|\+{3,}) REPLACE>?|>{5,9} (?:UPDATED|updated))$")
@@ -81,7 +81,7 @@ class SearchReplaceParser(LineParser):
     def _line(self, line: str, *, ended: bool) -> None:
         marker = line.strip()
         if self._mode is _Mode.PROSE:
-            if SEARCH.match(marker):
+            if _SEARCH.match(marker):
                 self._open(line)
             elif _REPLACE.match(marker):
                 self._orphan(f"'{marker}' without a SEARCH block before it")
@@ -150,10 +150,10 @@ class SearchReplaceParser(LineParser):
 
     def _reopens(self, line: str) -> bool:
         """Whether a line in a block starts another; one indented deeper is code about blocks."""
-        return SEARCH.match(line.strip()) is not None and len(indent_of(line)) <= self._column
+        return _SEARCH.match(line.strip()) is not None and len(indent_of(line)) <= self._column
 
     def _open(self, line: str) -> None:
-        marked = SEARCH.match(line.strip())
+        marked = _SEARCH.match(line.strip())
         name = name_before([text.rstrip("\n") for text in self._recent])
         name = (marked[2] if marked else None) or name
         if name is None and self._path is None:
@@ -199,3 +199,30 @@ class SearchReplaceParser(LineParser):
 
     def _problem(self, message: str) -> None:
         self._events.append(Problem(message, self._number, self._hunks - 1))
+
+
+_PROMPT: Final = """\
+Write each edit as a block, with the path of its file in the line above:
+
+path/of/file.py
+<<<<<<< SEARCH
+lines of the file as they are
+=======
+the lines that replace them
+>>>>>>> REPLACE
+
+The lines under SEARCH must be whole lines copied character by character from the file, indentation
+included, and enough of them to occur once: the changed lines and one or two around them, never a
+whole function. Write one block for each place. An empty SEARCH part makes a new file. Say nothing
+between the blocks but what is needed to understand them.
+"""
+
+register(
+    FormatSpec(
+        "search-replace",
+        SearchReplaceParser,
+        sniff=Sniff(lambda line: _SEARCH.match(line.strip())),
+        prompt=_PROMPT,
+        policy=ApplyPolicy(whole_sides=True),
+    )
+)

@@ -6,9 +6,9 @@ Line numbers are hints; the text of a hunk decides where it belongs.
 from __future__ import annotations
 
 import re
+from typing import Final
 
-from midstream.edits.formats.base import LineParser, Wait
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     ContextLine,
     FileClosed,
     FileOp,
@@ -20,6 +20,8 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
+from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
+from midstream.edits.parsing import LineParser, Wait
 
 _GIT = re.compile(r"diff --git (\"?)a/(.*?)\1 (\"?)b/(.*?)\3$")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
@@ -295,3 +297,22 @@ def _path_of(header: str) -> str | None:
     if name == "/dev/null":
         return None
     return re.sub(r"^[abciw]/", "", name)
+
+
+_MARKER = re.compile(r"diff --git |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+\+\+ \S")
+
+_PROMPT: Final = """\
+Write your edits as one unified diff, as `diff -U3` would: "--- a/path", "+++ b/path", and hunks
+that start with "@@ ... @@". Line numbers are not needed. Lines of context and removed lines must be
+copied character by character from the file. Make hunks of whole blocks rather than of single lines.
+"""
+
+register(
+    FormatSpec(
+        "udiff",
+        UnifiedDiffParser,
+        sniff=Sniff(_MARKER.match),
+        prompt=_PROMPT,
+        policy=ApplyPolicy(creates_files=False),
+    )
+)

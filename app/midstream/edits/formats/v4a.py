@@ -12,8 +12,8 @@ import re
 from enum import Enum
 from typing import Final, Literal
 
-from midstream.edits.formats.base import LineParser, Wait
-from midstream.edits.formats.events import (
+from midstream.edits.documents import NewlineFolder
+from midstream.edits.events import (
     ContextLine,
     Event,
     FileClosed,
@@ -26,7 +26,8 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.newlines import NewlineFolder
+from midstream.edits.formats import ApplyPolicy, EditTool, FormatSpec, Sniff, register
+from midstream.edits.parsing import LineParser, Wait
 
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
@@ -314,3 +315,66 @@ def operation_events(
         FileClosed(path, None, final_newline, newline) if isinstance(event, FileClosed) else event
         for event in events
     ]
+
+
+_MARKER = re.compile(r"\s*\*\*\* (?:Begin Patch\s*$|(?:Add|Delete|Update) File:)")
+
+_PROMPT: Final = """\
+Write your edits as one patch in this format, {where}:
+
+*** Begin Patch
+*** Update File: path/of/file.py
+@@ def function_that_contains_the_change
+ a line of context, exactly as in the file
+-a line to take away
++a line to put in its place
+ a line of context
+*** End Patch
+
+A new file is "*** Add File: path" with every line after a "+", a file to remove is "*** Delete
+File: path", and "*** Move to: path" after "*** Update File: path" renames it. Give three lines of
+context before and after each change, copied character by character, indentation included. Where
+they occur several times, name the function or class in "@@" lines, outermost first. Paths are
+relative. Never use line numbers.
+"""
+
+V4A_GRAMMAR: Final = r"""
+start: begin_patch section+ end_patch
+begin_patch: "*** Begin Patch" NEWLINE
+end_patch: "*** End Patch" NEWLINE?
+
+section: added | deleted | updated
+added: "*** Add File: " PATH NEWLINE new_line+
+deleted: "*** Delete File: " PATH NEWLINE
+updated: "*** Update File: " PATH NEWLINE moved? change?
+moved: "*** Move to: " PATH NEWLINE
+change: (place | changed_line)+ file_end?
+place: ("@@" | "@@ " TEXT) NEWLINE
+new_line: "+" TEXT? NEWLINE
+changed_line: ("+" | "-" | " ") TEXT? NEWLINE
+file_end: "*** End of File" NEWLINE
+
+PATH: /[^\r\n]+/
+TEXT: /[^\r\n]+/
+NEWLINE: /\r?\n/
+""".lstrip()
+"""The patch language as published, in Lark's notation, worded anew."""
+
+_TOOL: Final = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Edits files. The input is one patch from *** Begin Patch to *** End Patch.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": V4A_GRAMMAR},
+}
+"""The tool through which a model of OpenAI's streams a patch as it writes it."""
+
+register(
+    FormatSpec(
+        "v4a",
+        V4AParser,
+        sniff=Sniff(_MARKER.match),
+        prompt=_PROMPT.format(where="between these two marker lines and nowhere else"),
+        tool=EditTool(_TOOL, _PROMPT.format(where="as the input of the tool apply_patch")),
+        policy=ApplyPolicy(creates_files=False, one_newline=True, terminates_last_line=True),
+    )
+)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
-from midstream.edits.formats.base import LineParser, Wait
-from midstream.edits.formats.events import (
+from midstream.edits.events import (
     FileClosed,
     FileOp,
     FileOpened,
@@ -15,7 +15,8 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
-from midstream.edits.formats.names import is_shell, mentioned_file, name_before
+from midstream.edits.formats import FormatSpec, register
+from midstream.edits.parsing import LineParser, Wait, is_shell, mentioned_file, name_before
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 _TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
@@ -155,3 +156,11 @@ class WholeFileParser(LineParser):
     def _new(self, text: str) -> None:
         if text:
             self._events.append(NewText(self._hunks - 1, text))
+
+
+_PROMPT: Final = """\
+Write every file that changes completely: its path in a line of its own, then its whole new text in
+a code fence. Leave nothing out; a comment such as "rest of the code" would delete the rest.
+"""
+
+register(FormatSpec("whole", WholeFileParser, lambda: WholeFileParser(bare=True), prompt=_PROMPT))

@@ -8,9 +8,10 @@ from typing import Any, Final, cast
 
 from midstream.config_file import remove_value, set_value
 from midstream.configuring import Kind, Spec, Traced, overruled, spelled
+from midstream.endpoint_tables import EDIT_FORMATS
 from midstream.errors import UserError
 from midstream.responses.dialect import DIALECTS
-from midstream.responses.profiles import EDIT_FORMATS, Profile
+from midstream.responses.profiles import Profile
 from midstream.settings import Source, checked, config_path, load_settings
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import ACTIONS, clashes, keys_of, left_without

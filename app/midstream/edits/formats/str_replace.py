@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from midstream.edits.formats.events import (
+from midstream.edits.documents import NewlineFolder
+from midstream.edits.events import (
     Event,
     FileClosed,
     FileOp,
@@ -24,8 +25,8 @@ from midstream.edits.formats.events import (
     Problem,
     Prose,
 )
+from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.formats.v4a import V4AParser, operation_events
-from midstream.edits.newlines import NewlineFolder
 
 _OLD: Final = frozenset({"old_str", "old_string", "old_text", "oldText", "search", "old"})
 _NEW: Final = frozenset({"new_str", "new_string", "new_text", "newText", "replace", "new"})
@@ -396,3 +397,32 @@ class JsonEditParser:
 
 def _first(values: dict[str, str], keys: frozenset[str]) -> str | None:
     return next((values[key] for key in values if key in keys), None)
+
+
+_OPENING = re.compile(r"\s*(?:[\[{]\s*$|\[?\s*\{\s*\"|\[\s*[\[\"])")
+_MARKER = re.compile(
+    r"\"(?:(?:old|new)(?:_str|_string|_text|Text)|file_text|insert_(?:line|text))\"\s*:"
+    r"|\"command\"\s*:\s*\"(?:str_replace|create|insert|view|undo_edit)\""
+    r"|\"type\"\s*:\s*\"(?:create|update|delete)_file\""
+    r"|\"file_path\"\s*:|\"arguments\"\s*:\s*\"\s*\{"
+    r"|\*\*\* (?:Begin Patch|(?:Add|Delete|Update) File:)"
+)
+
+_PROMPT: Final = """\
+Write your edits as one JSON object and nothing else:
+
+{"edits": [{"path": "file.py", "old_str": "text as it is", "new_str": "text as it shall be"}]}
+
+Each old_str must be copied character by character from the file and occur there exactly once. A new
+file is {"path": "file.py", "file_text": "..."}.
+"""
+
+register(
+    FormatSpec(
+        "str-replace",
+        JsonEditParser,
+        sniff=Sniff(_MARKER.search, opening=_OPENING.match),
+        prompt=_PROMPT,
+        policy=ApplyPolicy(sequential=True),
+    )
+)
