@@ -113,7 +113,7 @@ def _report(error: UserError, *, as_json: bool = False) -> None:
         value: dict[str, Any] = {"code": error.code, "message": str(error)}
         candidates = getattr(error, "candidates", ())
         if candidates:
-            value["candidates"] = list(candidates)
+            value["candidates"] = [candidate.label for candidate in candidates]
         print(json.dumps({"error": value}, ensure_ascii=False))
     else:
         from midstream.commands.common import printable

@@ -1,8 +1,8 @@
-"""The errors that people read: one sentence that names the thing and the way out.
+"""Errors that users read: what is wrong and what to do about it.
 
-Every room raises these (or subclasses) for bad input and unavailable things, so that the
-command line, ``--json`` output and the screen can show them alike. Exit codes are those of the
-design: 1 the answer is no, 2 bad usage, 3 endpoint or model unavailable.
+Every part raises these (or subclasses) for bad input and unavailable things, so that the command
+line, ``--json`` output and the screen can show them alike.  Exit codes: 1 the answer is no, 2 bad
+usage, 3 endpoint or model unavailable.
 """
 
 from __future__ import annotations
@@ -11,11 +11,26 @@ from typing import ClassVar
 
 
 class UserError(Exception):
-    """A problem a person can act on; ``str(error)`` is the whole sentence."""
+    """A problem that the user can act on; ``str(error)`` is the whole message.
+
+    Args:
+        problem: What is wrong.  Without a remedy, the whole message; with one, a clause without a
+            full stop.
+        remedy: What to do about it, as a clause.
+
+    Attributes:
+        problem: See above.
+        remedy: See above; ``""`` where nothing can be done.
+    """
 
     code: ClassVar[str] = "error"
     """Stable, machine-readable name, shown in ``--json`` output."""
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem}; {remedy}." if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
 
 
 class UsageError(UserError):
@@ -26,7 +41,7 @@ class UsageError(UserError):
 
 
 class UnavailableError(UserError):
-    """A model, an endpoint or a needed program cannot be reached or loaded."""
+    """A model, an endpoint or a required program cannot be reached or loaded."""
 
     code = "unavailable"
     exit_code = 3

@@ -13,16 +13,16 @@ from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats import format_specs
 from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.at_paths import (
+from midstream.pairing.context import Context, Part, estimate, fit, limit_of
+from midstream.pairing.prompts import block_prompt
+from midstream.pairing.requests import MOST_REJECTED_LINES, rejected_lines
+from midstream.pairing.scope.mentions import (
     AtPath,
     NeedsConsentError,
     UnknownFileError,
     find_at_paths,
     without_mentions,
 )
-from midstream.pairing.context import Context, Part, estimate, fit, limit_of
-from midstream.pairing.prompts import block_prompt
-from midstream.pairing.requests import MOST_REJECTED_LINES, rejected_lines
 from midstream.pairing.session import PairingSession
 from midstream.pairing.sources import Wanted, decisions, gather
 from midstream.workspace.errors import OutsideWorkspaceError

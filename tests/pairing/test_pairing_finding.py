@@ -9,9 +9,9 @@ from rewriting_support import BEFORE
 from stepped import SteppedModel
 
 from midstream.errors import UsageError, UserError
+from midstream.pairing.scope.find import Candidate, TargetUnclearError
 from midstream.pairing.session import PairingSession
 from midstream.pairing.steering import NoTurnError, TurnRunningError
-from midstream.pairing.targets import TargetUnclearError
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 
@@ -50,7 +50,7 @@ async def test_a_name_that_another_file_has_is_found_there(
     (root / "walks.py").write_text("def walk_all(tree):\n    return tree\n")
     with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py") as caught:
         await session.instruct("add a docstring to `walk_all`", path="run.py")
-    assert caught.value.candidates == ("walks.py: walk_all",)
+    assert caught.value.candidates == (Candidate("walks.py", "walk_all"),)
     assert str(caught.value).endswith("in walks.py; ask for it there.")
     assert caught.value.question.endswith("in walks.py; go there?")
     (root / "run.py").write_text("from walks import walk_all\n" + BEFORE)
@@ -59,7 +59,10 @@ async def test_a_name_that_another_file_has_is_found_there(
     (root / "more.py").write_text("def walk_all():\n    pass\n")
     with pytest.raises(TargetUnclearError, match=r"in more\.py and walks\.py") as caught:
         await session.instruct("add a docstring to walk_all", path="run.py", cursor=3)
-    assert caught.value.candidates == ("more.py: walk_all", "walks.py: walk_all")
+    assert caught.value.candidates == (
+        Candidate("more.py", "walk_all"),
+        Candidate("walks.py", "walk_all"),
+    )
 
 
 async def test_instruction_without_a_path_finds_the_file(

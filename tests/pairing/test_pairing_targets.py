@@ -9,8 +9,14 @@ import pytest
 
 from midstream import demo
 from midstream.edits.documents import SourceText
-from midstream.pairing.outline import PARSED_LINES, outline
-from midstream.pairing.targets import Target, TargetUnclearError, find_in_files, find_target
+from midstream.pairing.scope.find import (
+    Candidate,
+    Target,
+    TargetUnclearError,
+    find_in_files,
+    find_target,
+)
+from midstream.pairing.scope.outline import PARSED_LINES, outline
 
 SHOP = textwrap.dedent('''\
     """A shop."""
@@ -56,6 +62,10 @@ SHOP = textwrap.dedent('''\
 def target(instruction: str, text: str = SHOP, **where: object) -> Target:
     source = SourceText.from_bytes(text.encode())
     return find_target(source, instruction=instruction, path="shop.py", **where)  # type: ignore[arg-type]
+
+
+def labels(error: TargetUnclearError) -> list[str]:
+    return [candidate.label for candidate in error.candidates]
 
 
 def line_of(text: str, source: str = SHOP) -> int:
@@ -134,7 +144,7 @@ def test_of_namesakes_a_rename_means_the_one_that_has_the_name() -> None:
 def test_namesakes_are_a_question() -> None:
     with pytest.raises(TargetUnclearError, match=r"`Cart\.add` or `Order\.add`\?") as caught:
         target("add a docstring to `add`")
-    assert caught.value.candidates == ("Cart.add", "Order.add")
+    assert labels(caught.value) == ["Cart.add", "Order.add"]
 
 
 def test_two_targets_are_a_question() -> None:
@@ -169,13 +179,13 @@ def test_names_a_change_brings_in_need_not_exist() -> None:
 def test_nothing_named_lists_what_could_be_meant() -> None:
     with pytest.raises(TargetUnclearError, match=r"Which part of shop\.py .*`load`") as caught:
         target("make it faster")
-    assert "Cart.add" in caught.value.candidates
+    assert "Cart.add" in labels(caught.value)
 
 
 def test_near_miss_of_a_plain_word_comes_first() -> None:
     with pytest.raises(TargetUnclearError) as caught:
         target("add a docstring to lod")
-    assert caught.value.candidates[0] == "load"
+    assert labels(caught.value)[0] == "load"
 
 
 def test_single_function_and_small_script_need_no_name() -> None:
@@ -186,11 +196,11 @@ def test_single_function_and_small_script_need_no_name() -> None:
 def test_too_long_names_the_smaller_parts() -> None:
     with pytest.raises(TargetUnclearError, match=r"`Cart` has 13 lines and the model takes 8") as c:
         target("add docstrings to Cart", max_lines=8)
-    assert c.value.candidates == ("Cart.total", "Cart.add", "Cart.add.note")
+    assert labels(c.value) == ["Cart.total", "Cart.add", "Cart.add.note"]
     twice = "class Big:\n" + "    def f(self):\n        return 1\n\n" * 2
     with pytest.raises(TargetUnclearError, match="smaller part") as c:
         target("tidy Big", twice, max_lines=4)
-    assert c.value.candidates == ("Big.f",)
+    assert labels(c.value) == ["Big.f"]
     with pytest.raises(TargetUnclearError, match="select fewer"):
         target("tidy", selection=(0, 5), max_lines=3)
 
@@ -283,4 +293,16 @@ def test_in_a_folder_the_nearest_names_come_with_their_files() -> None:
         TargetUnclearError, match=r"called `fetch_al`; nearest: `fetch_all`"
     ) as raised:
         find_in_files(files, instruction="rename `encoded` to `out` in fetch_al")
-    assert raised.value.candidates == ("b.py: fetch_all",)
+    assert raised.value.candidates == (Candidate("b.py", "fetch_all"),)
+
+
+def test_definitions_of_one_name_are_told_apart_by_their_lines() -> None:
+    twice = "class A:\n    def f(self):\n        return 1\n\n    def f(self):\n        return 2\n"
+    with pytest.raises(
+        TargetUnclearError, match=r"`A\.f \(lines 2-3\)` or `A\.f \(lines 5-6\)`"
+    ) as c:
+        target("add a docstring to A.f", twice)
+    assert labels(c.value) == ["A.f (lines 2-3)", "A.f (lines 5-6)"]
+    now = ["import os", "", *twice.splitlines()]
+    assert [candidate.locate(now) for candidate in c.value.candidates] == [(3, 5), (6, 8)]
+    assert c.value.candidates[0].locate(["x = 1"]) is None

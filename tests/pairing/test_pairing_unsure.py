@@ -18,7 +18,7 @@ from midstream.engine.types import GenerateRequest, Piece
 from midstream.pairing.asking import AlreadyThereError
 from midstream.pairing.events import NoticeLevel
 from midstream.pairing.headless import Job, run_job
-from midstream.pairing.mentions import new_names
+from midstream.pairing.scope.mentions import new_names
 from midstream.pairing.session import PairingSession
 from midstream.pairing.unsure import Sureness, seen_in, unsure_of, way_out
 from midstream.resources import default_model, model_folders

@@ -11,7 +11,7 @@ from textual import events
 from textual.keys import Keys
 from tui_support import Stage, on_stage
 
-from midstream.pairing.outline import outline
+from midstream.pairing.scope.outline import outline
 from midstream.tui.mentions import Candidate, MentionSource, headers, typed_at
 from midstream.tui.pastes import Pastes
 

@@ -13,15 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
 from midstream.pairing import requests
-from midstream.pairing.at_paths import AtPath, NeedsConsentError, find_at_paths, without_mentions
 from midstream.pairing.comments import without_comments
 from midstream.pairing.context import Context, Part, fit, limit_of
 from midstream.pairing.generation import Conversation
 from midstream.pairing.prompts import block_prompt, context_text
 from midstream.pairing.renaming import Renaming, as_proposed, renamed_again
-from midstream.pairing.searching import search_workspace
+from midstream.pairing.scope.find import (
+    Candidate,
+    Target,
+    TargetUnclearError,
+    find_target,
+    search_workspace,
+)
+from midstream.pairing.scope.mentions import (
+    AtPath,
+    NeedsConsentError,
+    find_at_paths,
+    without_mentions,
+)
 from midstream.pairing.sources import Wanted, decisions, gather
-from midstream.pairing.targets import Target, TargetUnclearError, find_target
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -194,10 +204,10 @@ class Asker:
         except TargetUnclearError as several:
             found = () if several.missing else several.candidates
         else:
-            found = (f"{path}: {name}",)
+            found = (Candidate(path, name),)
         if not found:
             return None
-        places = " and ".join(dict.fromkeys(place.partition(": ")[0] for place in found[:3]))
+        places = " and ".join(dict.fromkeys(candidate.path for candidate in found[:3]))
         said = f"`{name}` is not in {here} but in {places}"
         return TargetUnclearError(
             f"{said}; ask for it there.", found, question=f"{said}; go there?"

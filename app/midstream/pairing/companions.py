@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from midstream.edits.lcs import matching_pairs
-from midstream.pairing.outline import Definition, Outline, outline
+from midstream.pairing.scope.outline import Definition, Outline, outline
 
 MOST = 3
 """Different substitutions in one change; more of them are no one change any longer."""

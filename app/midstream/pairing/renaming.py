@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from midstream.pairing.companions import substitutions, tokens
-from midstream.pairing.mentions import find_mentions, new_names
+from midstream.pairing.scope.mentions import find_mentions, new_names
 
 _FILLERS: Final = (
     "no|nope|oh|ok|okay|sorry|hm+|wait|actually|please|rather|just|better|but|then|instead"

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
-from midstream.pairing.at_paths import AtPath
 from midstream.pairing.context import Part
 from midstream.pairing.requests import rejected_lines
+from midstream.pairing.scope.mentions import AtPath
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.syntax import is_python
-from midstream.pairing.mentions import find_mentions, missing_names, new_names
+from midstream.pairing.scope.mentions import find_mentions, missing_names, new_names
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk

@@ -13,6 +13,7 @@ from midstream.plain.editing import edited_text, editor_command
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
 if TYPE_CHECKING:
+    from midstream.pairing.scope.find import Candidate
     from midstream.pairing.session import PairingSession
 
 _RUNNING = (SessionState.WAITING, SessionState.STREAMING)
@@ -40,7 +41,7 @@ class Doing:
         """Hunk ids; a hunk's number is its place here, from 1."""
         self._path: str | None = None
         self._lines: tuple[int, int] | None = None
-        self._choices: tuple[str, ...] = ()
+        self._choices: tuple[Candidate, ...] = ()
         """Places that the last instruction could have meant."""
         self._asked = ""
         """That instruction."""
@@ -87,8 +88,8 @@ class Doing:
 
     def wonder(self, error: UserError, said: Said) -> tuple[str, ...]:
         """Remember what an error asks, for the next line to answer; the answers there are."""
-        from midstream.pairing.at_paths import NeedsConsentError
-        from midstream.pairing.targets import TargetUnclearError
+        from midstream.pairing.scope.find import TargetUnclearError
+        from midstream.pairing.scope.mentions import NeedsConsentError
 
         self._choices, self._unsent = (), ()
         if said.word.name == "do":
@@ -97,7 +98,7 @@ class Doing:
             self._choices = error.candidates[:9]
         elif isinstance(error, NeedsConsentError):
             self._unsent = error.paths
-        return self._choices
+        return tuple(candidate.label for candidate in self._choices)
 
     # hunks and their numbers
 
@@ -318,19 +319,18 @@ class Doing:
 
     async def _choose(self, number: int) -> None:
         """Send the last instruction again, for one of the places that it could have meant."""
-        from midstream.pairing.outline import outline
-
         if not 1 <= number <= len(self._choices):
             raise UsageError(f"Say a number from 1 to {len(self._choices)}, or another sentence.")
-        path, colon, name = self._choices[number - 1].partition(": ")
-        if not colon:
-            path, name = self._path or "", path
+        candidate = self._choices[number - 1]
+        path = candidate.path or self._path or ""
         proposal = await self._session.open_file(path)
-        found = outline(proposal.composed().lines).named(name)
-        if not found:
-            raise UsageError(f"There is no {name} in {path}; open the lines and say it again.")
+        lines = candidate.locate(proposal.composed().lines)
+        if lines is None:
+            raise UsageError(
+                f"There is no {candidate.name} in {path}; open the lines and say it again."
+            )
         self._path = proposal.path
-        await self._instruct(self._asked, (found[0].start, found[0].stop))
+        await self._instruct(self._asked, lines)
 
     async def _help(self, _: str) -> None:
         self._say("A line is an instruction for the model, or begins with one of these words:")

@@ -178,7 +178,7 @@ class MentionSource:
         return more
 
     def _outline(self, path: str) -> tuple[Symbol, ...]:
-        from midstream.pairing.outline import outline
+        from midstream.pairing.scope.outline import outline
 
         lines = self._read(path)
         if len(lines) > LONGEST_OUTLINED:

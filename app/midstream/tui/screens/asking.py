@@ -16,8 +16,8 @@ from midstream.tui.screens.viewing import ViewActions
 from midstream.tui.widgets.row_list import ListRow
 
 if TYPE_CHECKING:
-    from midstream.pairing.at_paths import NeedsConsentError
     from midstream.pairing.context import Context
+    from midstream.pairing.scope.mentions import NeedsConsentError
     from midstream.pairing.session import PairingSession
 
 PREVIEW_PAUSE_S: Final = 0.2

@@ -16,8 +16,8 @@ from midstream.pairing.turns import SessionState
 from midstream.tui.screens.commenting import CommentActions
 
 if TYPE_CHECKING:
-    from midstream.pairing.at_paths import NeedsConsentError
-    from midstream.pairing.targets import Target, TargetUnclearError
+    from midstream.pairing.scope.find import Candidate, Target, TargetUnclearError
+    from midstream.pairing.scope.mentions import NeedsConsentError
 
 QUIT_WITHIN_S = 2.0
 """A second Ctrl+C within this time quits."""
@@ -151,9 +151,9 @@ class SteerActions(CommentActions):
         self, error: UserError, text: str, selection: tuple[int, int] | None = None
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
-        from midstream.pairing.at_paths import NeedsConsentError
         from midstream.pairing.requests import WrongLanguageError
-        from midstream.pairing.targets import MOST_CHOICES, TargetUnclearError
+        from midstream.pairing.scope.find import MOST_CHOICES, TargetUnclearError
+        from midstream.pairing.scope.mentions import NeedsConsentError
 
         if isinstance(error, NeedsConsentError):
             self.ask_consent(error, text, selection)
@@ -166,20 +166,17 @@ class SteerActions(CommentActions):
         if not isinstance(error, TargetUnclearError) or not error.candidates:
             self.say("error", str(error))
             return
-        choices = error.candidates[:MOST_CHOICES]
+        candidates = error.candidates[:MOST_CHOICES]
         answers = tuple(
-            lambda choice=choice: self._choose_target(choice, text) for choice in choices
+            lambda candidate=candidate: self._choose_target(candidate, text)
+            for candidate in candidates
         )
-        self.ask(error.question, choices, answers)
+        self.ask(error.question, tuple(each.label for each in candidates), answers)
         self.set_focus(self.pane)
 
-    def _choose_target(self, choice: str, text: str) -> None:
+    def _choose_target(self, candidate: Candidate, text: str) -> None:
         """Put the cursor on a candidate, so that it is in scope, and send the text again."""
-        from midstream.pairing.outline import outline
-
-        path, colon, name = choice.partition(": ")
-        if not colon:
-            path, name = self.path, choice
+        path = candidate.path or self.path
 
         async def work() -> None:
             if not await self.open_path(path):
@@ -187,17 +184,18 @@ class SteerActions(CommentActions):
             view = self.view
             if view is None:
                 return
-            found = outline(view.proposal.composed().lines).named(name)
-            if not found:
+            lines = candidate.locate(view.proposal.composed().lines)
+            if lines is None:
                 self.say(
                     "warning",
-                    f"There is no {name} in {path}; mark the lines with v and send again.",
+                    f"There is no {candidate.name} in {path}; mark the lines with v and send "
+                    "again.",
                 )
                 return
-            self.pane.go_to(view.row_of_base(view.to_base(found[0].start)), centre=True)
+            self.pane.go_to(view.row_of_base(view.to_base(lines[0])), centre=True)
             if self.composer.text.strip() == text:
                 self.composer.take()
-            self.send(text, selection=(found[0].start, found[0].stop))
+            self.send(text, selection=lines)
 
         self.in_order(work)
 
@@ -377,7 +375,7 @@ class SteerActions(CommentActions):
 
     def find_scope(self) -> Target | str:
         """The region for what is typed now, or why there is none."""
-        from midstream.pairing.targets import TargetUnclearError, find_target
+        from midstream.pairing.scope.find import TargetUnclearError, find_target
 
         view, commented = self.view, self.commented
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:

@@ -1,39 +1,74 @@
-"""Which lines an instruction is about.
+"""Finding the file and the lines that an instruction is about.
 
-Found, in this order, from an explicit selection, from the symbol that the instruction names, or
-from the function or class the cursor stands in.  Never a guess: where nothing fits, the error is a
-question that lists what could be meant.  Reads text only; no file is opened here.
+In this order: an explicit selection, the symbol that the instruction names, the function or class
+at the cursor.  Never a guess: where nothing fits, the error is a question that lists candidates.
+Only :func:`search_workspace` opens files.
 """
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import difflib
 import keyword
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from midstream.edits.syntax import is_python
 from midstream.errors import UserError
-from midstream.pairing.mentions import Mention, Mentions, Sureness, find_mentions
-from midstream.pairing.outline import Definition, Outline, outline
+from midstream.pairing.scope.mentions import Mention, Mentions, Sureness, find_mentions
+from midstream.pairing.scope.outline import Definition, Outline, outline
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
+    from midstream.workspace.files import Workspace
 
-
+LONGEST_BYTES: Final = 2_000_000
+"""Larger files are not searched."""
 MOST_CHOICES: Final = 9
 """Candidates that a screen offers: one for each number key."""
 
 
-class TargetUnclearError(UserError):
-    """The instruction fits no place, or several; the sentence is a question.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A definition that an instruction could mean.
 
     Attributes:
-        candidates: Dotted names (or ``path: name``) that could be meant, best first.
+        path: Its file; ``""`` for the file that the instruction was sent for.
+        name: Dotted name.
+        lines: 0-based half-open range, where several definitions of the file share the name.
+        number: Which of these it is, counted from 0.
+    """
+
+    path: str
+    name: str
+    lines: tuple[int, int] | None = None
+    number: int = 0
+
+    @property
+    def label(self) -> str:
+        """The candidate as shown in a list of choices."""
+        name = f"{self.path}: {self.name}" if self.path else self.name
+        return name if self.lines is None else f"{name} (lines {self.lines[0] + 1}-{self.lines[1]})"
+
+    def locate(self, lines: Sequence[str]) -> tuple[int, int] | None:
+        """Where it is in the file as it is now, ``None`` if it is gone."""
+        found = outline(lines).named(self.name)
+        if not found:
+            return None
+        definition = found[min(self.number, len(found) - 1)]
+        return definition.start, definition.stop
+
+
+class TargetUnclearError(UserError):
+    """The instruction fits no place, or several; the message is a question.
+
+    Attributes:
+        candidates: Definitions that could be meant, best first.
         missing: The name that is not in the file; another file may have it.
-        question: The sentence for who shows the candidates, and need not read them in it.
+        question: The message without the candidates, for a screen that lists them.
     """
 
     code = "target-unclear"
@@ -41,15 +76,15 @@ class TargetUnclearError(UserError):
 
     def __init__(
         self,
-        sentence: str,
-        candidates: tuple[str, ...] = (),
+        message: str,
+        candidates: tuple[Candidate, ...] = (),
         missing: str = "",
         question: str = "",
     ) -> None:
-        super().__init__(sentence)
+        super().__init__(message)
         self.candidates = candidates
         self.missing = missing
-        self.question = question or sentence
+        self.question = question or message
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +197,13 @@ def find_in_files(
         definition = pool[0].definition
         return pool[0].path, _whole(definition, f"the only `{definition.name}` in this folder")
     if pool:
-        choices = tuple(f"{f.path}: {f.definition.name}" for f in pool)
+        choices = tuple(Candidate(f.path, f.definition.name) for f in pool)
         raise _asked("Which one do you mean", ": ", choices)
     # Of what is renamed inside of something, the something tells the file.
     sure = sorted(mentions.sure, key=lambda mention: not mention.place)
     missing = sure[0].name if sure else None
     near = _nearest([missing] if missing else [m.name for m in mentions.all], homes)
-    choices = tuple(f"{homes[name]}: {name}" for name in near)
+    choices = tuple(Candidate(homes[name], name) for name in near)
     if missing:
         hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
         sentence = f"Nothing here is called `{missing}`; {hint}."
@@ -179,6 +214,34 @@ def find_in_files(
         + hint,
         choices,
     )
+
+
+async def search_workspace(workspace: Workspace, instruction: str) -> str:
+    """The one Python file of the workspace that defines what ``instruction`` names.
+
+    Raises:
+        TargetUnclearError: None is named, or several are, or there is no Python file.
+    """
+    return await asyncio.to_thread(_search, workspace, instruction)
+
+
+def _search(workspace: Workspace, instruction: str) -> str:
+    paths = [path for path in workspace.files() if is_python(path)]
+    if not paths:
+        raise TargetUnclearError(
+            f"There is no Python file in {workspace.root}; open a folder with code or name a file."
+        )
+    return find_in_files(_texts(workspace, paths), instruction=instruction)[0]
+
+
+def _texts(workspace: Workspace, paths: list[str]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        try:
+            data = workspace.read(path)
+        except UserError:
+            continue  # Unreadable files cannot be edited either.
+        if len(data) <= LONGEST_BYTES:
+            yield path, data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
@@ -284,7 +347,7 @@ def _check_existing(
         near = _nearest([mention.name], {d.name for d in outlined.definitions})
         hint = f"; nearest: {_listed(near)}" if near else ""
         sentence = f"There is no `{mention.name}` in {path}{hint}."
-        raise TargetUnclearError(sentence, near, mention.name)
+        raise TargetUnclearError(sentence, _here(near), mention.name)
 
 
 _NO_NAMES = frozenset({
@@ -313,7 +376,7 @@ def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, p
             near = _nearest([mention.name], {d.name for d in outlined.definitions})
             hint = f"; nearest: {_listed(near)}." if near else "; name a function, or select lines."
             sentence = f"There is no `{mention.name}` in {path}{hint}"
-            raise TargetUnclearError(sentence, near, mention.name)
+            raise TargetUnclearError(sentence, _here(near), mention.name)
 
 
 def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target | None:
@@ -371,25 +434,31 @@ def _fitting(target: Target, outlined: Outline, max_lines: int | None, path: str
     what = f"`{target.symbol}`" if target.symbol else f"This part of {path}"
     hint = f"name a smaller part ({_listed(names)}) or select lines" if names else "select fewer"
     raise TargetUnclearError(
-        f"{what} has {length} lines and the model takes {max_lines} at a time; {hint}.", names
+        f"{what} has {length} lines and the model takes {max_lines} at a time; {hint}.",
+        _here(names),
     )
 
 
 def _several(definitions: Sequence[Definition], what: str = "") -> TargetUnclearError:
-    names = tuple(dict.fromkeys(d.name for d in definitions))
-    if len(names) == 1:  # Defined twice under one name; only lines can tell them apart.
-        names = tuple(f"{d.name} (lines {d.start + 1}-{d.stop})" for d in definitions)
+    candidates = _here(d.name for d in definitions)
+    if len(candidates) == 1:  # One name, several definitions.
+        candidates = tuple(
+            Candidate("", d.name, (d.start, d.stop), number) for number, d in enumerate(definitions)
+        )
     opening = f"{what}: which one" if what else "One place at a time: which one"
-    return _asked(f"{opening} do you mean", ", ", names)
+    return _asked(f"{opening} do you mean", ", ", candidates)
 
 
-def _asked(opening: str, joint: str, names: tuple[str, ...]) -> TargetUnclearError:
-    """The question which of some names is meant."""
-    more = (
-        f" ({len(names) - MOST_CHOICES} more: say its name.)" if len(names) > MOST_CHOICES else ""
-    )
-    sentence = f"{opening}{joint}{_listed(names)}?"
-    return TargetUnclearError(sentence, names, question=f"{opening}?{more}")
+def _asked(opening: str, joint: str, candidates: tuple[Candidate, ...]) -> TargetUnclearError:
+    """The question which of some candidates is meant."""
+    over = len(candidates) - MOST_CHOICES
+    more = f" ({over} more: say its name.)" if over > 0 else ""
+    sentence = f"{opening}{joint}{_listed([each.label for each in candidates])}?"
+    return TargetUnclearError(sentence, candidates, question=f"{opening}?{more}")
+
+
+def _here(names: Iterable[str]) -> tuple[Candidate, ...]:
+    return tuple(Candidate("", name) for name in dict.fromkeys(names))
 
 
 def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearError:
@@ -399,7 +468,7 @@ def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearErr
     opening = f"Which part of {path} is this about"
     sentence = f"{opening}: {_listed(names)}? Name it, or select lines."
     question = f"{opening}? Name it, or select lines."
-    return TargetUnclearError(sentence, names, question=question)
+    return TargetUnclearError(sentence, _here(names), question=question)
 
 
 def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Which file and lines an instruction means."""
