@@ -23,12 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from models.training.asking import Asker, Outcome
 from models.training.code import Code
 from models.training.data import name_pool
 from models.training.tasks import attempt
 
 from midstream.engine.codec import EditRequest
+from midstream.guard.correction import CorrectionRequest
 
 
 def parses(text: str) -> bool:
@@ -142,6 +144,11 @@ class Tally:
         }
 
 
+def correction_of(example: dict[str, Any]) -> CorrectionRequest | None:
+    """Return the correction that an example asks for, None for any other."""
+    return msgspec.convert(example.get("correction"), CorrectionRequest | None)
+
+
 def request_of(example: dict[str, Any], **changed: Any) -> EditRequest:
     """Return the request of an example."""
     fields: dict[str, Any] = {
@@ -149,6 +156,7 @@ def request_of(example: dict[str, Any], **changed: Any) -> EditRequest:
         "region": example["region"],
         "kept": example["kept"],
         "earlier": tuple(example.get("earlier", ())),
+        "correction": correction_of(example),
     }
     return EditRequest(**(fields | changed))
 
@@ -275,7 +283,8 @@ def steered(asker: Asker, examples: list[dict[str, Any]]) -> dict[str, Any]:
     for kind in dict.fromkeys(example["task"] for example in examples):
         tally, shares = Tally(), list[float]()
         for example in (example for example in examples if example["task"] == kind):
-            asker.ask(request_of(example, instruction=example["earlier"][0], earlier=(), kept=""))
+            first = {"earlier": (), "kept": "", "correction": None}
+            asker.ask(request_of(example, instruction=example["earlier"][0], **first))
             outcome = asker.ask(request_of(example))
             tally.add(example, outcome)
             shares.append(1 - outcome.cached / max(1, outcome.prompt))

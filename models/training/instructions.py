@@ -26,7 +26,6 @@ from models.training.templates_repairs import (
     ALSO,
     BEYOND,
     BOTH,
-    CORRECTION,
     EXTRA,
     EXTRA_NEW,
     RATHER,
@@ -34,6 +33,8 @@ from models.training.templates_repairs import (
 )
 from models.training.templates_second import MORE, NEW
 from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
+
+from midstream.guard.correction import Correction, CorrectionRequest
 
 GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
 GRAMMAR |= {task: GRAMMAR.get(task, []) + phrases for task, phrases in SYMPTOMS.items()}
@@ -413,8 +414,9 @@ def vocabulary() -> list[str]:
     ]
     phrases += [w for group in TYPE_WORDS.values() for w in group]
     phrases += [w for group in CONDITION_WORDS.values() for w in group]
-    phrases += [*LEXICON.values(), *BEYOND, *ALSO, *RATHER, *BOTH, CORRECTION]
+    phrases += [*LEXICON.values(), *BEYOND, *ALSO, *RATHER, *BOTH]
     phrases += [text for group in WARNINGS.values() for text in group]
+    phrases.append(CorrectionRequest("", Correction(1, "", "", "")).instruction)
     for phrase in [*phrases, *PREFIXES, *SUFFIXES, *REASONS, *NEUTRAL]:
         words.update(w.lower() for w in re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "", phrase)))
     return sorted(words)

@@ -21,6 +21,8 @@ from models.training import (
 from models.training.code import Code, Edit
 from models.training.templates_words import VALUE_WORDS
 
+from midstream.guard.correction import CorrectionRequest
+
 Task = Callable[[Code], Edit | None]
 
 SHARES: dict[str, float] = {
@@ -137,6 +139,7 @@ class Example:
 
     `kept` is the part that an earlier turn wrote already, under the instructions `earlier`;
     `target` is the whole region, kept lines included. None: the right answer is to give up.
+    `correction` is what `instruction` asks for, where the guard wrote it.
     """
 
     task: str
@@ -146,6 +149,7 @@ class Example:
     kept: str
     target: str | None
     earlier: tuple[str, ...] = ()
+    correction: CorrectionRequest | None = None
 
 
 def attempt(task: str, code: Code) -> Edit | None:

@@ -409,9 +409,6 @@ BEYOND_NEW: list[str] = [
 ]
 """Requests that the model has not seen and should decline as well."""
 
-CORRECTION = "{asked}\nLine {line} must not be written like that: {message} ({rule}). {advice}"
-"""What the guard appends to the person's instruction when it stops the model."""
-
 ALSO: list[str] = [
     "also {ask}",
     "and {ask}",

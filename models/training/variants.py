@@ -16,11 +16,12 @@ from models.training.templates_repairs import (
     BEYOND,
     BEYOND_NEW,
     BOTH,
-    CORRECTION,
     RATHER,
     SAFE_TWINS,
     WARNINGS,
 )
+
+from midstream.guard.correction import Correction, CorrectionRequest
 
 NO_CHANGE_SHARE = 0.09
 CONTINUE_SHARE = 0.04
@@ -329,11 +330,12 @@ def corrected(edit: Edit, code: Code, rng: random.Random) -> Example | None:
     asked = instruct(asked_edit, rng, held_out=False)
     message, rule, advice = WARNINGS[edit.values.get("about", edit.task)]
     number = target[: target.index(good)].count("\n")
-    said = CORRECTION.format(
-        asked=asked, line=number + rng.randint(1, 300), message=message, rule=rule, advice=advice
+    correction = CorrectionRequest(
+        asked, Correction(number + rng.randint(1, 300), rule, message, advice)
     )
     kept, earlier = "", tuple[str, ...]()
     if rng.random() < 0.6 and number:
         kept = "\n".join(target.split("\n")[:number]) + "\n"
         earlier = (asked,) if rng.random() < 0.8 else ()
-    return Example(edit.task, "", said, code.text, kept, target, earlier)
+    said = correction.instruction
+    return Example(edit.task, "", said, code.text, kept, target, earlier, correction)

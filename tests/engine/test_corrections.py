@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from midstream.engine.codec import EditRequest
 from midstream.engine.corrections import corrected_request
+from midstream.guard.correction import Correction, CorrectionRequest
 
-SAID = (
-    "{asked}\nLine 7 must not be written like that: Starting a process with a shell (S605). "
-    "Use subprocess.run with a list of arguments."
+CORRECTION = Correction(
+    7,
+    "S605",
+    "Starting a process with a shell",
+    "Use subprocess.run with a list of arguments.",
 )
 REGION = """    def clean(self, path):
         if path:
@@ -17,7 +20,8 @@ REGION = """    def clean(self, path):
 
 
 def corrected(asked: str, kept: str, region: str = REGION, most: int = 64) -> EditRequest:
-    request = EditRequest(SAID.format(asked=asked), region, kept=kept, earlier=(asked,))
+    said = CorrectionRequest(asked, CORRECTION)
+    request = EditRequest(said.instruction, region, kept=kept, earlier=(asked,), correction=said)
     return corrected_request(request, most)
 
 
@@ -49,5 +53,6 @@ def test_a_line_that_is_there_is_not_put_there_again() -> None:
 
 
 def test_any_other_request_stays_as_it_is() -> None:
-    request = EditRequest("add a comment: Line 3 must not be written like that", REGION)
-    assert corrected_request(request, 64) is request
+    said = CorrectionRequest("add a comment", CORRECTION).instruction
+    request = EditRequest(said, REGION)
+    assert corrected_request(request, 64) is request, "words alone are no correction"

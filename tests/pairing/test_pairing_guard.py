@@ -79,6 +79,15 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
     said = follow_ups(model.request)[-1]
     assert said.startswith("use the database\nLine 6 must not be written like that:")
     assert "(S608)" in said
+    told = model.request.correction
+    assert told is not None
+    assert (told.asked, told.correction.line, told.correction.rule) == (
+        "use the database",
+        6,
+        "S608",
+    )
+    assert told.instruction == said
+    assert told.correction.advice in session.notices[-1].text
     assert "query parameters" in said
     assert [m.text for m in model.request.messages if m.role == "assistant"] == ["".join(HEAD)]
     assert "S608" in session.notices[-1].text

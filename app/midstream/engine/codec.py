@@ -57,6 +57,8 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from midstream.guard.correction import CorrectionRequest
+
 MAX_INDENT_LEVEL = 11
 MAX_SWAP = 14
 """Most tokens that follow a `<swap>`."""
@@ -84,6 +86,7 @@ class EditRequest:
             redirects (`CodecLimits.appended`), the newest of them stands before the source and
             `instruction` behind the kept lines; else `instruction` stands before the source,
             together with the newest of them if it asks for more.
+        correction: what `instruction` asks for, where the guard wrote it.
     """
 
     instruction: str
@@ -93,6 +96,7 @@ class EditRequest:
     path: str = ""
     kept: str = ""
     earlier: tuple[str, ...] = ()
+    correction: CorrectionRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)

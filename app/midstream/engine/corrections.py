@@ -1,10 +1,10 @@
-"""Corrections by the guard, put as a small edit model can follow them.
+"""Corrections by the guard, put so that a small edit model can follow them.
 
-The guard stops a line while it is written and asks again, in the words of the person and its own:
-``add `os.system(cmd)` at the top`` and, on a line of its own, ``Line 7 must not be written like
-that: ... (S605). Use subprocess.run with a list of arguments.`` A model that takes quoted code for
-one opaque piece cannot rewrite it. So the line is put into the region, where the rewrite has come
-to, and only the advice is asked for. What is generated is the same: the lines after those kept.
+The guard stops a line while it is written, asked for as ``add `os.system(cmd)` at the top``, and
+has it written again: ``Use subprocess.run with a list of arguments.`` A model that treats quoted
+code as one opaque piece cannot rewrite it. So the line is inserted into the region, where the
+rewrite has got to, and only the advice is asked for. What is generated is the same: the lines
+after those kept.
 """
 
 from __future__ import annotations
@@ -18,23 +18,19 @@ from midstream.engine.codec_lines import align, split_lines
 if TYPE_CHECKING:
     from midstream.engine.codec import EditRequest
 
-_CORRECTION = re.compile(
-    r"(?P<asked>.*)\nLine \d+ must not be written like that: .* \([\w-]+\)\. (?P<advice>[^\n]+)",
-    re.DOTALL,
-)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 
 
 def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
-    """Return a request that asks for a safe line where the guard has stopped an unsafe one.
+    """Return a request for a safe line where the guard has stopped an unsafe one.
 
-    Any other request comes back as it is. Where the person's words quote no code, or the region
-    would get more than `most_lines`, the line that the rewrite has come to is to be made safe.
+    A request without a correction is returned as it is. Where the instruction quotes no code, or
+    the region would get more than `most_lines`, the line that the rewrite has got to is corrected.
     """
-    found = _CORRECTION.fullmatch(request.instruction)
-    if found is None:
+    if request.correction is None:
         return request
-    quoted = max(_QUOTED.findall(found["asked"]), key=len, default="")
+    asked, advice = request.correction.asked, request.correction.correction.advice
+    quoted = max(_QUOTED.findall(asked), key=len, default="")
     lines = split_lines(request.region)
     kept = split_lines(request.kept)
     used = max((k + 1 for k, _ in align(lines, kept, open_end=True) if k is not None), default=0)
@@ -42,7 +38,7 @@ def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
     if quoted and not known and len(lines) < most_lines:
         lines.insert(used, _indent(kept, lines[used:]) + quoted)
     region = "".join(line + "\n" for line in lines)
-    return replace(request, instruction=found["advice"], region=region, earlier=())
+    return replace(request, instruction=advice, region=region, earlier=(), correction=None)
 
 
 def _indent(above: list[str], below: list[str]) -> str:

@@ -6,6 +6,7 @@ Nothing is run here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +21,8 @@ from midstream.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from midstream.guard.correction import CorrectionRequest
 
 
 SPARE_TOKENS = 64
@@ -109,7 +112,7 @@ class EditPrompt:
 
     def plan(self, request: GenerateRequest) -> Plan:
         """Encode the conversation's last region, with what was kept and asked since."""
-        edit = read_edit(request.messages)
+        edit = read_edit(request.messages, request.correction)
         encoded = self._codec.encode(edit)
         judge = None
         if self._confidence is not None:
@@ -126,11 +129,14 @@ class EditPrompt:
         )
 
 
-def read_edit(messages: Iterable[Message]) -> EditRequest:
+def read_edit(
+    messages: Iterable[Message], correction: CorrectionRequest | None = None
+) -> EditRequest:
     """Read an edit out of a conversation: region request, kept text, follow-up instructions.
 
     Assistant messages after the region request are, one behind the other, the kept start of the
-    rewrite; a line that was cut off does not count.
+    rewrite; a line that was cut off does not count. `correction` is what the last message asks for,
+    where the guard wrote it.
 
     Raises:
         PromptError: there is no region, or the last message asks nothing.
@@ -158,6 +164,8 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
         kept = kept[: kept.rfind("\n") + 1]
     if region is None:
         raise PromptError("There is nothing to rewrite: the conversation holds no region.")
+    if correction is not None:
+        correction = replace(correction, asked=_shortened(correction.asked, region.region))
     return EditRequest(
         instruction=_shortened(instructions[-1], region.region),
         region=region.region,
@@ -166,4 +174,5 @@ def read_edit(messages: Iterable[Message]) -> EditRequest:
         path=region.path,
         kept=kept[: kept.rfind("\n") + 1],
         earlier=tuple(_shortened(text, region.region) for text in instructions[:-1]),
+        correction=correction,
     )

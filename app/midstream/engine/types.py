@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from midstream.guard.correction import CorrectionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class GenerateRequest:
         seed: makes sampling repeatable; None draws a fresh one.
         stop: texts that end the answer where they would begin; none of them may be empty.
         generate: False only reads the prompt into the cache.
+        correction: what the last message asks for, where the guard wrote it.
     """
 
     messages: tuple[Message, ...]
@@ -47,6 +51,7 @@ class GenerateRequest:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     generate: bool = True
+    correction: CorrectionRequest | None = None
 
 
 @dataclass(slots=True)

@@ -38,6 +38,24 @@ class Correction:
         return cls(line, finding.rule, finding.message, f"{idiom[:1].upper()}{idiom[1:]}.")
 
 
+@dataclass(frozen=True, slots=True)
+class CorrectionRequest:
+    """An instruction that is sent again because a line of its answer has to be corrected.
+
+    Attributes:
+        asked: What was asked for.
+        correction: The line.
+    """
+
+    asked: str
+    correction: Correction
+
+    @property
+    def instruction(self) -> str:
+        """The instruction in words, for models that read nothing else."""
+        return corrective_instruction(self.asked, self.correction)
+
+
 def corrective_instruction(asked: str, correction: Correction) -> str:
     """The instruction for the model: what was ``asked`` for, and which line must change."""
     return (

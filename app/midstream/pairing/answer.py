@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal, Segment
+    from midstream.guard.correction import CorrectionRequest
     from midstream.pairing.desk import Desk
     from midstream.pairing.guarding import Guard
     from midstream.pairing.naming import ReplyFiles
@@ -146,14 +147,17 @@ class Answer:
         asked = Conversation(self.conversation.system, list(first))
         return asked.followed(again.applied(self.kept), again.applied(self.asked))
 
-    def followed(self, kept: str, instruction: str) -> Conversation:
+    def followed(
+        self, kept: str, instruction: str, correction: CorrectionRequest | None = None
+    ) -> Conversation:
         """The conversation after a rewrite was stopped.
 
         Args:
             kept: The lines of the region that stay, those from before this stream included.
             instruction: What the person, or the guard, said then.
+            correction: The same as the guard means it.
         """
-        return self.conversation.followed(kept[len(self.kept_before) :], instruction)
+        return self.conversation.followed(kept[len(self.kept_before) :], instruction, correction)
 
     @property
     def text(self) -> str:

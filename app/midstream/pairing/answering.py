@@ -105,6 +105,7 @@ class Answering:
             stream = await client.create(
                 messages=answer.conversation.messages,
                 instructions=answer.conversation.system,
+                correction=answer.conversation.correction,
                 effort=self.effort(),
                 tools=tools,
             )

@@ -178,6 +178,7 @@ class Effort:
         stream = await client.create(
             messages=answer.conversation.messages,
             instructions=answer.conversation.system,
+            correction=answer.conversation.correction,
             tools=answer.tools,
             temperature=TEMPERATURE if number else None,
             seed=number if number else None,

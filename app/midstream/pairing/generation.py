@@ -10,6 +10,7 @@ from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal, Segment
+    from midstream.guard.correction import CorrectionRequest
     from midstream.pairing.answer import Answer
     from midstream.responses.conversation import Entry
 
@@ -24,12 +25,16 @@ class Conversation:
         system: System text.
         messages: Pairs of role and text, calls of a tool and their outputs; the last is the user's
             or an output.
+        correction: What the last message asks for, if the guard wrote it.
     """
 
     system: str
     messages: Sequence[Entry]
+    correction: CorrectionRequest | None = None
 
-    def followed(self, kept: str, instruction: str) -> Conversation:
+    def followed(
+        self, kept: str, instruction: str, correction: CorrectionRequest | None = None
+    ) -> Conversation:
         """The conversation after the model wrote ``kept`` and the person said ``instruction``."""
         from midstream.edits.request import render_follow_up
 
@@ -37,7 +42,7 @@ class Conversation:
         if kept:
             messages.append(("assistant", kept))
         messages.append(("user", render_follow_up(instruction)))
-        return Conversation(self.system, messages)
+        return Conversation(self.system, messages, correction)
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with what became of the last call."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
-from midstream.guard.correction import Correction, corrective_instruction
+from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
 from midstream.pairing.events import HunkDecided
@@ -417,10 +417,13 @@ class Guard:
             self._board.fail(f"Stopped at {what}; {held}. {correction.advice}")
             return
         watch.tries[watch.offset + place.carried] = tried + 1
-        said = corrective_instruction(watch.asked, correction)
         above = [*watch.above, *segment.new_lines[: place.carried]]
         new = steering.rewrite(
-            generation, place.lines, place.carried, place.start, asked=watch.asked, said=said
+            generation,
+            place.lines,
+            place.carried,
+            place.start,
+            CorrectionRequest(watch.asked, correction),
         )
         self._watch(
             new,

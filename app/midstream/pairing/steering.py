@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal
+    from midstream.guard.correction import CorrectionRequest
     from midstream.pairing.effort import Effort
     from midstream.pairing.guarding import Guard
     from midstream.workspace.files import Workspace
@@ -286,9 +287,7 @@ class Steering:
         lines: int,
         carried: int,
         start: int,
-        *,
-        asked: str,
-        said: str,
+        correction: CorrectionRequest,
     ) -> Generation:
         """Begin a turn that writes a rewrite again from one of its lines on.
 
@@ -297,23 +296,24 @@ class Steering:
             lines: Lines of its segment that count as written.
             carried: The first of them that the new segment takes over; those before stay decidable.
             start: Base line at which the new segment begins.
-            asked: The person's instruction.
-            said: What the model is told.
+            correction: What the model is told.
 
         Returns:
             The new rewrite; its request is still to be sent.
         """
         old = generation.answer
         if old.region is None:
-            return self._rewrite_block(generation, asked=asked, said=said)
+            return self._rewrite_block(
+                generation, asked=correction.asked, said=correction.instruction
+            )
         written = old.region.new_lines
         kept = "".join(f"{line}\n" for line in written[:lines])
         if len(kept) < len(old.kept_before):  # the model was told already that these stand
             kept = old.kept_before
         carried_text = "".join(f"{line}\n" for line in kept.split("\n")[carried:-1])
-        conversation = old.followed(kept, said)
+        conversation = old.followed(kept, correction.instruction, correction)
         why = "corrects what the guard stopped"
-        return self._again(old, start, carried_text, conversation, asked, why)
+        return self._again(old, start, carried_text, conversation, correction.asked, why)
 
     def _again(
         self,

@@ -15,7 +15,9 @@ import importlib
 import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from midstream.errors import UnavailableError
 from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, UpgradeRefusedError
@@ -26,6 +28,9 @@ from midstream.responses.events import Failed, Finished, ServerEvent, Usage, Wir
 from midstream.responses.lane import Lane, Messages, Turn, failure
 from midstream.responses.link import Link
 from midstream.responses.stream import Stream
+
+if TYPE_CHECKING:
+    from midstream.guard.correction import CorrectionRequest
 
 _BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Pauses before an unacknowledged request is sent again; after the last it has failed."""
@@ -171,6 +176,7 @@ class Client:
         tool_choice: str | Mapping[str, Any] | None = None,
         temperature: float | None = None,
         seed: int | None = None,
+        correction: CorrectionRequest | None = None,
     ) -> Stream:
         """Ask for a response.
 
@@ -188,6 +194,7 @@ class Client:
             tool_choice: Which tool must be called, in the API's form.
             temperature: 0 is greedy; None leaves it to the server.
             seed: Makes sampling repeatable; only Midstream's own server takes one.
+            correction: What the last message asks for, if the guard wrote it; likewise.
 
         Returns:
             The stream; it yields `Started` first, or `Failed`.
@@ -213,6 +220,8 @@ class Client:
             frame["temperature"] = temperature
         if seed is not None and self._dialect.midstream:
             frame["seed"] = seed
+        if correction is not None and self._dialect.midstream:
+            frame["correction"] = msgspec.to_builtins(correction)
         if self._dialect.stream_options:
             frame["stream_options"] = dict(self._dialect.stream_options)
         turn = Turn(Stream(self), frame)

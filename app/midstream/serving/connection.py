@@ -332,7 +332,9 @@ class Connection:
             for steer in turn.steers
             for message in steer.messages
         ]
-        request = msgspec.structs.replace(turn.request, input=items, previous_response_id=turn.id)
+        request = msgspec.structs.replace(
+            turn.request, input=items, previous_response_id=turn.id, correction=None
+        )
         return request, turn.steers
 
     # Stopping and steering.

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from midstream.engine.types import Message
+from midstream.guard.correction import CorrectionRequest
 from midstream.responses.dialect import EFFORTS
 
 _STREAM_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
@@ -99,6 +100,7 @@ class CreateRequest(msgspec.Struct, frozen=True):
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
+    correction: CorrectionRequest | None = None
     reasoning: Reasoning | None = None
     text: TextOptions | None = None
     tools: list[dict[str, Any]] | None = None

@@ -138,6 +138,7 @@ class Turn:
                 top_p=1.0 if request.top_p is None else request.top_p,
                 seed=request.seed,
                 generate=request.generate,
+                correction=request.correction,
             ),
             owner,
         )
