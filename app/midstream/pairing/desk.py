@@ -164,7 +164,7 @@ class Desk:
                 self.digests[path] = None
                 self._board.emit(FileChangedOnDisk(path))
                 kept = "its hunks stay, but cannot be written until it is back"
-                self._board.warn(f"{str(error).rstrip('.')}; {kept}.")
+                self._board.warn(f"{error.problem}; {kept}.")
 
     async def _read(self, path: str) -> tuple[bytes, str, SourceText]:
         return await asyncio.to_thread(read_text, self._workspace, path)
@@ -409,7 +409,7 @@ class Desk:
         except UserError as error:
             return error
         except OSError as error:
-            return UserError(f"The journal cannot be written ({error.strerror}); free some space.")
+            return UserError(f"The journal cannot be written ({error.strerror})", "free some space")
         for path in batch:
             self._board.emit(FileWritten(path))
         self._on_write()
@@ -458,7 +458,7 @@ def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:
         text = SourceText.from_bytes(data)
     except NotTextError as error:
         raise NotTextFileError(
-            f"{path} is not a text file ({error}); name a text file instead."
+            f"{path} is not a text file ({error})", "name a text file instead"
         ) from None
     return data, content_digest(data), text
 
@@ -475,7 +475,7 @@ def encode(path: str, text: SourceText) -> tuple[bytes, str]:
     try:
         data = text.to_bytes()
     except UnencodableError as error:
-        raise UserError(f"{path} was not written: {error}; convert the file first.") from None
+        raise UserError(f"{path} was not written: {error}", "convert the file first") from None
     return data, content_digest(data)
 
 

@@ -60,7 +60,7 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
     given = os.fspath(path)
     if "\0" in given:
         raise OutsideWorkspaceError(
-            f"{shown(given)} is not a file name; name a file below the folder."
+            f"{shown(given)} is not a file name", "name a file below the folder"
         )
     if not Path(given).is_absolute() and any(map(is_git_name, given.split("/"))):
         raise _git_refused(given)
@@ -70,7 +70,7 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
         return "."
     if not real.startswith(prefix):
         raise OutsideWorkspaceError(
-            f"{shown(given)} lies outside {shown(root)}; open that folder to work on it."
+            f"{shown(given)} lies outside {shown(root)}", "open that folder to work on it"
         )
     parts = real[len(prefix) :].split("/")
     if any(map(is_git_name, parts)):
@@ -97,7 +97,7 @@ def check_root(root: Path) -> str:
 
 def _git_refused(path: str) -> OutsideWorkspaceError:
     return OutsideWorkspaceError(
-        f"{shown(path)} belongs to git itself; Midstream never touches it."
+        f"{shown(path)} belongs to git itself", "Midstream never touches it"
     )
 
 

@@ -94,6 +94,6 @@ class GitError(WorkspaceError):
 
     code = "git"
 
-    def __init__(self, message: str, output: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, remedy: str = "", *, output: str = "") -> None:
+        super().__init__(problem, remedy)
         self.output = output

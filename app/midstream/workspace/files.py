@@ -91,7 +91,7 @@ class Workspace:
         self.root = Path(self._root)
         if not self.root.is_dir():
             raise MissingFileError(
-                f"There is no folder {shown(root)}; create it or open another one."
+                f"There is no folder {shown(root)}", "create it or open another one"
             )
         self.state = root_state_dir(state_dir() if state is None else state, self.root)
         self.ledger = Ledger()
@@ -224,7 +224,7 @@ class Workspace:
         """
         names = {rel: self.relative(rel) for rel in batch}
         if len(set(names.values())) != len(names):
-            raise OutsideWorkspaceError("Two paths of one change are the same file; name it once.")
+            raise OutsideWorkspaceError("Two paths of one change are the same file", "name it once")
         return self._transact(
             {names[rel]: data for rel, data in batch.items()},
             {names[rel]: expected[rel] for rel in batch},
@@ -252,8 +252,8 @@ class Workspace:
             Path(self._real(rel)).chmod(mode)
         except OSError as error:
             raise WriteFailedError(
-                f"The mode of {shown(rel)} cannot be changed ({error.strerror}); "
-                "its content is written."
+                f"The mode of {shown(rel)} cannot be changed ({error.strerror})",
+                "its content is written",
             ) from error
 
     def undo_write(self) -> list[str]:
@@ -306,7 +306,7 @@ class Workspace:
         with self.ledger.lock:
             later = [item for item in self.log.checkpoints() if item.id >= checkpoint_id]
             if not later or later[0].id != checkpoint_id:
-                raise MissingCheckpointError("That checkpoint is gone; choose another one.")
+                raise MissingCheckpointError("That checkpoint is gone", "choose another one")
             first: dict[str, FileChange] = {}
             last: dict[str, str | None] = {}
             for item in later:
@@ -337,16 +337,18 @@ class Workspace:
         try:
             return atomic.read_regular(self._real(rel), MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise MissingFileError(f"There is no file {shown(rel)}; check the name.") from error
+            raise MissingFileError(f"There is no file {shown(rel)}", "check the name") from error
         except atomic.NotRegularError as error:
-            raise NotAFileError(f"{shown(rel)} is not a regular file; name a text file.") from error
+            raise NotAFileError(
+                f"{shown(rel)} is not a regular file", "name a text file"
+            ) from error
         except atomic.TooLargeError as error:
             raise FileTooLargeError(
-                f"{shown(rel)} is larger than {_LIMIT}; split it or work on another file."
+                f"{shown(rel)} is larger than {_LIMIT}", "split it or work on another file"
             ) from error
         except OSError as error:
             raise UnreadableFileError(
-                f"{shown(rel)} cannot be read ({error.strerror}); check its permissions."
+                f"{shown(rel)} cannot be read ({error.strerror})", "check its permissions"
             ) from error
 
     def _real(self, rel: str) -> str:
@@ -395,9 +397,9 @@ class Workspace:
     ) -> Change:
         """Check one file of a batch; nothing is touched yet."""
         if rel == ".":
-            raise NotAFileError("The workspace folder itself is not a file; name a file in it.")
+            raise NotAFileError("The workspace folder itself is not a file", "name a file in it")
         if data is not None and len(data) > MAX_FILE_BYTES:
-            raise FileTooLargeError(f"{shown(rel)} would be larger than {_LIMIT}; split it.")
+            raise FileTooLargeError(f"{shown(rel)} would be larger than {_LIMIT}", "split it")
         before: bytes | None
         status: os.stat_result | None
         try:
@@ -412,7 +414,7 @@ class Workspace:
                 # Deleted since it was read; nothing can be written to a file that is not there.
                 raise stale(rel)
             raise ReadOnlyFileError(
-                f"{shown(rel)} is read-only; make it writable (chmod u+w) and try again."
+                f"{shown(rel)} is read-only", "make it writable (chmod u+w) and try again"
             )
         like = status if mode_from is None else self._load(mode_from)[1]
         return Change(rel, before, data, status, like, mode, plan)

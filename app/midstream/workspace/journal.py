@@ -95,7 +95,7 @@ class Journal:
         except BlockingIOError as error:
             os.close(self._lock_descriptor)
             raise JournalInUseError(
-                "That session is still open in another Midstream; close it there first."
+                "That session is still open in another Midstream", "close it there first"
             ) from error
         number, part = _parts(path)[-1]
         self._part_number = number
@@ -211,7 +211,7 @@ class Journal:
                     if "midstream" in record:
                         if int(record["midstream"]) > VERSION:
                             raise JournalVersionError(
-                                "A newer Midstream wrote that session; update to resume it."
+                                "A newer Midstream wrote that session", "update to resume it"
                             )
                         continue
                     yield JournalEntry(str(record["k"]), float(record["t"]), record["d"])
@@ -275,7 +275,7 @@ def delete_journal(path: Path) -> None:
     try:
         if _is_live(path):
             raise JournalInUseError(
-                "That session is still open in a Midstream; close it there first."
+                "That session is still open in a Midstream", "close it there first"
             )
         for _, part in _parts(path):
             part.unlink(missing_ok=True)
@@ -283,7 +283,7 @@ def delete_journal(path: Path) -> None:
         return
     except OSError as error:
         raise WorkspaceError(
-            f"The journal {path} cannot be deleted ({error.strerror}); delete it by hand."
+            f"The journal {path} cannot be deleted ({error.strerror})", "delete it by hand"
         ) from error
 
 

@@ -161,7 +161,7 @@ async def commit_staged(root: Path, message: str) -> str:
 def _stage(root: Path, changes: Sequence[AcceptedChange]) -> None:
     place = find_repository(root)
     if place is None:
-        raise GitError(f"{shown(root)} is in no git repository; run git init to stage changes.")
+        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
     lines = b"".join(_index_line(root, place, change) for change in changes)
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
@@ -271,9 +271,9 @@ def _index_entry(top: Path, path: str) -> _IndexEntry | None:
         return None
     mode, blob, stage = entries[0].partition("\t")[0].split(" ")
     if stage != "0":
-        raise GitError(f"{shown(path)} has an unresolved merge conflict; resolve it first.")
+        raise GitError(f"{shown(path)} has an unresolved merge conflict", "resolve it first")
     if not mode.startswith("100"):
-        raise GitError(f"{shown(path)} is no regular file in git; stage it with git add.")
+        raise GitError(f"{shown(path)} is no regular file in git", "stage it with git add")
     return _IndexEntry(mode, blob)
 
 
@@ -303,8 +303,11 @@ def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> st
 
 def _conflict(path: str) -> GitError:
     return GitError(
-        f"The accepted change to {shown(path)} cannot be staged by itself: lines that you changed "
-        "or staged stand in the same place; stage the whole file, or use git add -p."
+        (
+            f"The accepted change to {shown(path)} cannot be staged by itself: lines that "
+            "you changed or staged stand in the same place"
+        ),
+        "stage the whole file, or use git add -p",
     )
 
 
@@ -324,13 +327,13 @@ def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
 
 def _commit(root: Path, message: str) -> str:
     if not message.strip():
-        raise GitError("A commit needs a message; write one line that says what changed.")
+        raise GitError("A commit needs a message", "write one line that says what changed")
     try:
         run_git(root, ["diff", "--cached", "--quiet"])
     except GitFailedError:
         pass
     else:
-        raise GitError("Nothing is staged; stage accepted changes first.")
+        raise GitError("Nothing is staged", "stage accepted changes first")
     try:
         run_git(
             root,
@@ -342,6 +345,6 @@ def _commit(root: Path, message: str) -> str:
     except GitFailedError as error:
         if "tell me who you are" in error.output or "empty ident" in error.output:
             raise GitError(
-                "Git does not know who you are; set user.name and user.email with git config."
+                "Git does not know who you are", "set user.name and user.email with git config"
             ) from error
-        raise GitError(f"Git did not commit: {shown(str(error))}", error.output) from error
+        raise GitError(f"Git did not commit: {shown(str(error))}", output=error.output) from error

@@ -170,15 +170,15 @@ def write_batch(
 def stale(rel: str) -> StaleFileError:
     """The error for a file that is not what its writer believed."""
     return StaleFileError(
-        f"{shown(rel)} has changed on disk; nothing was written, look at the new content first."
+        f"{shown(rel)} has changed on disk", "nothing was written, look at the new content first"
     )
 
 
 def state_refused(folder: Path, error: OSError) -> StateFolderError:
     """The error for a state folder that cannot be used."""
     return StateFolderError(
-        f"Midstream cannot keep a checkpoint in {shown(folder)} ({error.strerror}); "
-        "set MIDSTREAM_STATE_DIR to a folder that can be written."
+        f"Midstream cannot keep a checkpoint in {shown(folder)} ({error.strerror})",
+        "set MIDSTREAM_STATE_DIR to a folder that can be written",
     )
 
 
@@ -221,18 +221,18 @@ def _explained(rel: str) -> Generator[None]:
         yield
     except atomic.OpenForWritingError as error:
         raise BusyFileError(
-            f"{shown(rel)} is open for writing in another program; close it there and retry."
+            f"{shown(rel)} is open for writing in another program", "close it there and retry"
         ) from error
     except atomic.ChangedOnDiskError as error:
         raise stale(rel) from error
     except OSError as error:
         if error.errno in _DENIED:
             raise ReadOnlyFileError(
-                f"The folder of {shown(rel)} cannot be written ({error.strerror}); "
-                "check its permissions."
+                f"The folder of {shown(rel)} cannot be written ({error.strerror})",
+                "check its permissions",
             ) from error
         raise WriteFailedError(
-            f"{shown(rel)} was not written ({error.strerror}); its old content is in place."
+            f"{shown(rel)} was not written ({error.strerror})", "its old content is in place"
         ) from error
 
 
