@@ -96,7 +96,7 @@ def test_a_value_is_written_and_taken_out_again(
         (["keys.preset", "nope"], "choose one of"),
         (["model.pace", "fast"], "must be a number"),
         (["guard.*", "x"], "is a table"),
-        (["--unset"], "Name the setting"),
+        (["--unset"], "Name the setting to remove"),
         (["theme", "paper", "--unset"], "not both"),
     ],
 )
@@ -114,7 +114,7 @@ def test_an_overruled_value_is_said(
 ) -> None:
     monkeypatch.setenv("MIDSTREAM_THEME", "paper")
     assert main(["config", "theme", "midnight"]) == 0
-    assert "theme = paper holds here (environment MIDSTREAM_THEME)" in capsys.readouterr().out
+    assert "but environment MIDSTREAM_THEME wins here: theme = paper." in capsys.readouterr().out
     assert 'theme = "midnight"' in file.read_text()
 
 

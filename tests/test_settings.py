@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from midstream.errors import UsageError
-from midstream.settings import Settings, Source, config_path, load_settings, setting_layers
+from midstream.resources import config_path
+from midstream.settings import Settings, Source, load_settings, setting_layers
 
 
 def read(tmp_path: Path, toml: str, root: Path | None = None, **environ: str) -> Settings:
@@ -118,7 +119,7 @@ def test_a_folders_own_file_sets_looks_and_a_stricter_guard(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("toml", "sentence"),
     [
-        ('[endpoint]\nurl = "wss://thief.example/v1"\n', 'may not set "endpoint"; write it to'),
+        ('[endpoint]\nurl = "wss://thief.example/v1"\n', 'may not set "endpoint"; set it in'),
         ('endpoint = "mine"\n', 'may not set "endpoint"'),
         ('[endpoints.x]\nurl = "wss://thief.example/v1"\n', 'may not set "endpoints"'),
         ('[model]\nfolder = "here"\n', 'may not set "model"'),
@@ -161,10 +162,10 @@ def test_layers_say_which_place_gave_what(tmp_path: Path) -> None:
         ("threads = 3", r'no setting "threads"; did you mean "model.threads"\?'),
         ("[model]\nthread = 3", r'no setting "model.thread"; did you mean "model.threads"\?'),
         ("zzz = 1", r'no setting "zzz"; known are theme, layout, .*endpoint\.url'),
-        ('layout = "splitt"', r'layout does not know \'splitt\'; did you mean "split"\?'),
+        ('layout = "splitt"', r'layout cannot be \'splitt\'; did you mean "split"\?'),
         (
             '[keys]\npreset = "x"',
-            "preset does not know 'x'; choose one of default, git, vim, emacs",
+            "preset cannot be 'x'; choose one of default, git, vim, emacs",
         ),
         ('keys = "vim"', r'"keys" is a table: write \[keys\], then preset = "vim"'),
         ('[keys]\nbind = "x"', r'keys\.bind must be a table such as "hunk.accept" = "a,y"'),

@@ -165,7 +165,6 @@ def screen(arguments: list[str]) -> int:
     add_model_options(parser)
     _check_command(arguments)
     options = parser.parse_args(arguments)
-    from midstream.configuring import changed_fields
     from midstream.project import opened_by
     from midstream.settings import load_settings
 
@@ -180,7 +179,7 @@ def screen(arguments: list[str]) -> int:
     _check_terminal()
     from midstream.tui.app import run_app
 
-    flags = changed_fields(configured, settings)
+    flags = settings.changes_since(configured)
     return run_app(path, settings, resume=journal, replay=options.replay, flags=flags)
 
 
@@ -199,7 +198,6 @@ def demo(arguments: list[str]) -> int:
     _add_looks(parser)
     add_model_options(parser)
     options = parser.parse_args(arguments)
-    from midstream.configuring import changed_fields
     from midstream.demo import make_demo
     from midstream.settings import load_settings
 
@@ -215,7 +213,7 @@ def demo(arguments: list[str]) -> int:
             return run_plain(info.root, settings, replay=options.replay)
         from midstream.tui.app import run_app
 
-        flags = changed_fields(configured, settings)
+        flags = settings.changes_since(configured)
         return run_app(info.root, settings, demo=info, replay=options.replay, flags=flags)
     finally:
         print(f"The copy you worked on is {info.root}; delete it when you like.")

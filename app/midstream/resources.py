@@ -1,12 +1,13 @@
-"""Where the files that ship with Midstream lie, themes and models; how a path is told.
+"""Where Midstream's own files are: the configuration, and the themes and models that ship with it.
 
-In an installed wheel they are inside the package (``midstream/_data``); in a source checkout
-they are the top-level folders ``themes/`` and ``models/``. Nobody else needs to know which of
-the two is the case.
+In an installed wheel, themes and models are inside the package (``midstream/_data``); in a source
+checkout they are the top-level folders ``themes/`` and ``models/``.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from midstream.errors import UnavailableError
@@ -19,26 +20,36 @@ def _data(name: str) -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / name
 
 
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The configuration file: ``MIDSTREAM_CONFIG``, or in the user's configuration folder."""
+    chosen = environ.get("MIDSTREAM_CONFIG")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path("midstream") / "config.toml"
+
+
 def themes_dir() -> Path:
-    """Return the folder with one TOML file per shipped theme."""
+    """The folder with one TOML file per shipped theme."""
     return _data("themes")
 
 
 def models_dir() -> Path:
-    """Return the folder that holds one sub-folder per shipped model."""
+    """The folder with one sub-folder per shipped model."""
     return _data("models")
 
 
 def model_folders() -> list[Path]:
-    """Return the shipped model folders (those with a ``midstream.toml``), by name."""
+    """The shipped model folders (those with a ``midstream.toml``), by name."""
     return sorted(path.parent for path in models_dir().glob("*/midstream.toml"))
 
 
 def default_model() -> Path:
-    """Return the model folder that is used when no other is configured.
+    """The model folder that is used when no other is configured.
 
     Raises:
-        UnavailableError: The installation holds no model folder.
+        UnavailableError: The installation has no model folder.
     """
     folders = model_folders()
     if not folders:
@@ -49,8 +60,27 @@ def default_model() -> Path:
     return folders[0]
 
 
+def model_places() -> tuple[Path, ...]:
+    """Folders whose sub-folders are installed models: the user's own, then the shipped ones."""
+    import platformdirs
+
+    return platformdirs.user_data_path("midstream") / "models", models_dir()
+
+
+def find_model(chosen: Path) -> Path:
+    """The folder of a model given as a folder or as the name of an installed model.
+
+    A path that is neither is returned unchanged; loading it then reports that it is missing.
+    """
+    if not chosen.exists() and len(chosen.parts) == 1:
+        for place in model_places():
+            if (place / chosen).is_dir():
+                return place / chosen
+    return chosen
+
+
 def tilde(path: Path) -> str:
-    """A path as people write it: ``~/notes`` for what lies in their home folder."""
+    """A path as people write it: ``~/notes`` for what is in their home folder."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except ValueError:

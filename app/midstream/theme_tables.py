@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream.edits.lexing import KINDS
-from midstream.resources import themes_dir
-from midstream.settings import config_path
+from midstream.resources import config_path, themes_dir
 
 if TYPE_CHECKING:
     from textual.color import Color

@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from midstream.configuring import SPECS
 from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
 from midstream.pairing.committing import Changes, Committing, FileChange
 from midstream.pairing.journal import SessionSummary
 from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
-from midstream.settings import Settings
+from midstream.settings import SETTINGS, Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.screens import models, sessions, settings, telemetry_lines
 from midstream.workspace.journal import SessionInfo
@@ -147,7 +146,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     monkeypatch.setattr(models, "chosen_id", lambda settings: CHOICES[0].id)
     monkeypatch.setattr(Committing, "look", look)
     # The pictures are of the page, not of how many settings there are by now.
-    monkeypatch.setattr(settings, "SPECS", [s for s in SPECS if s.name in SHOWN])
+    monkeypatch.setattr(settings, "SETTINGS", [s for s in SETTINGS if s.name in SHOWN])
     monkeypatch.setattr(choosing, "looks_sensitive", lambda path: False)
     monkeypatch.setattr(sessions, "earlier_sessions", lambda root: INFOS)
     monkeypatch.setattr(sessions, "summarize", lambda path: SUMMARIES[path.name])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from midstream.settings import Settings
+from midstream.settings import Settings, check_setting
 
 REPLAY_HELP: Final = (
     "answer from a script instead of a model: a JSON list of entries such as "
@@ -49,8 +49,6 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
     Raises:
         UsageError: A value is out of range.
     """
-    from midstream.settings import checked
-
     changes: dict[str, object] = {}
     # A token goes to the endpoint it was configured for and nowhere else.
     if options.endpoint is not None and options.endpoint != settings.endpoint_url:
@@ -59,15 +57,15 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
             changes["endpoint_token_env"] = os.environ.get("MIDSTREAM_ENDPOINT_TOKEN_ENV")
     if options.model is not None:
         name = "endpoint_model" if settings.profile is not None else "model"
-        changes[name] = checked(name, options.model, "--model")
+        changes[name] = check_setting(name, options.model, "--model")
     if options.threads is not None:
-        changes["threads"] = checked("threads", options.threads, "--threads")
+        changes["threads"] = check_setting("threads", options.threads, "--threads")
     if options.pace is not None:
-        changes["pace"] = checked("pace", options.pace, "--pace")
+        changes["pace"] = check_setting("pace", options.pace, "--pace")
     if options.pacing is not None:
-        changes["pacing"] = checked("pacing", options.pacing, "--pacing")
+        changes["pacing"] = check_setting("pacing", options.pacing, "--pacing")
     if options.provider is not None:
-        changes["provider"] = checked("provider", options.provider, "--provider")
+        changes["provider"] = check_setting("provider", options.provider, "--provider")
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 

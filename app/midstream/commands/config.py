@@ -1,7 +1,7 @@
 """``midstream config``: every setting with where its value comes from, and changing one.
 
-Without arguments it lists all settings; with a name it shows that one and every place that says
-something about it; with a name and a value it writes the person's configuration file.
+Without arguments it lists all settings; with a name it explains that one and shows every place that
+sets it; with a name and a value it writes the user's configuration file.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from midstream.commands.common import print_json, printable
-from midstream.config_file import remove_value, set_value
-from midstream.configuring import SPECS, Kind, Spec, Traced, spelled, trace
 from midstream.errors import UsageError
-from midstream.settings import Source, config_path, load_settings
+from midstream.resources import config_path
+from midstream.settings import (
+    SETTINGS,
+    Kind,
+    ResolvedSetting,
+    Setting,
+    Source,
+    change_file,
+    load_settings,
+    resolve_settings,
+)
 from midstream.theme_tables import find_theme, theme_labels, theme_trouble
 
 _TYPES: dict[Kind, dict[str, Any]] = {
@@ -24,16 +32,16 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.CHOICE: {"type": "string"},
     Kind.TEXT: {"type": "string"},
     Kind.NUMBER: {"type": "number"},
+    Kind.LIST: {"type": "array", "items": {"type": "string"}},
     Kind.TABLE: {"type": "object", "additionalProperties": {"type": "string"}},
 }
-_WORDS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("key", nargs="?", metavar="NAME", help="one setting, such as keys.preset")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="write this to your own file")
-    parser.add_argument("--unset", action="store_true", help="take NAME out of your own file")
+    parser.add_argument("--unset", action="store_true", help="remove NAME from your own file")
     parser.add_argument("--folder", type=Path, default=Path(), help="the folder that is opened")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per setting")
@@ -49,18 +57,19 @@ def run(options: argparse.Namespace) -> int:
     if options.schema:
         print(json.dumps(schema(), indent=2))
         return 0
-    spec = None if options.key is None else _spec(options.key)
+    setting = None if options.key is None else _find(options.key)
     if options.unset or options.value is not None:
-        return _change(spec, options)
-    traced = trace(options.folder)
+        return _change(setting, options)
+    resolved = resolve_settings(options.folder)
+    if setting is not None:
+        resolved = {setting.name: resolved[setting.name]}
     if options.json:
-        for one in traced:
-            if spec is None or one.spec is spec:
-                print_json(_as_json(one))
-    elif spec is None:
-        _list(traced, options.folder)
+        for one in resolved.values():
+            print_json(_as_json(one))
+    elif setting is None:
+        _list(list(resolved.values()), options.folder)
     else:
-        _explain(next(one for one in traced if one.spec is spec))
+        _explain(resolved[setting.name])
     return 0
 
 
@@ -76,26 +85,25 @@ def schema() -> dict[str, Any]:
             "projects": {"type": "object", "additionalProperties": {"type": "object"}},
         },
     }
-    for spec in SPECS:
-        *tables, last = spec.key.split(".")
+    for setting in SETTINGS:
+        *tables, last = setting.path
         properties = root["properties"]
         for table in tables:
             inner = properties.setdefault(table, {"type": "object", "properties": {}})
-            if "properties" not in inner:  # ``endpoint`` is a name, or a table
+            if "properties" not in inner:  # `endpoint` is a name or a table
                 inner |= {"type": [inner["type"], "object"], "properties": {}}
             properties = inner["properties"]
-        value = {**_TYPES[spec.kind], "description": spec.help}
-        if spec.choices:
-            value["enum"] = list(spec.choices)
-        if last in properties:  # ``guard`` is a switch, or a table of rules
+        value = {**_TYPES[setting.type.kind], "description": setting.help}
+        if setting.type.choices:
+            value["enum"] = list(setting.type.choices)
+        if last in properties:  # `guard` is a switch or a table of rules
             value |= {"type": [properties[last]["type"], "object"]}
         properties[last] = value
     return root
 
 
-def _spec(key: str) -> Spec:
-    # ``guard`` is a switch and a table of rules: the switch, which comes first, has the short name.
-    names = {_label(spec): spec for spec in SPECS}
+def _find(key: str) -> Setting:
+    names = {setting.label: setting for setting in SETTINGS}
     if key in names:
         return names[key]
     ends = [name for name in names if name.rpartition(".")[2] == key]
@@ -104,44 +112,33 @@ def _spec(key: str) -> Spec:
     raise UsageError(f'There is no setting "{key}"; {hint}')
 
 
-def _change(spec: Spec | None, options: argparse.Namespace) -> int:
+def _change(setting: Setting | None, options: argparse.Namespace) -> int:
     path = config_path()
-    if spec is None:
-        raise UsageError("Name the setting that --unset takes out, such as `config --unset theme`.")
-    key = tuple(spec.key.split("."))
+    if setting is None:
+        raise UsageError("Name the setting to remove, such as `midstream config --unset theme`.")
     if options.unset:
         if options.value is not None:
             raise UsageError("Give a value or --unset, not both.")
-        found = remove_value(path, key)
-        print(printable(f"{spec.key} is {'taken out of' if found else 'not in'} {path}."))
+        removed = change_file(path, {setting.path: None})
+        print(printable(f"{setting.key} is {'removed from' if removed else 'not in'} {path}."))
         return 0
-    set_value(path, key, _parsed(spec, options.value))
-    (now,) = [one for one in trace(options.folder) if one.spec is spec]
-    said = f"{spec.key} = {spelled(spec, now.value)}"
+    change_file(path, {setting.path: _parse(setting, options.value)})
+    now = resolve_settings(options.folder)[setting.name]
+    said = f"{setting.key} = {setting.format(now.value)}"
     if now.source is Source.USER:
         print(printable(f"{said}, in {path}."))
     else:
-        print(
-            printable(f"{path} has it now, but {said} holds here ({now.source.value} {now.where}).")
-        )
+        print(printable(f"Written to {path}, but {now.source} {now.where} wins here: {said}."))
     return 0
 
 
-def _parsed(spec: Spec, text: str) -> object:
-    """The value that a text means; the file's own checks judge it."""
-    if spec.kind is Kind.TABLE:
-        raise UsageError(f"{spec.key} is a table; edit it in {config_path()}, or on the screen.")
-    if spec.name == "theme":
-        return _theme(text)
-    if spec.kind is Kind.BOOLEAN:
-        return _WORDS.get(text.strip().lower(), text)
-    if spec.kind is Kind.NUMBER:
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        return int(number) if number.is_integer() else number
-    return text
+def _parse(setting: Setting, text: str) -> object:
+    """The value that a text stands for; writing the file checks it."""
+    if setting.type.kind is Kind.TABLE:
+        raise UsageError(
+            f"{setting.key} is a table; edit {config_path()}, or use the settings page."
+        )
+    return _theme(text) if setting.name == "theme" else setting.type.parse(text)
 
 
 def _theme(wanted: str) -> str:
@@ -152,62 +149,49 @@ def _theme(wanted: str) -> str:
     return found
 
 
-def _list(traced: list[Traced], folder: Path) -> None:
-    wide = max(len(_label(one.spec)) for one in traced)
-    values = [spelled(one.spec, one.value) for one in traced]
+def _list(resolved: list[ResolvedSetting], folder: Path) -> None:
+    wide = max(len(one.setting.label) for one in resolved)
+    values = [one.setting.format(one.value) for one in resolved]
     column = min(28, max(map(len, values)))
-    group = ""
-    for one, value in zip(traced, values, strict=True):
-        if one.spec.group != group:
-            group = one.spec.group
-            print(f"{group}:")
-        line = f"  {_label(one.spec):<{wide}}  {value:<{column}}  {_place(one.source, one.where)}"
-        print(printable(line.rstrip()))
+    section = ""
+    for one, value in zip(resolved, values, strict=True):
+        if one.setting.section != section:
+            section = one.setting.section
+            print(f"{section}:")
+        place = "" if one.source is Source.DEFAULT else f"{one.source} {one.where}"
+        print(printable(f"  {one.setting.label:<{wide}}  {value:<{column}}  {place}".rstrip()))
     profiles = load_settings(folder).endpoints
     if profiles:
-        print("Endpoints of your own:")
+        print("Your endpoints:")
     for profile in profiles:
-        print(
-            printable(f"  {profile.name}  {profile.kind}  {profile.url}  {profile.model}".rstrip())
-        )
+        line = f"  {profile.name}  {profile.kind}  {profile.url}  {profile.model}"
+        print(printable(line.rstrip()))
     print(printable(f"\nYour file: {config_path()}"))
 
 
-def _explain(one: Traced) -> None:
-    spec = one.spec
-    print(printable(f"{_label(spec)} = {spelled(spec, one.value)}"))
-    print(printable(f"  {spec.help}"))
-    if spec.name == "theme":
-        named = (f"{n} ({t})" if t.casefold() != n else n for n, t in theme_labels()[0].items())
-        print(printable(f"  One of {', '.join(named)}."))
-    elif spec.choices:
-        print(f"  One of {', '.join(spec.choices)}.")
-    if spec.variable:
-        print(f"  Environment: {spec.variable}")
+def _explain(one: ResolvedSetting) -> None:
+    setting = one.setting
+    print(printable(f"{setting.label} = {setting.format(one.value)}"))
+    print(printable(f"  {setting.help}"))
+    choices = setting.type.choices
+    if setting.name == "theme":
+        labels, _ = theme_labels()
+        choices = [n if t.casefold() == n else f"{n} ({t})" for n, t in labels.items()]
+    if choices:
+        print(printable(f"  One of {', '.join(choices)}."))
+    if setting.variable:
+        print(f"  Environment: {setting.variable}")
     for source, where, value in one.steps:
-        print(printable(f"  {_place(source, where) or source.value}: {spelled(spec, value)}"))
+        print(printable(f"  {f'{source} {where}'.strip()}: {setting.format(value)}"))
 
 
-def _label(spec: Spec) -> str:
-    return f"{spec.key}.*" if spec.kind is Kind.TABLE else spec.key
-
-
-def _place(source: Source, where: str) -> str:
-    if source is Source.DEFAULT:
-        return ""
-    return f"{source.value} {where}".strip()
-
-
-def _as_json(one: Traced) -> dict[str, Any]:
+def _as_json(one: ResolvedSetting) -> dict[str, Any]:
+    value = one.value
+    if isinstance(value, tuple):
+        value = dict(cast("tuple[tuple[str, str], ...]", value))
     return {
-        "name": _label(one.spec),
-        "value": _plain(one.value),
+        "name": one.setting.label,
+        "value": str(value) if isinstance(value, Path) else value,
         "source": one.source.value,
         "where": one.where,
     }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return dict(cast("tuple[tuple[str, str], ...]", value))
-    return str(value) if isinstance(value, Path) else value

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from midstream.commands.common import print_json, printable
 from midstream.errors import UserError
-from midstream.settings import Settings, config_path, load_settings
+from midstream.resources import config_path
+from midstream.settings import Settings, load_settings
 
 _WATCH_SECONDS = 5.0
 

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         _show(_describe(options.model), as_json=options.json)
     elif options.action == "add":
         from midstream.engine.inspect import add
-        from midstream.settings import model_places
+        from midstream.resources import model_places
 
         place = model_places()[0]
         place.mkdir(parents=True, exist_ok=True)
@@ -62,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(chosen: Path | None) -> Path:
-    from midstream.resources import default_model
-    from midstream.settings import find_model
+    from midstream.resources import default_model, find_model
 
     return default_model() if chosen is None else find_model(chosen)
 
@@ -76,7 +75,7 @@ def _describe(chosen: Path | None) -> ModelInfo:
 
 def _list(*, as_json: bool) -> None:
     from midstream.engine.inspect import installed
-    from midstream.settings import model_places
+    from midstream.resources import model_places
 
     found = installed(model_places())
     for info in found:

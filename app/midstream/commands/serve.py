@@ -166,10 +166,10 @@ def _rate(text: str) -> float:
 
 
 def _pacing(text: str) -> str:
-    from midstream.values import pacing
+    from midstream.settings import check_setting
 
     try:
-        return pacing(text, "--pacing")
+        return str(check_setting("pacing", text, "--pacing"))
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -218,8 +218,8 @@ def _check_origins(origins: list[str]) -> None:
 
 
 def _source(options: argparse.Namespace) -> ModelSource:
+    from midstream.resources import find_model
     from midstream.serving.source import ModelSource
-    from midstream.settings import find_model
 
     folder = None if options.model is None else find_model(options.model).resolve()
     replay = None if options.replay is None else options.replay.resolve()

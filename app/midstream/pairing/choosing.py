@@ -16,21 +16,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from midstream.config_file import remove_value, set_value, update_table
 from midstream.errors import UnavailableError
 from midstream.pairing.lights import looks_sensitive
 from midstream.pairing.listing import KeptList, Lists, configured, found_engines
-from midstream.resources import default_model
+from midstream.resources import config_path, default_model, find_model, model_places
 from midstream.responses.dialect import EFFORTS
 from midstream.responses.profiles import BUILT_IN, Price, Profile
-from midstream.settings import (
-    OWN_EFFORTS,
-    SESSION_EFFORTS,
-    Settings,
-    config_path,
-    find_model,
-    model_places,
-)
+from midstream.settings import OWN_EFFORTS, SESSION_EFFORTS, Settings, change_file
 
 MANY_FILES: Final = 4
 """From so many files with open hunks on, work counts as spread over many files."""
@@ -235,29 +227,24 @@ def keep_choice(choice: ModelChoice) -> None:
     Raises:
         UserError: The file cannot be written, or is not valid.
     """
-    path = config_path()
     if choice.profile is not None:
-        _keep_profile(path, choice.profile, listed=bool(choice.group))
+        change_file(config_path(), _profile_changes(choice.profile, listed=bool(choice.group)))
         return
-    remove_value(path, ("endpoint",))
     folder = Path(choice.address)
-    if _is_default(folder):
-        remove_value(path, ("model", "folder"))
-    else:
-        installed = any(folder.parent == place for place in model_places())
-        set_value(path, ("model", "folder"), folder.name if installed else str(folder))
+    installed = any(folder.parent == place for place in model_places())
+    model = None if _is_default(folder) else folder.name if installed else str(folder)
+    change_file(config_path(), {("endpoint",): None, ("model", "folder"): model})
 
 
-def _keep_profile(path: Path, profile: Profile, *, listed: bool) -> None:
-    """Write an endpoint, and of one in a list also its model."""
+def _profile_changes(profile: Profile, *, listed: bool) -> dict[tuple[str, ...], object]:
+    """What to write for an endpoint; one from a list also gets its model."""
     if not profile.name:
-        set_value(path, ("endpoint", "url"), profile.url)
-        if listed:
-            set_value(path, ("endpoint", "model"), profile.model)
-        return
+        changes: dict[tuple[str, ...], object] = {("endpoint", "url"): profile.url}
+        return {**changes, ("endpoint", "model"): profile.model} if listed else changes
+    values: dict[str, object] = {}
     if listed:
         price = profile.price
-        # What the file says of another model's context and price does not hold for this one.
+        # Context and price in the file were those of another model.
         values = {
             "url": profile.url,
             "model": profile.model,
@@ -266,8 +253,8 @@ def _keep_profile(path: Path, profile: Profile, *, listed: bool) -> None:
             "price_out": price and price.output,
             "price_cached": price and price.cached,
         }
-        update_table(path, ("endpoints", profile.name), values)
-    set_value(path, ("endpoint",), profile.name)
+    table = {("endpoints", profile.name, key): value for key, value in values.items()}
+    return {**table, ("endpoint",): profile.name}
 
 
 def _is_default(folder: Path) -> bool:

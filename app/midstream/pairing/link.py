@@ -239,8 +239,8 @@ class Link:
         return self._client
 
     async def _start_server(self) -> Endpoint:
+        from midstream.resources import find_model
         from midstream.serving.embedded import EmbeddedServer
-        from midstream.settings import find_model
 
         chosen = self._settings.model
         server = EmbeddedServer(

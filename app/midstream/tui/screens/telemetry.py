@@ -23,8 +23,7 @@ from textual.timer import Timer
 
 from midstream.errors import UserError
 from midstream.pairing.simulating import PRESETS, Simulated, rounded_context, simulate_model
-from midstream.resources import default_model
-from midstream.settings import find_model
+from midstream.resources import default_model, find_model
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.screens.eager import EagerScreen
 from midstream.tui.screens.page_help import PageHelp

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
 
-from midstream.config_file import set_value
-from midstream.configuring import overruled, trace
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
-from midstream.resources import tilde
-from midstream.settings import config_path
+from midstream.resources import config_path, tilde
+from midstream.settings import change_file, resolve_settings
 from midstream.tui.diff.rows import FOLDS, Look
 from midstream.tui.keymap import ACTIONS, BY_ID, Place
 from midstream.tui.screens.guarding import GuardActions
@@ -226,13 +224,12 @@ class ViewActions(GuardActions):
             self.say("info", f"Theme {label} for this demo; {command} keeps it.")
             return
         try:
-            await asyncio.to_thread(set_value, path, ("theme",), name)
-            traced = await asyncio.to_thread(trace, program.root, flags=program.flags)
+            await asyncio.to_thread(change_file, path, {("theme",): name})
+            resolved = await asyncio.to_thread(resolve_settings, program.root, flags=program.flags)
         except UserError as error:
             self.say("warning", f"Theme {label} until you quit: {error}")
             return
-        why = next(overruled(item) for item in traced if item.spec.name == "theme")
-        if why:
+        if why := resolved["theme"].overruled:
             self.say("warning", f"Theme {label} until you quit: it is written, but {why}.")
         else:
             program.settings = replace(program.settings, theme=name)

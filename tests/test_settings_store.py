@@ -12,10 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.config_file import ConfigFileError, remove_value, set_value
-from midstream.configuring import SPECS, Kind, changed_fields, spelled, trace
 from midstream.errors import UsageError
-from midstream.settings import Settings, Source, load_settings
+from midstream.settings import (
+    SETTINGS,
+    ConfigFileError,
+    Kind,
+    Settings,
+    Source,
+    change_file,
+    load_settings,
+    resolve_settings,
+)
+from midstream.settings.endpoints import ENDPOINT_FIELDS
 
 FILE = """\
 # how I like it
@@ -46,58 +54,58 @@ def config(tmp_path: Path) -> Path:
 
 def test_every_setting_is_described() -> None:
     names = {name for name in Settings.__dataclass_fields__ if name != "endpoints"}
-    assert names <= {spec.name for spec in SPECS}
-    for spec in SPECS:
-        assert spec.help.endswith(".")
-        assert spelled(spec, getattr(Settings(), spec.name))
+    assert names == {setting.name for setting in SETTINGS}
+    for setting in SETTINGS:
+        assert setting.help.endswith(".")
+        assert setting.format(getattr(Settings(), setting.name))
 
 
 def test_a_value_is_changed_in_its_line(config: Path) -> None:
-    set_value(config, ("layout",), "unified")
+    change_file(config, {("layout",): "unified"})
     assert config.read_text() == FILE.replace('"split"', '"unified"')
 
 
 def test_a_new_value_goes_above_the_tables(config: Path) -> None:
-    set_value(config, ("theme",), "paper")
+    change_file(config, {("theme",): "paper"})
     assert written(config)["theme"] == "paper"
     for line in FILE.splitlines():
         assert line in config.read_text()
 
 
 def test_tables_are_made_and_taken_away_again(config: Path) -> None:
-    set_value(config, ("model", "pace"), 40)
+    change_file(config, {("model", "pace"): 40})
     assert written(config)["model"] == {"pace": 40}
-    assert remove_value(config, ("model", "pace"))
+    assert change_file(config, {("model", "pace"): None})
     assert "model" not in written(config)
-    assert not remove_value(config, ("model", "pace"))
+    assert not change_file(config, {("model", "pace"): None})
     for line in FILE.splitlines():
         assert line in config.read_text()
 
 
 def test_a_table_with_a_comment_stays(config: Path) -> None:
-    assert remove_value(config, ("keys", "bind", "hunk.accept"))
+    assert change_file(config, {("keys", "bind", "hunk.accept"): None})
     assert "# y as in yes" in config.read_text()
 
 
 def test_guard_is_a_switch_and_a_table(config: Path) -> None:
-    set_value(config, ("guard",), False)
+    change_file(config, {("guard",): False})
     assert written(config)["guard"] is False
-    set_value(config, ("guard", "S608"), "warn")
+    change_file(config, {("guard", "S608"): "warn"})
     assert written(config)["guard"] == {"on": False, "S608": "warn"}
-    set_value(config, ("guard",), True)
+    change_file(config, {("guard",): True})
     assert written(config)["guard"] == {"on": True, "S608": "warn"}
-    assert remove_value(config, ("guard",))
+    assert change_file(config, {("guard",): None})
     assert written(config)["guard"] == {"S608": "warn"}
-    assert remove_value(config, ("guard", "S608"))
+    assert change_file(config, {("guard", "S608"): None})
     assert "guard" not in written(config)
 
 
 def test_an_endpoint_is_a_name_or_a_table(config: Path) -> None:
-    set_value(config, ("endpoint",), "desk")
+    change_file(config, {("endpoint",): "desk"})
     assert load_settings(environ={"MIDSTREAM_CONFIG": str(config)}).endpoint == "desk"
-    set_value(config, ("endpoint", "url"), "wss://api.openai.com/v1")
+    change_file(config, {("endpoint", "url"): "wss://api.openai.com/v1"})
     assert written(config)["endpoint"] == {"url": "wss://api.openai.com/v1"}
-    set_value(config, ("endpoint",), "desk")
+    change_file(config, {("endpoint",): "desk"})
     assert written(config)["endpoint"] == "desk"
 
 
@@ -115,14 +123,14 @@ def test_what_could_not_be_loaded_is_not_written(
     config: Path, key: tuple[str, ...], value: object, sentence: str
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
-        set_value(config, key, value)
+        change_file(config, {key: value})
     assert config.read_text() == FILE
 
 
 def test_a_broken_file_is_left_alone(config: Path) -> None:
     config.write_text("layout = \n")
     with pytest.raises(UsageError, match="is not valid TOML"):
-        set_value(config, ("theme",), "paper")
+        change_file(config, {("theme",): "paper"})
     assert config.read_text() == "layout = \n"
 
 
@@ -130,7 +138,7 @@ def test_a_link_and_the_mode_survive(config: Path, tmp_path: Path) -> None:
     config.chmod(0o640)
     link = tmp_path / "link.toml"
     link.symlink_to(config)
-    set_value(link, ("theme",), "paper")
+    change_file(link, {("theme",): "paper"})
     assert link.is_symlink()
     assert written(config)["theme"] == "paper"
     assert stat.S_IMODE(config.stat().st_mode) == 0o640
@@ -139,7 +147,7 @@ def test_a_link_and_the_mode_survive(config: Path, tmp_path: Path) -> None:
 
 def test_a_new_file_is_private_and_its_folder_made(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.toml"
-    set_value(path, ("theme",), "paper")
+    change_file(path, {("theme",): "paper"})
     assert path.read_text() == 'theme = "paper"\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -147,7 +155,7 @@ def test_a_new_file_is_private_and_its_folder_made(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigFileError, match=r"config\.toml cannot be"):
-        set_value(tmp_path / "file" / "config.toml", ("theme",), "paper")
+        change_file(tmp_path / "file" / "config.toml", {("theme",): "paper"})
 
 
 @given(
@@ -178,14 +186,14 @@ def test_any_order_of_changes_keeps_comments_and_loads(
     try:
         for (key, value), sets_it in zip(steps, sets, strict=False):
             if sets_it:
-                set_value(path, key, value)
+                change_file(path, {key: value})
                 table: Any = written(path)
                 for part in key[:-1]:
                     table = table[part]
                 found = table[key[-1]]
                 assert (found["on"] if isinstance(found, dict) else found) == value
             else:
-                remove_value(path, key)
+                change_file(path, {key: None})
             load_settings(environ={"MIDSTREAM_CONFIG": str(path)})
         text = path.read_text()
         assert text.startswith("# how I like it\n")
@@ -201,7 +209,7 @@ def test_trace_names_every_place(config: Path, tmp_path: Path) -> None:
     (root / ".midstream.toml").write_text('layout = "unified"\n')
     config.write_text(FILE + f'\n[projects."{root}"]\njournal = false\n')
     environ = {"MIDSTREAM_CONFIG": str(config), "MIDSTREAM_ASCII": "yes"}
-    found = {t.spec.name: t for t in trace(root, flags={"threads": 3}, environ=environ)}
+    found = resolve_settings(root, flags={"threads": 3}, environ=environ)
     sources = {name: item.source for name, item in found.items()}
     assert sources["theme"] is Source.DEFAULT
     assert sources["keys"] is Source.USER
@@ -219,14 +227,14 @@ def test_trace_names_every_place(config: Path, tmp_path: Path) -> None:
     for item in found.values():
         if item.source is not Source.FLAG:
             settings = load_settings(root, environ=environ)
-            assert item.value == getattr(settings, item.spec.name)
+            assert item.value == getattr(settings, item.setting.name)
 
 
 def test_changed_fields_are_those_of_the_command_line() -> None:
     from dataclasses import replace
 
-    assert changed_fields(Settings(), replace(Settings(), pace=40.0, theme="paper")) == {
+    assert replace(Settings(), pace=40.0, theme="paper").changes_since(Settings()) == {
         "pace": 40.0,
         "theme": "paper",
     }
-    assert {spec.kind for spec in SPECS} == set(Kind)
+    assert {one.type.kind for one in (*SETTINGS, *ENDPOINT_FIELDS)} == set(Kind)

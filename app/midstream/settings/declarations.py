@@ -1,0 +1,346 @@
+"""Every setting, declared once: the fields of `Settings`.
+
+A field holds the default.  Its declaration adds the type, the section, the sentence that explains
+it and the key in the configuration file.  Reading, checking and writing the file, environment
+variables, the settings page, ``midstream config`` and ``docs/settings.md`` are all driven by
+`SETTINGS`, the table of these declarations.  To add a setting, add a field here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from midstream.errors import UsageError
+from midstream.resources import config_path
+from midstream.responses.dialect import EFFORTS
+from midstream.responses.profiles import BUILT_IN, Profile
+from midstream.settings.value_types import (
+    BINDS,
+    BOOLEAN,
+    COUNT,
+    FOLDER,
+    LEVELS,
+    NAME,
+    PACING,
+    RATE,
+    TEXT,
+    URL,
+    Kind,
+    ValueType,
+    one_of,
+    suggest,
+)
+
+KEY_PRESETS: Final = ("default", "git", "vim", "emacs")
+LAYOUTS: Final = ("auto", "unified", "split")
+OWN_EFFORTS: Final = ("auto", "low", "medium", "high", "xhigh")
+"""Efforts of the built-in server's models."""
+SESSION_EFFORTS: Final = ("auto", *EFFORTS)
+"""Efforts of any session; the endpoint's profile names those that its model accepts."""
+
+
+class Section(StrEnum):
+    """Headings of the settings page."""
+
+    LOOKS = "Looks"
+    KEYS = "Keys"
+    MODEL = "Built-in model"
+    ENDPOINT = "Endpoint"
+    ANSWERS = "Answers"
+    CARE = "Care"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The declaration of one setting.
+
+    Attributes:
+        type: What it can hold.
+        section: The heading it stands under.
+        help: What it does, in a sentence or two.
+        key: Its dotted name in the configuration file.
+        name: The field of `Settings`.
+        default: Its value where nothing sets it.
+        none: What an empty value means, in words.
+        example: A value to show where there is none.
+        at_once: Whether a change applies to the running program, not only from the next start.
+        in_projects: Whether a folder's own file may set it.
+        table_key: Where ``key`` can also be a table of other settings: this setting's key in it.
+        in_environment: Whether an environment variable can set it.
+    """
+
+    type: ValueType
+    section: Section
+    help: str
+    key: str
+    name: str = ""
+    default: object = None
+    none: str = "none"
+    example: object = "NAME"
+    at_once: bool = False
+    in_projects: bool = False
+    table_key: str = ""
+    in_environment: bool = True
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it; ``""`` if none can."""
+        return f"MIDSTREAM_{self.name.upper()}" if self.in_environment else ""
+
+    @property
+    def label(self) -> str:
+        """The key as people read it: a table ends in ``.*``."""
+        return f"{self.key}.*" if self.type.kind is Kind.TABLE else self.key
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The key, part by part."""
+        return tuple(self.key.split("."))
+
+    def format(self, value: object) -> str:
+        """A value as people read it."""
+        if value is None or value == "" or value == ():
+            return self.none
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, float):
+            return f"{value:g}"
+        if isinstance(value, tuple):
+            pairs = cast("tuple[tuple[str, str], ...]", value)
+            if len(pairs) > 2:
+                return f"{len(pairs)} of your own"
+            return ", ".join(f"{name} = {text}" for name, text in pairs)
+        return str(value)
+
+    def toml(self, value: object) -> str:
+        """The line of the configuration file that sets a value."""
+        if self.type.kind is Kind.TABLE:
+            return str(self.example)
+        if value in (None, ""):
+            value = self.example
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return f"{self.key} = {json.dumps(value, default=str, ensure_ascii=False)}"
+
+
+T = TypeVar("T")
+
+
+def setting(
+    default: T, holds: ValueType, section: Section, sentence: str, key: str = "", **facts: Any
+) -> T:
+    """Declare a field of `Settings`; the key defaults to its name, for ``facts`` see `Setting`."""
+    declared = Setting(holds, section, sentence, key, default=default, **facts)
+    return field(default=default, metadata={"setting": declared})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, with its default; `Setting.help` says what each does.
+
+    Three hold more than one value.  ``endpoints`` are the tables ``[endpoints.NAME]``, in the order
+    of the file.  ``key_binds`` pairs actions with the user's keys; the screen reports those it does
+    not know.  ``guard_levels`` pairs guard rules with ``halt``, ``warn`` or ``off``.
+    """
+
+    # fmt: off
+    theme: str | None = setting(
+        None, NAME, Section.LOOKS,
+        "Colours. Put your own themes into the folder `themes` beside the configuration file.",
+        none="the program's choice", example="paper", at_once=True, in_projects=True,
+    )
+    layout: str = setting(
+        "auto", one_of(LAYOUTS), Section.LOOKS,
+        "How a diff is drawn: in one column, old and new side by side, or whichever fits.",
+        at_once=True, in_projects=True,
+    )
+    ascii: bool = setting(
+        False, BOOLEAN, Section.LOOKS,
+        "Draw with ASCII characters only, for terminals and fonts that lack the others.",
+    )
+    keys: str = setting(
+        "default", one_of(KEY_PRESETS), Section.KEYS,
+        "The key preset to start from; your own keys come on top.",
+        "keys.preset", at_once=True,
+    )
+    key_binds: tuple[tuple[str, str], ...] = setting(
+        (), BINDS, Section.KEYS,
+        "Your own keys by action, comma separated; an action without keys stays in the palette.",
+        "keys.bind", example='[keys.bind] "hunk.accept" = "a,y"', at_once=True,
+        in_environment=False,
+    )
+    model: Path | None = setting(
+        None, FOLDER, Section.MODEL,
+        "Model of the built-in server: a folder, or the name of an installed model.",
+        "model.folder", none="the shipped model", example="~/models/mine",
+    )
+    threads: int | None = setting(
+        None, COUNT, Section.MODEL,
+        "Threads of the built-in server.",
+        "model.threads", none="chosen by the server", example=4,
+    )
+    provider: str = setting(
+        "cpu", TEXT, Section.MODEL,
+        "Execution provider of the built-in server, such as cpu or cuda; `midstream doctor` shows "
+        "what works here.", "model.provider",
+    )
+    pace: float | None = setting(
+        None, RATE, Section.MODEL,
+        "Limit on the tokens per second that the built-in server writes; 40 is reading speed.",
+        "model.pace", none="as fast as it can", example=40,
+    )
+    pacing: str = setting(
+        "off", PACING, Section.MODEL,
+        "Slow the built-in server down to the simulated speed of a wafer or of GPUs running a "
+        "model of 70 billion parameters, or the model after a colon (gpu:llama3.1-8b). replay "
+        "writes finished answers at a wafer's speed; off does neither.",
+        "model.pacing", example="gpu",
+    )
+    endpoints: tuple[Profile, ...] = ()
+    endpoint: str | None = setting(
+        None, NAME, Section.ENDPOINT,
+        "The endpoint to use in place of the built-in server.",
+        none="the built-in server",
+    )
+    endpoint_url: str | None = setting(
+        None, URL, Section.ENDPOINT,
+        "Address of a Responses endpoint, in place of a name: wss://, ws://, https:// or http://.",
+        "endpoint.url", example="wss://api.openai.com/v1",
+    )
+    endpoint_model: str = setting(
+        "", TEXT, Section.ENDPOINT,
+        "The model to request from the endpoint.",
+        "endpoint.model", none="the one in its profile",
+    )
+    endpoint_token_env: str | None = setting(
+        None, TEXT, Section.ENDPOINT,
+        "The environment variable with the key for endpoint.url; keys are never kept in a file.",
+        "endpoint.token_env",
+    )
+    effort: str = setting(
+        "auto", one_of(SESSION_EFFORTS), Section.ANSWERS,
+        "How much work goes into an answer: one pass (low), checks and one repair (medium), "
+        "several ranked candidates (high, xhigh). A hosted model receives the effort instead; "
+        "none, minimal and max have a meaning only there.",
+        at_once=True,
+    )
+    check_command: str | None = setting(
+        None, TEXT, Section.ANSWERS,
+        "The project's own quick test. It ranks candidates at high effort and runs in a temporary "
+        "copy of the folder.",
+    )
+    ai_comments: bool = setting(
+        True, BOOLEAN, Section.ANSWERS,
+        "Carry out comments that begin or end with AI! when a file with one is saved.",
+    )
+    continuous: bool = setting(
+        False, BOOLEAN, Section.ANSWERS,
+        "Propose follow-on edits in the background whenever you save a change.",
+    )
+    guard: bool = setting(
+        True, BOOLEAN, Section.CARE,
+        "Watch what the model writes and stop it at dangerous lines.",
+        at_once=True, in_projects=True, table_key="on",
+    )
+    guard_levels: tuple[tuple[str, str], ...] = setting(
+        (), LEVELS, Section.CARE,
+        "Levels of guard rules: halt stops the model, warn marks the hunk, off is silent.",
+        "guard", none="as shipped", example='[guard] S608 = "warn"', in_projects=True,
+    )
+    attention: bool = setting(
+        True, BOOLEAN, Section.CARE,
+        "Record which hunks were on screen long enough to be read. The record stays on this "
+        "machine.", at_once=True,
+    )
+    commit_trailer: bool = setting(
+        False, BOOLEAN, Section.CARE,
+        "End commit messages with the number of hunks that were accepted unread.",
+        at_once=True,
+    )
+    journal: bool = setting(
+        True, BOOLEAN, Section.CARE,
+        "Keep a journal of each session, so that `midstream --resume` can continue it.",
+    )
+    # fmt: on
+
+    @property
+    def profile(self) -> Profile | None:
+        """The endpoint to use, ``None`` for the built-in server.
+
+        Raises:
+            UsageError: No endpoint has the chosen name.
+        """
+        if self.endpoint is not None:
+            found = {profile.name: profile for profile in self.endpoints}.get(self.endpoint)
+            if found is None:
+                raise UsageError(self._unknown_endpoint(self.endpoint))
+            return replace(found, model=self.endpoint_model or found.model)
+        if self.endpoint_url is not None:
+            return Profile.at(self.endpoint_url, self.endpoint_model, self.endpoint_token_env)
+        return None
+
+    def with_endpoint(self, chosen: str, where: str) -> Settings:
+        """These settings with another endpoint.
+
+        Args:
+            chosen: Name of a configured endpoint, an address, or "built-in" for the built-in
+                server.
+            where: The place that chose it, for error sentences.
+
+        Raises:
+            UsageError: No endpoint has that name.
+        """
+        settings = replace(
+            self, endpoint=None, endpoint_url=None, endpoint_model="", endpoint_token_env=None
+        )
+        if chosen == BUILT_IN:
+            return settings
+        if "://" in chosen:
+            return replace(settings, endpoint_url=str(URL.check(chosen, where)))
+        if chosen not in {profile.name for profile in self.endpoints}:
+            raise UsageError(f"{where}: {self._unknown_endpoint(chosen)}")
+        return replace(settings, endpoint=chosen)
+
+    def _unknown_endpoint(self, name: str) -> str:
+        names = [profile.name for profile in self.endpoints]
+        known = f"known are {', '.join(names)}; " if names else ""
+        otherwise = (
+            f"{known}add [endpoints.{name}] to {config_path()}, or give an address such as "
+            "wss://api.openai.com/v1."
+        )
+        return f'there is no endpoint "{name}"; {suggest(name, names, otherwise)}'
+
+    def changes_since(self, before: Settings) -> dict[str, object]:
+        """The settings in which these differ from ``before``, with their values here."""
+        return {
+            one.name: getattr(self, one.name)
+            for one in SETTINGS
+            if getattr(self, one.name) != getattr(before, one.name)
+        }
+
+
+def _declared() -> tuple[Setting, ...]:
+    found: list[Setting] = []
+    for one in fields(Settings):
+        if (declared := cast("Setting | None", one.metadata.get("setting"))) is not None:
+            found.append(replace(declared, name=one.name, key=declared.key or one.name))
+    return tuple(found)
+
+
+SETTINGS: Final = _declared()
+BY_NAME: Final[Mapping[str, Setting]] = {one.name: one for one in SETTINGS}
+TABLES: Final = tuple(dict.fromkeys(one.path[0] for one in SETTINGS if len(one.path) > 1))
+
+
+def check_setting(name: str, value: object, where: str) -> object:
+    """A value as the field ``name`` of `Settings` holds it.
+
+    Raises:
+        UsageError: The setting cannot have that value; the sentence names ``where``.
+    """
+    return BY_NAME[name].type.check(value, where)

@@ -1,0 +1,151 @@
+"""The tables ``[endpoints.NAME]`` of the user's file: their fields, declared once, and a reader.
+
+The settings page and ``docs/settings.md`` are made from `ENDPOINT_FIELDS` as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from midstream.edits.formats import names as edit_formats
+from midstream.errors import UsageError
+from midstream.responses.dialect import DIALECTS, EFFORTS, EndpointKind, kind_of
+from midstream.responses.endpoint import Transport
+from midstream.responses.profiles import BUILT_IN, Price, Profile
+from midstream.settings.value_types import (
+    DOLLARS,
+    TEXT,
+    TOKENS,
+    URL,
+    ValueType,
+    list_of,
+    one_of,
+    unknown_setting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointField:
+    """One key of an endpoint's table.
+
+    Attributes:
+        key: Its name.
+        type: What it can hold.
+        help: What it is, in a few words.
+        read: Its value in a profile; ``None`` if unknown.
+    """
+
+    key: str
+    type: ValueType
+    help: str
+    read: Callable[[Profile], object]
+
+    def format(self, profile: Profile) -> str:
+        """The value in a profile, as a user would type it."""
+        value = self.read(profile)
+        if value is None:
+            return ""
+        if isinstance(value, tuple):
+            return ", ".join(cast("tuple[str, ...]", value))
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+ENDPOINT_FIELDS: Final = (
+    EndpointField("kind", one_of(DIALECTS), "the kind of server", lambda p: p.kind),
+    EndpointField("url", URL, "address, up to and including the version", lambda p: p.url),
+    EndpointField("model", TEXT, "the model to request", lambda p: p.model),
+    EndpointField("key_env", TEXT, "environment variable with the key", lambda p: p.key_env),
+    EndpointField(
+        "keyring", TEXT, "service whose key the system's keyring holds", lambda p: p.keyring
+    ),
+    EndpointField(
+        "edit_format",
+        one_of(("auto", *edit_formats())),
+        "how the model is asked to write edits",
+        lambda p: p.edit_format,
+    ),
+    EndpointField("context", TOKENS, "context length in tokens", lambda p: p.context),
+    EndpointField(
+        "price_in", DOLLARS, "dollars per million input tokens", lambda p: p.price and p.price.input
+    ),
+    EndpointField(
+        "price_out",
+        DOLLARS,
+        "dollars per million output tokens",
+        lambda p: p.price and p.price.output,
+    ),
+    EndpointField(
+        "price_cached",
+        DOLLARS,
+        "dollars per million cached input tokens",
+        lambda p: p.price and p.price.cached,
+    ),
+    EndpointField("effort", list_of(EFFORTS), "efforts to offer: low, high", lambda p: p.efforts),
+    EndpointField(
+        "transport", one_of(("auto", "websocket", "sse")), "transport", lambda p: p.transport
+    ),
+)
+FIELD_BY_KEY: Final[Mapping[str, EndpointField]] = {field.key: field for field in ENDPOINT_FIELDS}
+_KEYS_THEMSELVES: Final = ("key", "api_key", "token", "secret")
+
+
+def read_profiles(value: object, where: str) -> list[Profile]:
+    """The endpoints of a table ``[endpoints.NAME]``, with the defaults of their kinds.
+
+    Raises:
+        UsageError: A key or value is not known, or a value without a default is missing.
+    """
+    if not isinstance(value, dict):
+        raise UsageError(f'{where}: "endpoints" is a table: write [endpoints.NAME].')
+    profiles: list[Profile] = []
+    for name, table in cast("dict[str, Any]", value).items():
+        place = f"{where}: endpoints.{name}"
+        if not isinstance(table, dict):
+            raise UsageError(f"{place} must be a table of settings.")
+        if name == BUILT_IN or not name.strip() or "://" in name:
+            raise UsageError(f'{place} needs a name other than an address or "{BUILT_IN}".')
+        profiles.append(_profile(name, cast("dict[str, Any]", table), place))
+    return profiles
+
+
+def _profile(name: str, table: Mapping[str, Any], where: str) -> Profile:
+    for key in table:
+        if key in _KEYS_THEMSELVES:
+            raise UsageError(
+                f"{where}: a key does not belong in a file; set key_env to its variable, or "
+                "keyring to its service in the system's keyring."
+            )
+        if key not in FIELD_BY_KEY:
+            unknown_setting(key, list(FIELD_BY_KEY), where)
+    given = {key: FIELD_BY_KEY[key].type.check(v, f"{where}.{key}") for key, v in table.items()}
+    url = cast("str | None", given.get("url"))
+    kind = cast("EndpointKind", given.get("kind") or kind_of(url or ""))
+    defaults = DIALECTS[kind]
+    if not (url or defaults.url):
+        raise UsageError(f'{where} has no address; write url = "https://HOST/v1".')
+    return Profile(
+        name,
+        kind,
+        url or defaults.url,
+        model=cast("str", given.get("model", "")),
+        key_env=cast(
+            "str | None", given.get("key_env", None if "keyring" in given else defaults.key_env)
+        ),
+        keyring=cast("str | None", given.get("keyring")),
+        edit_format=cast("str | None", given.get("edit_format", defaults.edit_format)),
+        context=cast("int | None", given.get("context")),
+        price=_price({k: cast("float", v) for k, v in given.items() if "price" in k}, where),
+        efforts=cast("tuple[str, ...]", given.get("effort", defaults.efforts)),
+        transport=cast("Transport", given.get("transport", "auto")),
+    )
+
+
+def _price(given: Mapping[str, float], where: str) -> Price | None:
+    if not given:
+        return None
+    if not {"price_in", "price_out"} <= given.keys():
+        raise UsageError(f"{where} needs both price_in and price_out, in dollars per million.")
+    cached = given.get("price_cached", given["price_in"])
+    return Price(given["price_in"], given["price_out"], cached)

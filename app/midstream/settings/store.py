@@ -1,0 +1,429 @@
+"""Reading settings from all their places, and changing the user's configuration file.
+
+The places, the later winning: the user's file (``midstream/config.toml`` in the configuration
+folder), ``.midstream.toml`` in the opened folder, a table for that folder in the user's file,
+``MIDSTREAM_*`` environment variables, the command line.  A repository must not choose where code
+and keys are sent, nor switch the guard off: its own file can set little more than looks.  No other
+module reads configuration.
+
+A change to the file keeps comments and order.  Before it is written, the new text is checked as
+loading it would, so a file that loads now also loads afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, cast
+
+from midstream.errors import UsageError, UserError
+from midstream.resources import config_path
+from midstream.settings.declarations import BY_NAME, SETTINGS, TABLES, Setting, Settings
+from midstream.settings.endpoints import read_profiles
+from midstream.settings.value_types import Kind, unknown_setting
+
+PROJECT_FILE: Final = ".midstream.toml"
+"""A folder's own settings, which travel with it."""
+Entry = tuple[Setting, object, str]
+"""A setting, the unchecked value that a place gives it, and the name of that place."""
+
+
+class Source(StrEnum):
+    """Where the value of a setting comes from, the later ones winning."""
+
+    DEFAULT = "default"
+    USER = "your file"
+    PROJECT = "project file"
+    FOLDER = "this folder"
+    """A table ``[projects."<folder>"]`` in the user's file."""
+    ENVIRONMENT = "environment"
+    FLAG = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The settings after one more place was read.
+
+    Attributes:
+        source: The place.
+        where: Its name: a file, or a table in it.
+        given: Fields of `Settings` that it sets or clears.
+        settings: All settings so far.
+    """
+
+    source: Source
+    where: str
+    given: frozenset[str]
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSetting:
+    """A setting's value, and every place that sets it, the winner last.
+
+    Attributes:
+        setting: The declaration.
+        steps: The places in order: source, its name, the value there.
+    """
+
+    setting: Setting
+    steps: tuple[tuple[Source, str, object], ...]
+
+    @property
+    def source(self) -> Source:
+        """Where the value comes from."""
+        return self.steps[-1][0]
+
+    @property
+    def where(self) -> str:
+        """The name of that place."""
+        return self.steps[-1][1]
+
+    @property
+    def value(self) -> object:
+        """The value in use."""
+        return self.steps[-1][2]
+
+    @property
+    def in_user_file(self) -> bool:
+        """Whether the user's file sets it."""
+        return any(source is Source.USER for source, _, _ in self.steps)
+
+    @property
+    def overruled(self) -> str:
+        """What wins over the user's file, without a full stop; ``""`` if nothing does."""
+        if self.source in (Source.DEFAULT, Source.USER):
+            return ""
+        places = {
+            Source.PROJECT: "the folder's own file",
+            Source.FOLDER: "your table for this folder",
+            Source.ENVIRONMENT: self.setting.variable,
+            Source.FLAG: "the command line",
+        }
+        return f"{places[self.source]} sets {self.setting.format(self.value)} here and wins"
+
+
+def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings for a folder.
+
+    Args:
+        root: The opened folder; its own file and the tables ``[projects."<folder>"]`` for it and
+            the folders above it are read.
+        environ: The environment.
+
+    Raises:
+        UsageError: A file cannot be read or parsed, or a key or value is not known.
+    """
+    return setting_layers(root, environ=environ)[-1].settings
+
+
+def resolve_settings(
+    root: Path | None = None,
+    *,
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> dict[str, ResolvedSetting]:
+    """Every setting by name, with its value and the places that set it.
+
+    Args:
+        root: The opened folder.
+        flags: Fields of `Settings` that the command line sets.
+        environ: The environment.
+
+    Raises:
+        UsageError: As `load_settings`.
+    """
+    layers = setting_layers(root, environ=environ)
+    resolved: dict[str, ResolvedSetting] = {}
+    for setting in SETTINGS:
+        steps: list[tuple[Source, str, object]] = []
+        for layer in layers:
+            if setting.name in layer.given or layer.source is Source.DEFAULT:
+                where = setting.variable if layer.source is Source.ENVIRONMENT else layer.where
+                steps.append((layer.source, where, getattr(layer.settings, setting.name)))
+        if flags and setting.name in flags:
+            steps.append((Source.FLAG, "", flags[setting.name]))
+        resolved[setting.name] = ResolvedSetting(setting, tuple(steps))
+    return resolved
+
+
+def setting_layers(
+    root: Path | None = None, *, environ: Mapping[str, str] = os.environ
+) -> list[Layer]:
+    """The settings after each place, beginning with the defaults.
+
+    Raises:
+        UsageError: As `load_settings`.
+    """
+    path = config_path(environ)
+    document = _read_toml(path)
+    projects = document.pop("projects", {})
+    if not isinstance(projects, dict):
+        raise UsageError(f'{path}: "projects" must be a table of folders.')
+    layers = [Layer(Source.DEFAULT, "", frozenset(), Settings())]
+
+    def add(source: Source, table: Mapping[str, Any], where: str) -> None:
+        layers.append(Layer(source, where, *_apply_table(layers[-1].settings, table, where)))
+
+    add(Source.USER, document, str(path))
+    if root is not None:
+        own = root / PROJECT_FILE
+        if table := _read_toml(own):
+            _check_project_file(table, str(own))
+            add(Source.PROJECT, table, str(own))
+        for folder, table in _covering(cast("dict[str, Any]", projects), root):
+            if not isinstance(table, dict):
+                raise UsageError(f'{path}: projects."{folder}" must be a table of settings.')
+            add(Source.FOLDER, cast("dict[str, Any]", table), f'{path}: projects."{folder}"')
+    given, settings = _apply_environment(layers[-1].settings, environ)
+    if given:
+        layers.append(Layer(Source.ENVIRONMENT, "", given, settings))
+    return layers
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _covering(projects: Mapping[str, Any], root: Path) -> Iterator[tuple[str, Any]]:
+    """The project tables whose folder is ``root`` or above it, outermost first."""
+    resolved = root.resolve()
+    folders = [(Path(name).expanduser().resolve(), name) for name in projects]
+    for folder, name in sorted(folders, key=lambda item: len(item[0].parts)):
+        if resolved == folder or folder in resolved.parents:
+            yield name, projects[name]
+
+
+def _check_project_file(table: Mapping[str, Any], where: str) -> None:
+    """Refuse what a folder's own file may not do.
+
+    Raises:
+        UsageError: It sets more than looks, or weakens the guard.
+    """
+    allowed = {setting.path[0] for setting in SETTINGS if setting.in_projects}
+    known = {setting.path[0] for setting in SETTINGS} | {"endpoints", "projects"}
+    for key in table:
+        if key in known - allowed:
+            raise UsageError(
+                f'{where}: a folder\'s own file may not set "{key}"; set it in {config_path()}.'
+            )
+    guard = table.get("guard", True)
+    rules = cast("dict[str, Any]", guard) if isinstance(guard, dict) else {"on": guard}
+    for rule, level in rules.items():
+        if level not in (True, "halt"):
+            raise UsageError(
+                f"{where}: a folder's own file may only make the guard stricter, "
+                f"and guard.{rule} = {json.dumps(level, default=str)} does not."
+            )
+
+
+def _apply_table(
+    settings: Settings, table: Mapping[str, Any], where: str
+) -> tuple[frozenset[str], Settings]:
+    """The fields that a table of a file sets, and the settings with them."""
+    if "endpoints" in table:
+        profiles = {profile.name: profile for profile in settings.endpoints}
+        profiles |= {one.name: one for one in read_profiles(table["endpoints"], where)}
+        settings = replace(settings, endpoints=tuple(profiles.values()))
+    return _apply(settings, _entries(table, where), merge=True)
+
+
+def _apply_environment(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[frozenset[str], Settings]:
+    entries: list[Entry] = []
+    for setting in SETTINGS:
+        text = environ.get(setting.variable) if setting.variable else None
+        if text is not None and not (setting.name == "endpoint" and not text):
+            entries.append((setting, setting.type.parse(text), setting.variable))
+    return _apply(settings, entries, merge=False)
+
+
+def _entries(table: Mapping[str, Any], where: str) -> Iterator[Entry]:
+    """What a table of a file sets.
+
+    Raises:
+        UsageError: A key is not known, or a table is written as a value.
+    """
+    for key, value in table.items():
+        if key == "endpoints":
+            continue
+        inner = {s.path[1]: s for s in SETTINGS if s.path[0] == key and len(s.path) > 1}
+        plain = next((s for s in SETTINGS if s.label == key), None)
+        rest = next((s for s in SETTINGS if s.label == f"{key}.*"), None)
+        if plain is not None and plain.table_key:
+            inner[plain.table_key] = plain
+        if isinstance(value, dict) and (inner or rest):
+            given = dict(cast("dict[str, Any]", value))
+            for name in given.keys() & inner.keys():
+                yield inner[name], given.pop(name), f"{where}: {key}.{name}"
+            if rest is not None:
+                yield rest, given, f"{where}: {key}"
+            elif given:
+                unknown_setting(f"{key}.{next(iter(given))}", [f"{key}.{n}" for n in inner], where)
+        elif plain is not None:
+            yield plain, value, f"{where}: {key}"
+        elif inner:
+            example = f"{next(iter(inner))} = {json.dumps(value, default=str)}"
+            raise UsageError(f'{where}: "{key}" is a table: write [{key}], then {example}.')
+        else:
+            known = [*(s.label for s in SETTINGS), *TABLES, "endpoints", "projects"]
+            unknown_setting(key, known, where)
+
+
+def _apply(
+    settings: Settings, entries: Iterable[Entry], *, merge: bool
+) -> tuple[frozenset[str], Settings]:
+    """The fields that entries set or clear, and the settings with them.
+
+    Args:
+        settings: The settings so far.
+        entries: What is set.
+        merge: Whether tables are added to those set so far, in place of replacing them.
+    """
+    before, given, changes = settings, set[str](), dict[str, Any]()
+    for setting, value, where in sorted(entries, key=lambda entry: entry[0].name != "endpoint"):
+        checked = setting.type.check(value, where)
+        given.add(setting.name)
+        if setting.name == "endpoint":
+            settings = settings.with_endpoint(str(checked), where)
+            continue
+        if setting.name == "endpoint_url" and "endpoint" not in given:
+            changes["endpoint"] = None
+        if merge and setting.type.kind is Kind.TABLE:
+            earlier = dict(cast("tuple[tuple[str, str], ...]", getattr(settings, setting.name)))
+            pairs = cast("tuple[tuple[str, str], ...]", checked)
+            checked = tuple({**earlier, **dict(pairs)}.items())
+        changes[setting.name] = checked
+    settings = replace(settings, **changes)
+    return frozenset(given | settings.changes_since(before).keys()), settings
+
+
+class ConfigFileError(UserError):
+    """The configuration file cannot be changed."""
+
+    code = "config-file"
+
+
+def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
+    """Set and remove keys of the configuration file, all or none (blocking).
+
+    Args:
+        path: The file; it is created if missing.
+        changes: Texts, numbers, booleans or lists of texts by key, part by part; ``None`` removes
+            the key.
+
+    Returns:
+        Whether the file is different now.
+
+    Raises:
+        UsageError: The file does not take a value, or is not valid as it is.
+        ConfigFileError: The system refuses to read or write it.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    from midstream.workspace import atomic
+
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        text = ""
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigFileError(f"{path} cannot be read ({error.strerror}).") from None
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}.") from None
+    for key, value in changes.items():
+        if value is None:
+            _remove(document, key)
+        else:
+            _set(document, key, value)
+    new = tomlkit.dumps(document)
+    if new == text:
+        return False
+    check_document(new, str(path))
+    try:
+        atomic.overwrite(path, new.encode("utf-8"))
+    except OSError as error:
+        raise ConfigFileError(
+            f"{path} cannot be written ({error.strerror}); the setting is unchanged."
+        ) from None
+    return True
+
+
+def check_document(text: str, where: str) -> None:
+    """Check the text of a configuration file as loading it would.
+
+    Raises:
+        UsageError: It is not valid, or a key or value in it is not known.
+    """
+    document = tomllib.loads(text)
+    projects = document.pop("projects", {})
+    _, settings = _apply_table(Settings(), document, where)
+    if isinstance(projects, dict):
+        for folder, table in cast("dict[str, Any]", projects).items():
+            if isinstance(table, dict):
+                table = cast("dict[str, Any]", table)
+                _apply_table(settings, table, f'{where}: projects."{folder}"')
+
+
+def _table_key(key: tuple[str, ...]) -> str:
+    """The key inside its table of a setting that is also a table; ``""`` if it is none."""
+    plain = BY_NAME.get(key[0]) if len(key) == 1 else None
+    return plain.table_key if plain is not None else ""
+
+
+def _set(document: Any, key: tuple[str, ...], value: object) -> None:
+    import tomlkit
+
+    table = document
+    for depth, part in enumerate(key[:-1]):
+        if not isinstance(table.get(part), dict):
+            former = table.pop(part, None)
+            table[part] = tomlkit.table()
+            if former is not None and (inner := _table_key(key[: depth + 1])):
+                table[part][inner] = former
+        table = table[part]
+    last = key[-1]
+    if isinstance(table.get(last), dict) and (inner := _table_key(key)):
+        table[last][inner] = value
+    else:
+        if isinstance(table.get(last), dict):
+            del table[last]
+        table[last] = value
+
+
+def _remove(document: Any, key: tuple[str, ...]) -> None:
+    table, above = document, list[tuple[Any, str]]()
+    inner = _table_key(key)
+    if inner and isinstance(table.get(key[0]), dict):
+        key = (*key, inner)
+    for part in key[:-1]:
+        if not isinstance(table.get(part), dict):
+            return
+        above.append((table, part))
+        table = table[part]
+    if key[-1] not in table:
+        return
+    del table[key[-1]]
+    for outer, part in reversed(above):
+        if len(outer[part]) == 0 and "#" not in outer[part].as_string():
+            del outer[part]
