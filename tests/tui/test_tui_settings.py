@@ -244,7 +244,7 @@ async def test_find_shows_only_what_fits(stage: Stage) -> None:
     assert len(screen.list.rows) > 10
     await stage.press("slash")
     await stage.type("zzz")
-    await stage.until(lambda: 'No setting has "zzz"' in screen.notice.text, "nothing")
+    await stage.until(lambda: 'No setting contains "zzz"' in screen.notice.text, "nothing")
     await stage.press("escape")
     assert len(screen.list.rows) > 10
 
@@ -263,7 +263,7 @@ async def test_what_overrules_the_file_is_said(
         await stage.until(lambda: "journal = true" in config.read_text(), "written")
         await stage.until(lambda: screen.notice.is_shown, "sentence")
         assert screen.notice.text == (
-            "Written, but MIDSTREAM_JOURNAL says off here, and that wins."
+            "Written, but MIDSTREAM_JOURNAL sets it to off here and wins."
         )
 
 

@@ -105,7 +105,7 @@ class ResolvedSetting:
             Source.ENVIRONMENT: self.setting.variable,
             Source.FLAG: "the command line",
         }
-        return f"{places[self.source]} sets {self.setting.format(self.value)} here and wins"
+        return f"{places[self.source]} sets it to {self.setting.format(self.value)} here and wins"
 
 
 def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
