@@ -195,7 +195,7 @@ class SettingsScreen(PageScreen):
         elif self.list.value == NEW_ENDPOINT:
             text.append("A new endpoint\n", self.palette.style("accent", bold=True))
             text.append(
-                f"\nA model server: {', '.join(DIALECTS)}. It gets a name and its own table in your "
+                f"\nA model server: {', '.join(DIALECTS)}. It gets a name and a table in your "
                 "file. Keys stay in the environment or in the system's keyring.",
                 self.palette.style("foreground"),
             )
