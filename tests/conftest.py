@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
+
+pytest_plugins = ["tests.helpers.leftovers"]
+
+
+def pytest_configure() -> None:
+    """Let children be stopped by SIGINT, also in a run that ignores it, as ``nohup ... &`` does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

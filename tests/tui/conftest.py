@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import textual.app
+import textual.pilot
+from tests.helpers.idle import idle
 from tui_support import CODE, Stage, on_stage
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _pilots_wait_for_the_loop() -> None:
+    """A pilot goes on as soon as the loop has nothing to do, and not before."""
+    textual.app.wait_for_idle = idle  # type: ignore[attr-defined]
+    textual.pilot.wait_for_idle = idle  # type: ignore[attr-defined]
 
 
 @pytest.fixture
