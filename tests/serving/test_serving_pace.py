@@ -21,7 +21,7 @@ from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.pace import CHARS_PER_TOKEN, PacedModel
 from midstream.serving.replay import ReplayModel
 from midstream.wafer.errors import WaferError
-from midstream.wafer.paces import DEFAULT_MODEL, Imitation, imitation
+from midstream.wafer.imitations import DEFAULT_MODEL, Imitation, imitation
 from midstream.wafer.pacing import Pace
 
 TEXT = "".join(f"line {number}\n" for number in range(20))

@@ -49,7 +49,7 @@ from midstream.tui.widgets.wafer_layout import (
 )
 from midstream.tui.widgets.wafer_map import WaferMap
 from midstream.tui.widgets.wafer_pane import WaferPane
-from midstream.wafer.paces import imitation
+from midstream.wafer.imitations import imitation
 
 SIMULATED = ("figures", "step", "machines")
 

@@ -15,12 +15,12 @@ from midstream.wafer.cost import Rectangle
 from midstream.wafer.estimate import benchmark_step
 from midstream.wafer.kernels import GENERATIONS, costs
 from midstream.wafer.machines import wafer
+from midstream.wafer.models import preset
 from midstream.wafer.parameters import frozen, frozen_document
 from midstream.wafer.predict import predict
-from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Quantity
 from midstream.wafer.rows import read_rows
-from midstream.wafer.served import DENSE_DRAFT
+from midstream.wafer.speculation import DENSE_DRAFT
 
 OUTSIDE = ["llama3.3-70b", "gpt-oss-120b", "spark-like"]
 """Shipped rows whose value is outside its band, and said to be in MODEL.md, section 5."""

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from wafer_graphs import Builder, Sizes, fused_decoder, mixture, qwen2_like
 
 from midstream import wafer
-from midstream.wafer.folder import shape_from_config
+from midstream.wafer.models import shape_from_config
 from midstream.wafer.onnx_file import read_graph
 from midstream.wafer.onnx_shape import workload_from_onnx
 from midstream.wafer.operators import Workload, workload_of

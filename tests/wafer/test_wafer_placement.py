@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream import wafer
-from midstream.wafer.draw import cells, wafer_text
-from midstream.wafer.layout import partition, treemap
 from midstream.wafer.machines import wafer as find_wafer
 from midstream.wafer.operators import workload_of
+from midstream.wafer.placement import partition, treemap
 from midstream.wafer.plan import kv_capacity, stored_bytes
 from midstream.wafer.quantity import Quantity
+from midstream.wafer.text import cells, wafer_text
 
 WSE3 = find_wafer("wse3")
 LAUNCH = wafer.generation("cerebras-2024-08")

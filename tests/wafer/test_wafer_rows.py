@@ -15,14 +15,12 @@ from midstream.wafer import validation
 from midstream.wafer.baselines import compare
 from midstream.wafer.cost import Rectangle
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
-from midstream.wafer.models import resolve
+from midstream.wafer.models import preset, preset_names, resolve
 from midstream.wafer.options import Options
 from midstream.wafer.predict import predict
-from midstream.wafer.presets import preset, preset_names
 from midstream.wafer.report import simulate
-from midstream.wafer.row_cells import parse_grid
-from midstream.wafer.rows import COLUMNS, read_rows
-from midstream.wafer.served import speculation_kind
+from midstream.wafer.rows import COLUMNS, parse_grid, read_rows
+from midstream.wafer.speculation import speculation_kind
 
 HEADER = ",".join(COLUMNS)
 

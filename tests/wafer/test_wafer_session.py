@@ -103,7 +103,7 @@ def test_io_binding_countstokens_and_context(model: Path) -> None:
 
 
 def test_context_is_read_from_masks_and_caches(tmp_path: Path) -> None:
-    from midstream.wafer.feeds import tokens_and_context
+    from midstream.wafer.session import tokens_and_context
 
     ids = np.zeros((1, 4), np.int64)
     assert tokens_and_context({"input_ids": ids}, []) == (4, 4)

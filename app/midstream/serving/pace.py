@@ -25,7 +25,7 @@ from midstream.engine.types import (
 )
 
 if TYPE_CHECKING:
-    from midstream.wafer.paces import Imitation
+    from midstream.wafer.imitations import Imitation
 
 
 CHARS_PER_TOKEN = 4

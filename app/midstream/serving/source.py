@@ -10,7 +10,7 @@ from midstream.errors import UsageError
 
 if TYPE_CHECKING:
     from midstream.engine.types import TextModel
-    from midstream.wafer.paces import Imitation
+    from midstream.wafer.imitations import Imitation
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ModelSource:
         if self.pacing == "off":
             return None
         from midstream.wafer.errors import WaferError
-        from midstream.wafer.paces import imitation
+        from midstream.wafer.imitations import imitation
 
         try:
             return imitation(self.pacing)

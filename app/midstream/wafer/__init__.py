@@ -17,52 +17,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from midstream.wafer.draw import cells, wafer_text
     from midstream.wafer.errors import (
         DoesNotFitError,
         ModelUnavailableError,
         WaferError,
         WaferUsageError,
     )
-    from midstream.wafer.feeds import IOBinding
+    from midstream.wafer.imitations import Imitation, imitation
     from midstream.wafer.kernels import KernelGeneration, generation
     from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
-    from midstream.wafer.models import resolve
+    from midstream.wafer.models import preset, preset_names, resolve
     from midstream.wafer.onnx_shape import workload_from_onnx
     from midstream.wafer.operators import Workload
     from midstream.wafer.options import Options
-    from midstream.wafer.paces import Imitation, imitation
     from midstream.wafer.pacing import Pace, Pacer
     from midstream.wafer.placement import place
     from midstream.wafer.plan import Plan, kv_capacity
-    from midstream.wafer.presets import preset, preset_names
     from midstream.wafer.quantity import Band, Quantity
     from midstream.wafer.report import Report
-    from midstream.wafer.session import Clocks, InferenceSession
+    from midstream.wafer.session import Clocks, InferenceSession, IOBinding
     from midstream.wafer.shape import ModelShape
     from midstream.wafer.speculation import Speculation
+    from midstream.wafer.text import cells, wafer_text
     from midstream.wafer.validation import validate
 
 _HOME = {
-    "draw": ("cells", "wafer_text"),
     "errors": ("DoesNotFitError", "ModelUnavailableError", "WaferError", "WaferUsageError"),
     "machines": ("Gpu", "Wafer", "hardware", "hardware_names"),
     "kernels": ("KernelGeneration", "generation"),
-    "models": ("resolve",),
+    "models": ("preset", "preset_names", "resolve"),
     "onnx_shape": ("workload_from_onnx",),
     "operators": ("Workload",),
     "options": ("Options",),
-    "paces": ("Imitation", "imitation"),
+    "imitations": ("Imitation", "imitation"),
     "pacing": ("Pace", "Pacer"),
     "placement": ("place",),
     "plan": ("Plan", "kv_capacity"),
-    "presets": ("preset", "preset_names"),
     "quantity": ("Band", "Quantity"),
     "report": ("Report",),
-    "feeds": ("IOBinding",),
-    "session": ("Clocks", "InferenceSession"),
+    "session": ("Clocks", "IOBinding", "InferenceSession"),
     "shape": ("ModelShape",),
     "speculation": ("Speculation",),
+    "text": ("cells", "wafer_text"),
     "validation": ("validate",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

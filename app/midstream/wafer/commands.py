@@ -187,7 +187,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     if arguments.trace is not None:
         print(f"\ntrace (simulated wafer clock) written to {arguments.trace}; open it in Perfetto")
     if arguments.map:
-        from midstream.wafer.draw import legend, wafer_text
+        from midstream.wafer.text import legend, wafer_text
 
         if report.plan.wafers > 1:
             print(f"\nthe first of {report.plan.wafers} wafers; midstream wafer map draws them all")
@@ -249,7 +249,7 @@ def _maps(report: Report, arguments: argparse.Namespace) -> list[dict[str, objec
 
 
 def _map(arguments: argparse.Namespace) -> int:
-    from midstream.wafer.draw import VIEWS, legend, wafer_text
+    from midstream.wafer.text import VIEWS, legend, wafer_text
 
     report = _simulate(arguments)
     plan = report.plan

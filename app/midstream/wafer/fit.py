@@ -26,7 +26,7 @@ from midstream.wafer.models import resolve
 from midstream.wafer.parameters import PARAMETERS_FILE, Parameters
 from midstream.wafer.predict import predict
 from midstream.wafer.rows import Row, read_rows
-from midstream.wafer.served import drafted
+from midstream.wafer.speculation import drafted
 
 CALIBRATION = "data/calibration.csv"
 ALLREDUCE_FLOOR_US = 5.0

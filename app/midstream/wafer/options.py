@@ -12,8 +12,7 @@ from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Wafer, wafer
 from midstream.wafer.plan import MODES, Mode
-from midstream.wafer.served import speculation_kind
-from midstream.wafer.speculation import Speculation, parse_speculation
+from midstream.wafer.speculation import Speculation, parse_speculation, speculation_kind
 
 DEFAULT_KERNELS = "cerebras-2025"
 

@@ -27,8 +27,8 @@ from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.rows import Row
-from midstream.wafer.served import tokens_per_step
 from midstream.wafer.shape import ModelShape
+from midstream.wafer.speculation import tokens_per_step
 
 DEFAULT_CONTEXT = 1024
 """Context of a vendor row that names none: what public throughput tests use."""

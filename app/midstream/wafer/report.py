@@ -20,15 +20,15 @@ from midstream.wafer.estimate import (
     prefill_seconds,
 )
 from midstream.wafer.kernels import SCALAR_CYCLES
+from midstream.wafer.models import preset
 from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.pipeline import stages_of
 from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
-from midstream.wafer.presets import preset
 from midstream.wafer.quantity import Band, Mark, weakest
-from midstream.wafer.served import tokens_per_step
+from midstream.wafer.speculation import tokens_per_step
 
 REPORTS = 8
 """Reports kept for reuse."""

@@ -4,7 +4,7 @@ A :class:`ModelShape` says how many layers, how wide, which attention (full, gro
 latent) and which feed-forward part (dense, mixture of experts) a decoder has, and counts weights
 and cache bytes exactly.  It does not place or price anything.  Presets come from
 ``data/models.toml``, files from :mod:`midstream.wafer.onnx_shape` and folders from
-:mod:`midstream.wafer.folder`.
+:mod:`midstream.wafer.models`.
 """
 
 from __future__ import annotations
