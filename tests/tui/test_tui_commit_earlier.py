@@ -9,7 +9,7 @@ import pytest
 from pages_support import accepted, answered, git, hints, make_repo, page, rows, shown
 from tui_support import Stage, on_stage
 
-from midstream.pairing.earlier import EarlierChanges
+from midstream.pairing.commit import EarlierChanges
 from midstream.settings import Settings
 from midstream.tui.screens.commit import CommitScreen
 

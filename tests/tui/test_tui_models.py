@@ -10,8 +10,8 @@ from pages_support import accepted, answered, hints, page, rows, shown
 from stepped import SteppedModel, served
 from tui_support import Stage, on_stage
 
-from midstream.pairing import listing
-from midstream.pairing.listing import ask_everybody
+from midstream.pairing import model_lists
+from midstream.pairing.model_lists import ask_everybody
 from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
 from midstream.tui.screens import models as models_page
@@ -153,7 +153,7 @@ async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
             assert listed in [choice.id for choice in screen.choices], "what was said is kept"
 
 
-def without_engines(settings: Settings) -> listing.Asked:
+def without_engines(settings: Settings) -> model_lists.Asked:
     """What ports other programs listen on here is no part of the test."""
     return ask_everybody(settings, engines=())
 

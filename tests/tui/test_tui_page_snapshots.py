@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
-from midstream.pairing.committing import Changes, Committing, FileChange
+from midstream.pairing.commit import AcceptedChanges, Changes, FileChange
 from midstream.pairing.journal import SessionSummary
 from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
@@ -136,7 +136,7 @@ CHANGES = Changes(
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     """What differs from run to run and from machine to machine is fixed."""
 
-    async def look(self: Committing) -> Changes:
+    async def look(self: AcceptedChanges) -> Changes:
         return CHANGES
 
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -144,7 +144,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(tmp_path / ".config" / "config.toml"))
     monkeypatch.setattr(models, "model_choices", lambda *_: CHOICES)
     monkeypatch.setattr(models, "chosen_id", lambda settings: CHOICES[0].id)
-    monkeypatch.setattr(Committing, "look", look)
+    monkeypatch.setattr(AcceptedChanges, "look", look)
     # The pictures are of the page, not of how many settings there are by now.
     monkeypatch.setattr(settings, "SETTINGS", [s for s in SETTINGS if s.name in SHOWN])
     monkeypatch.setattr(choosing, "looks_sensitive", lambda path: False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
 from midstream.pairing import requests
-from midstream.pairing.comments import without_comments
+from midstream.pairing.ai_comments import without_comments
 from midstream.pairing.context import Context, Part, fit, limit_of
 from midstream.pairing.generation import Conversation
 from midstream.pairing.prompts import block_prompt, context_text

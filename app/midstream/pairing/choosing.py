@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from midstream.errors import UnavailableError
 from midstream.pairing.lights import looks_sensitive
-from midstream.pairing.listing import KeptList, Lists, configured, found_engines
+from midstream.pairing.model_lists import KeptList, Lists, configured, found_engines
 from midstream.resources import config_path, default_model, find_model, model_places
 from midstream.responses.dialect import EFFORTS
 from midstream.responses.profiles import BUILT_IN, Price, Profile

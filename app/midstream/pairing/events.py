@@ -113,7 +113,7 @@ class RepoChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrandsDone:
+class BackgroundDone:
     """Nothing is left of what the session asks by itself."""
 
 
@@ -129,5 +129,5 @@ SessionEvent = (
     | TurnFinished
     | NoticePosted
     | RepoChanged
-    | ErrandsDone
+    | BackgroundDone
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.errands import Errands
+    from midstream.pairing.background import BackgroundTasks
     from midstream.workspace.files import Workspace
     from midstream.workspace.repo import RepoStatus
     from midstream.workspace.watch import Watcher
@@ -41,7 +41,7 @@ class Outside:
     workspace: Workspace
     files: dict[str, FileProposal]
     repo: RepoStatus | None
-    errands: Errands
+    errands: BackgroundTasks
     _desk: Desk
     _board: Board
     _watcher: Watcher | None

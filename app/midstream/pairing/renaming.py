@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from midstream.pairing.companions import substitutions, tokens
 from midstream.pairing.scope.mentions import find_mentions, new_names
+from midstream.pairing.similar_edits import substitutions, tokens
 
 _FILLERS: Final = (
     "no|nope|oh|ok|okay|sorry|hm+|wait|actually|please|rather|just|better|but|then|instead"

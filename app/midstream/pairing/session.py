@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from midstream.errors import UserError
 from midstream.pairing.asking import Question
 from midstream.pairing.attention import Attention
+from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.board import Board
-from midstream.pairing.committing import Committing
+from midstream.pairing.commit import AcceptedChanges
 from midstream.pairing.context import Context
 from midstream.pairing.deciding import Deciding
 from midstream.pairing.desk import Desk
 from midstream.pairing.effort import Effort
-from midstream.pairing.errands import Errands
 from midstream.pairing.guarding import Guard
 from midstream.pairing.halves import Halves
 from midstream.pairing.link import Link
@@ -120,7 +120,7 @@ class PairingSession(Deciding, Outside, Showing):
             recorder=recorder,
         )
         self.attention = Attention(settings.attention, self.reason)
-        self.committing = Committing(self.root, self.files, hunks, self.attention)
+        self.committing = AcceptedChanges(self.root, self.files, hunks, self.attention)
         self._board.subscribe(self.committing.hear)
         self._board.subscribe(Halves(self.files, hunks, self._board, self._spawn).hear)
         self._effort = Effort(
@@ -143,7 +143,7 @@ class PairingSession(Deciding, Outside, Showing):
             turns=resumed.turns if resumed is not None else [],
             on_end=self._turn_ended,
         )
-        self.errands = Errands(
+        self.errands = BackgroundTasks(
             workspace=workspace,
             files=self.files,
             hunks=hunks,

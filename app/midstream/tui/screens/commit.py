@@ -1,6 +1,6 @@
 """The commit page: which accepted changes the index has, staging them, a message, the commit.
 
-It shows what ``pairing.committing`` says and asks it to act.  A message that was begun stays with
+It shows what ``pairing.commit`` says and asks it to act.  A message that was begun stays with
 the program until it is committed.
 """
 
@@ -15,7 +15,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from midstream.errors import UserError
-from midstream.pairing.committing import Changes, FileChange
+from midstream.pairing.commit import Changes, FileChange
 from midstream.tui.page_keys import Page, page_bindings
 from midstream.tui.screens.page import PageScreen, fitted
 from midstream.tui.visible import visible
@@ -339,7 +339,7 @@ class CommitScreen(PageScreen):
 
         async def work() -> None:
             self.refused = None
-            self.say("info", "Committing; your hooks run.")
+            self.say("info", "AcceptedChanges; your hooks run.")
             try:
                 commit = await session.committing.commit(text, trailer=self.trailer)
             except UserError as error:

@@ -20,7 +20,7 @@ from midstream.pairing.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.listing import Lists, ask_everybody, kept_lists
+from midstream.pairing.model_lists import Lists, ask_everybody, kept_lists
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.page_keys import Page, page_bindings
 from midstream.tui.screens.page import PageScreen, fitted

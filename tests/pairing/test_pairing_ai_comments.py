@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.pairing.comments import find_comments, without_comments
+from midstream.pairing.ai_comments import find_comments, without_comments
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from midstream.pairing.choosing import chosen_id, keep_choice, model_choices, with_choice
-from midstream.pairing.listing import FILE, ask_everybody, kept_lists
+from midstream.pairing.model_lists import FILE, ask_everybody, kept_lists
 from midstream.responses.profiles import Price, Profile
 from midstream.settings import OWN_EFFORTS, Settings, load_settings
 

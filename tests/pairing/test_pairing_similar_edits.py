@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midstream.pairing.companions import (
+from midstream.pairing.similar_edits import (
     Place,
     Substitution,
     places,

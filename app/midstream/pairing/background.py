@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
+from midstream.pairing.ai_comments import AiComment, find_comments
 from midstream.pairing.board import Board
-from midstream.pairing.comments import AiComment, find_comments
-from midstream.pairing.companions import (
+from midstream.pairing.events import BackgroundDone, FileWritten, SessionEvent
+from midstream.pairing.similar_edits import (
     Place,
     Substitution,
     around,
@@ -28,7 +29,6 @@ from midstream.pairing.companions import (
     similar_places,
     substitutions,
 )
-from midstream.pairing.events import ErrandsDone, FileWritten, SessionEvent
 from midstream.pairing.turns import Turn
 from midstream.pairing.unsure import LARGER_MODEL
 
@@ -89,7 +89,7 @@ class _Errand:
     done: set[str] = field(default_factory=set[str])
 
 
-class Errands:
+class BackgroundTasks:
     """The queue of what the session asks on its own.
 
     Attributes:
@@ -128,7 +128,7 @@ class Errands:
 
     @property
     def waiting(self) -> int:
-        """Errands that have not ended yet."""
+        """BackgroundTasks that have not ended yet."""
         return len(self._waiting)
 
     async def turn(self, *, on: bool) -> None:
@@ -388,7 +388,7 @@ class Errands:
         if self._waiting:
             self._board.touch()
         else:
-            self._board.emit(ErrandsDone())
+            self._board.emit(BackgroundDone())
 
     async def _next_place(self, errand: _Errand) -> tuple[Place, str | None] | None:
         """Where an errand goes next, and what its lines will be if that needs no model."""
