@@ -150,7 +150,7 @@ async def test_the_lines_that_a_hunk_takes_away_can_be_read_beside_it(
         gone = stage.app.screen.query_one(".gone", Static)
         assert str(gone.render()).startswith("-     total = 0\n")
         ground, ink = gone.background_colors[1], gone.styles.color
-        assert ground.rgb == stage.app.palette.diff["deleted"].rgb
+        assert ground.rgb == stage.app.palette.colors["deleted"].rgb
         assert ink.rgb == stage.app.palette.colors["foreground"].rgb
 
 

@@ -10,8 +10,8 @@ from tui_support import on_stage
 
 from midstream.resources import themes_dir
 from midstream.settings import Settings
-from midstream.theme_tables import DEFAULT_THEME
-from midstream.tui.theme_files import ThemeFiles
+from midstream.theme_files import DEFAULT_THEME
+from midstream.tui.themes import ThemeFolder
 
 TEXT = (themes_dir() / "midnight.toml").read_text()
 
@@ -30,7 +30,7 @@ def write(path: Path, text: str, age: int) -> None:
 
 def test_only_what_changed_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "themes"
-    files = ThemeFiles(folder)
+    files = ThemeFolder(folder)
     assert not files.look().palettes
     folder.mkdir()
     write(folder / "mine.toml", TEXT, 1)

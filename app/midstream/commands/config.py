@@ -25,7 +25,7 @@ from midstream.settings import (
     load_settings,
     resolve_settings,
 )
-from midstream.theme_tables import find_theme, theme_labels, theme_trouble
+from midstream.theme_files import find_theme, theme_labels, theme_trouble
 
 _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.BOOLEAN: {"type": "boolean"},

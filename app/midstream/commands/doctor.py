@@ -99,7 +99,7 @@ def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[Finding]:
 
 def _themes(settings: Settings) -> Iterator[Finding]:
     """What is wrong with theme files and with the theme that is asked for."""
-    from midstream.theme_tables import theme_labels, theme_trouble
+    from midstream.theme_files import theme_labels, theme_trouble
 
     labels, errors = theme_labels()
     wanted = settings.theme

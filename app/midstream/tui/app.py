@@ -21,7 +21,7 @@ from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
 from midstream.project import opened_by
 from midstream.resources import themes_dir, tilde
-from midstream.theme_tables import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
+from midstream.theme_files import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import all_keys, first_key, keys_of
@@ -31,8 +31,14 @@ from midstream.tui.screens.page import PageScreen
 from midstream.tui.screens.review import ReviewScreen
 from midstream.tui.screens.sheet import SheetScreen
 from midstream.tui.terminal import teach_sequences
-from midstream.tui.theme_files import LOOK_EVERY_S, ThemeFiles
-from midstream.tui.themes import Palette, for_terminal, load_theme, load_themes
+from midstream.tui.themes import (
+    LOOK_EVERY_S,
+    Palette,
+    ThemeFolder,
+    for_terminal,
+    load_theme,
+    load_themes,
+)
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -90,7 +96,7 @@ class MidstreamApp(App[None]):
         own, _ = own_keys(settings.key_binds)
         self.keys = keys_of(settings.keys, own)
         shipped, own_themes = theme_folders()
-        self._theme_files = ThemeFiles(own_themes)
+        self._theme_folder = ThemeFolder(own_themes)
         self.palettes, self._theme_errors = load_themes(shipped, own_themes)
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
@@ -280,7 +286,7 @@ class MidstreamApp(App[None]):
 
     def _look_at_themes(self) -> None:
         """Take over what has changed in the person's own theme files."""
-        news = self._theme_files.look()
+        news = self._theme_folder.look()
         for name in news.gone:
             shipped = themes_dir() / f"{name}.toml"
             if shipped.exists():

@@ -1,15 +1,14 @@
-"""Themes as the screen uses them, in the stylesheets and in the code pane.
+"""Themes as the screen uses them: styles, stylesheet variables, and the user's theme folder.
 
-A theme names roles, not widgets: what is muted, what is added, what a keyword is.  The stylesheets
-use the roles as ``$ms-<role>`` variables, the code pane reads the same roles as Rich styles from
-:class:`Palette`.  What a file must hold is ``theme_tables``'s; watching the folder and choosing a
-theme are not done here.
+The stylesheets use the roles of a theme as ``$ms-<role>`` variables; widgets that paint themselves
+read the same roles as Rich styles from a :class:`Palette`.  The roles are declared in
+``midstream.theme_files``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -18,35 +17,27 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
-from midstream.theme_tables import ThemeError, ThemeTable, read_theme, read_themes
+from midstream import theme_files
+from midstream.theme_files import ThemeError, ThemeFile, read_theme, read_themes
+
+LOOK_EVERY_S: Final = 1.0
+"""Interval between two looks at the user's theme folder."""
 
 
 @dataclass(frozen=True)
-class Palette(ThemeTable):
+class Palette(ThemeFile):
     """The roles of one theme, as colours, styles and stylesheet variables."""
 
     def text_pairs(self) -> Iterable[tuple[str, Color, Color]]:
-        """Every (name, text, background) that the screen can show, for checking contrast."""
-        surfaces = ("background", "panel", "raised", "cursor", "selection")
-        for role in ("foreground", "muted", "accent", "success", "warning", "error"):
-            for surface in surfaces:
-                yield f"{role} on {surface}", self.colors[role], self.colors[surface]
-        tinted = {name: self.colors[name] for name in ("background", "cursor", "selection")}
-        tinted |= {name: self.diff[name] for name in ("added", "deleted")}
-        for surface, background in tinted.items():
-            for kind, color in self.syntax.items():
-                yield f"{kind} on {surface}", color, background
-        for surface in ("added", "added_strong", "deleted", "deleted_strong"):
-            yield f"foreground on {surface}", self.colors["foreground"], self.diff[surface]
-        for side in ("added", "deleted"):
-            yield f"muted on {side}", self.colors["muted"], self.diff[side]
-            yield f"{side} sign on {side}", self.diff[f"{side}_sign"], self.diff[side]
+        """Every (name, text, ground) that the screen can show, for checking contrast."""
+        for role in theme_files.ROLES:
+            for ground in role.on:
+                yield f"{role.name} on {ground}", self.colors[role.name], self.colors[ground]
 
     def to_textual(self) -> Theme:
         """The theme as Textual wants it, with every role as a ``ms-…`` variable."""
         css = {role: _css(color) for role, color in self.colors.items()}
-        variables = {f"ms-{role}": value for role, value in css.items()}
-        variables |= {f"ms-{role.replace('_', '-')}": _css(c) for role, c in self.diff.items()}
+        variables = {f"ms-{role.replace('_', '-')}": value for role, value in css.items()}
         variables |= {
             "block-cursor-background": css["selection"],
             "block-cursor-foreground": css["foreground"],
@@ -84,7 +75,8 @@ class Palette(ThemeTable):
     @cached_property
     def token_styles(self) -> Mapping[str, Style]:
         """Foreground styles by token kind, with ``plain``."""
-        styles = {kind: Style(color=color.rich_color) for kind, color in self.syntax.items()}
+        kinds = (role.name for role in theme_files.ROLES if role.table == "syntax")
+        styles = {kind: Style(color=self.colors[kind].rich_color) for kind in kinds}
         styles["comment"] += Style(italic=True)
         styles["plain"] = self.style("foreground")
         return styles
@@ -92,94 +84,53 @@ class Palette(ThemeTable):
     def style(self, role: str, on: str | None = None, *, bold: bool | None = None) -> Style:
         """A Rich style: the colour of ``role``, on the background of role ``on``."""
         key = (role, on, bold)
-        style = self._made.get(key)
+        style = self._styles.get(key)
         if style is None:
-            style = self._made[key] = self._make(role, on, bold)
+            style = self._styles[key] = Style(
+                color=self.colors[role].rich_color,
+                bgcolor=None if on is None else self.colors[on].rich_color,
+                bold=bold,
+                dim=True if self.ansi and role == "muted" else None,
+            )
         return style
-
-    @cached_property
-    def _made(self) -> dict[tuple[str, str | None, bool | None], Style]:
-        return {}
-
-    def _make(self, role: str, on: str | None, bold: bool | None) -> Style:
-        dim = self.ansi and role == "muted"
-        return Style(
-            color=self._color(role).rich_color,
-            bgcolor=None if on is None else self._color(on).rich_color,
-            bold=bold,
-            dim=True if dim else None,
-        )
 
     def ground(self, role: str) -> Style:
         """A style that only sets the background."""
         style = self._grounds.get(role)
         if style is None:
-            style = self._grounds[role] = Style(bgcolor=self._color(role).rich_color)
+            style = self._grounds[role] = Style(bgcolor=self.colors[role].rich_color)
         return style
+
+    @cached_property
+    def _styles(self) -> dict[tuple[str, str | None, bool | None], Style]:
+        return {}
 
     @cached_property
     def _grounds(self) -> dict[str, Style]:
         return {}
 
-    def _color(self, role: str) -> Color:
-        return self.colors[role] if role in self.colors else self.diff[role]
-
-
-_GROUNDS_256: Final[Mapping[tuple[bool, bool], Mapping[str, str]]] = {
-    # (dark, added is blue): the 256-colour cube has no quiet tints, so these are picked by hand.
-    (True, False): {"added": "#005f00", "added_strong": "#008700"},
-    (True, True): {"added": "#00005f", "added_strong": "#005f87"},
-    (False, False): {"added": "#d7ffd7", "added_strong": "#afffaf"},
-    (False, True): {"added": "#d7ffff", "added_strong": "#afd7ff"},
-}
-_DELETED_256: Final[Mapping[tuple[bool, bool], Mapping[str, str]]] = {
-    (True, False): {"deleted": "#5f0000", "deleted_strong": "#870000"},
-    (True, True): {"deleted": "#5f0000", "deleted_strong": "#875f00"},
-    (False, False): {"deleted": "#ffd7d7", "deleted_strong": "#ffafaf"},
-    (False, True): {"deleted": "#ffffd7", "deleted_strong": "#ffd7af"},
-}
-_SURFACES_256: Final[Mapping[bool, Mapping[str, str]]] = {
-    True: {
-        "background": "#121212",
-        "panel": "#1c1c1c",
-        "raised": "#303030",
-        "cursor": "#303030",
-        "selection": "#005f87",
-    },
-    False: {
-        "background": "#ffffff",
-        "panel": "#eeeeee",
-        "raised": "#dadada",
-        "cursor": "#eeeeee",
-        "selection": "#d7d7ff",
-    },
-}
-
 
 def for_terminal(palette: Palette, color_system: str | None) -> Palette:
-    """The theme with backgrounds that a terminal of 256 colours can tell apart.
+    """The theme with grounds that a terminal of 256 colours can tell apart.
 
     Args:
         palette: A theme in full colour.
-        color_system: What Rich found out: ``truecolor``, ``256``, ``standard`` or ``None``.
+        color_system: What Rich detected: ``truecolor``, ``256``, ``standard`` or ``None``.
     """
     if palette.ansi or color_system != "256":
         return palette
-    added = palette.diff["added"]
-    kind = (palette.dark, added.b > added.g)
-    diff = {**palette.diff, **_parsed(_GROUNDS_256[kind]), **_parsed(_DELETED_256[kind])}
-    colors = {**palette.colors, **_parsed(_SURFACES_256[palette.dark])}
-    return replace(palette, colors=colors, diff=diff)
-
-
-def _parsed(names: Mapping[str, str]) -> dict[str, Color]:
-    return {role: Color.parse(value) for role, value in names.items()}
+    added = palette.colors["added"]
+    blue = added.b > added.g
+    colors = dict(palette.colors)
+    for role in theme_files.ROLES:
+        coarse = (role.coarse_blue if blue else None) or role.coarse
+        if coarse is not None:
+            colors[role.name] = Color.parse(coarse[0] if palette.dark else coarse[1])
+    return replace(palette, colors=colors)
 
 
 def _css(color: Color) -> str:
-    if color.ansi is None:
-        return color.hex
-    return _ANSI_NAMES[color.ansi]
+    return color.hex if color.ansi is None else _ANSI_NAMES[color.ansi]
 
 
 _ANSI_NAMES: Final = {
@@ -205,9 +156,59 @@ def load_theme(path: Path) -> Palette:
 
 def load_themes(*folders: Path) -> tuple[dict[str, Palette], dict[str, ThemeError]]:
     """Load every theme of the folders; see ``read_themes``."""
-    tables, errors = read_themes(*folders)
-    return {name: _palette(table) for name, table in tables.items()}, errors
+    files, errors = read_themes(*folders)
+    return {name: _palette(file) for name, file in files.items()}, errors
 
 
-def _palette(table: ThemeTable) -> Palette:
-    return Palette(**{field.name: getattr(table, field.name) for field in fields(table)})
+def _palette(file: ThemeFile) -> Palette:
+    return Palette(**{field.name: getattr(file, field.name) for field in fields(file)})
+
+
+@dataclass(slots=True)
+class ThemeChanges:
+    """What changed in a theme folder since the last look.
+
+    Attributes:
+        palettes: Themes that are new or different, by name.
+        gone: Names of themes whose files were deleted.
+        errors: The errors of unusable files.
+    """
+
+    palettes: dict[str, Palette] = field(default_factory=dict[str, Palette])
+    gone: set[str] = field(default_factory=set[str])
+    errors: list[ThemeError] = field(default_factory=list[ThemeError])
+
+
+class ThemeFolder:
+    """A folder of theme files, polled so that a change shows while it is made.
+
+    Comparing times and sizes costs next to nothing for a handful of files and works on every file
+    system.  The folder need not exist yet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen = self._stamps()
+
+    def look(self) -> ThemeChanges:
+        """Read the files that have changed (blocking, a few calls)."""
+        before, self._seen = self._seen, self._stamps()
+        changes = ThemeChanges(gone={path.stem for path in before.keys() - self._seen.keys()})
+        for path, stamp in self._seen.items():
+            if before.get(path) == stamp:
+                continue
+            try:
+                changes.palettes[path.stem] = load_theme(path)
+            except ThemeError as error:
+                changes.errors.append(error)
+        return changes
+
+    def _stamps(self) -> dict[Path, tuple[int, int]]:
+        stamps: dict[Path, tuple[int, int]] = {}
+        for path in sorted(self._folder.glob("*.toml")):
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # It went between the listing and the look.
+            stamps[path] = (status.st_mtime_ns, status.st_size)
+        return stamps

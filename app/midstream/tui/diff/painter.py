@@ -378,7 +378,7 @@ class RowPainter:
 
     def _make_ground(self, role: str, cursor: bool, selected: bool) -> Style:
         palette = self.palette
-        color = palette.colors[role] if role in palette.colors else palette.diff[role]
+        color = palette.colors[role]
         if not palette.ansi:
             if selected:
                 color = color.blend(palette.colors["selection"], 0.75)
