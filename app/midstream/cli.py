@@ -57,7 +57,7 @@ COMMANDS = (
     Command("serve", "the model server alone", "midstream.commands.serve"),
     Command("models", "list, info, check and add models", "midstream.commands.models"),
     Command("wafer", "the wafer-scale simulator", "midstream.wafer.commands", "main"),
-    Command("guard", "scan files as the live guard would", "midstream.guard.commands"),
+    Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
     Command("config", "settings, where they come from, changing one", "midstream.commands.config"),
     Command("bench", "measure this machine", "midstream.cli", "bench"),
     Command("doctor", "what works on this machine, and what to do", "midstream.cli", "doctor"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from midstream.commands.guard import add_arguments, run
 from midstream.errors import UsageError
-from midstream.guard.commands import add_arguments, run
 
 
 def guard(*arguments: str) -> int:
