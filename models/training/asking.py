@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
-from midstream.engine.codec import EditRequest
+from midstream.engine.edit_request import EditRequest
 from midstream.engine.model import load_model
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError

@@ -32,8 +32,8 @@ from models.training.confidence_requests import OUTSIDE, REWORDED
 from models.training.evaluate import load, percent, request_of, tree
 
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.codec import EditRequest
 from midstream.engine.confidence import EditJudge
+from midstream.engine.edit_request import EditRequest
 from midstream.engine.folder import Confidence, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message

@@ -26,7 +26,9 @@ from models.training.tasks import SHARES, Example, attempt
 from models.training.variants import corrected, examples, redirected
 from tokenizers import Tokenizer
 
-from midstream.engine.codec import EditCodec, EditRequest
+from midstream.engine.codec import EditCodec
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.vocabulary import Vocabulary
 
 TASK_NAMES = list(SHARES)
 MAX_TOKENS = 480
@@ -96,7 +98,7 @@ def _setup(
     tokenizer: str, names: list[str], weights: list[float], seed: int, prose: list[str]
 ) -> None:
     reasons.use_prose(prose)
-    codec = EditCodec(Tokenizer.from_file(tokenizer))
+    codec = EditCodec(Vocabulary(Tokenizer.from_file(tokenizer)))
     _worker[:] = [_Worker(codec, names, weights, seed)]
 
 

@@ -29,7 +29,7 @@ from models.training.code import Code
 from models.training.data import name_pool
 from models.training.tasks import attempt
 
-from midstream.engine.codec import EditRequest
+from midstream.engine.edit_request import EditRequest
 from midstream.guard.correction import CorrectionRequest
 
 

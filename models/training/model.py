@@ -2,7 +2,7 @@
 SwiGLU, tied embeddings.
 
 Nothing here is special to edits, so that ONNX Runtime's stock operators serve it
-(`midstream.engine.graphs`). What is special is the start: `induction_init` sets up by hand the
+(`models.training.graphs`). What is special is the start: `induction_init` sets up by hand the
 circuits that copying needs (heads that look one, two and three tokens back, heads that find where
 the same tokens stood before, a head that finds the next line anchor), which a small model otherwise
 takes most of its training to find (Olsson et al., "In-context learning and induction heads").

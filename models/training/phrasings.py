@@ -19,7 +19,7 @@ from models.training.code import Code
 from models.training.data import name_pool
 from models.training.tasks import attempt
 
-from midstream.engine.codec import EditRequest
+from midstream.engine.edit_request import EditRequest
 
 CANDIDATES: dict[str, list[str]] = {
     "rename_local": [

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from midstream.engine.codec import CodecLimits, special_tokens
+from midstream.engine.vocabulary import CodecLimits, special_tokens
 
 _WORDS = (
     "def|class|return|if|elif|else|for|in|not|is|and|or|import|from|as|with|raise|yield|await|async|"

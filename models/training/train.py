@@ -28,7 +28,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from midstream.engine.codec import CodecLimits, EditCodec, EditRequest
+from midstream.engine.codec import EditCodec
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.vocabulary import CodecLimits, Vocabulary
 
 
 @dataclass(slots=True)
@@ -215,11 +217,13 @@ def main() -> None:
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     limits = CodecLimits()
-    codec = EditCodec(Tokenizer.from_file(str(arguments.data / "tokenizer.json")), limits)
-    config = ModelConfig(vocab=codec.vocab_size, **settings["model"])
+    codec = EditCodec(
+        Vocabulary(Tokenizer.from_file(str(arguments.data / "tokenizer.json")), limits)
+    )
+    config = ModelConfig(vocab=codec.vocab.size, **settings["model"])
     model = Decoder(config)
     if arguments.init == "induction":
-        induction_init(model, codec.anchor_0, limits.lines + 1)
+        induction_init(model, codec.vocab.anchor_0, limits.lines + 1)
     model.to(device)
     trainer = Trainer(model, run, device)
     if arguments.resume:
@@ -231,7 +235,7 @@ def main() -> None:
             block.compile(dynamic=True)
     (out / "config.json").write_text(json.dumps(asdict(config)))
     skip = frozenset[str](run.get("skip_tasks", []))
-    anchors = (codec.anchor_0, codec.anchor_0 + limits.lines + 1)
+    anchors = (codec.vocab.anchor_0, codec.vocab.anchor_0 + limits.lines + 1)
     shards = Shards(arguments.data, anchors, skip, random.Random(trainer.at.step))
     sets = load_sets(arguments.data, codec, skip)
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters", flush=True)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 from folders import CHAT_SPECIAL, CHAT_TEMPLATE, make_tokenizer
+from models.training.graphs import DecoderShape, weight_shapes
 from onnx import TensorProto, helper
 from tiny import Array, build, dequantised
-
-from midstream.engine.graphs import DecoderShape, weight_shapes
 
 FULL = DecoderShape(
     vocab=151_936,

@@ -9,14 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from midstream.engine.codec import (
-    CodecLimits,
-    EditCodec,
-    EditRequest,
-    RegionTooLong,
-)
-from midstream.engine.codec_lines import align
-from midstream.engine.codec_spans import cut_span, without_span
+from midstream.engine.codec import EditCodec, RegionTooLong
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.layout import align, cut_span, without_span
+from midstream.engine.vocabulary import CodecLimits, Vocabulary
 
 MODELS = Path(__file__).parents[2] / "models"
 FOLDER = next(
@@ -45,7 +41,7 @@ def decode(codec: EditCodec, request: EditRequest, ids: list[int]) -> str:
 
 
 def names(codec: EditCodec, ids: list[int]) -> str:
-    return " ".join(codec.special_name(i) or codec.bytes_of(i).decode() for i in ids)
+    return " ".join(codec.vocab.special_name(i) or codec.vocab.bytes_of(i).decode() for i in ids)
 
 
 line = st.one_of(
@@ -117,7 +113,7 @@ def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
 def test_the_decoder_takes_any_token_at_any_time(
     codec: EditCodec, region: str, data: st.DataObject
 ) -> None:
-    tokens = st.integers(0, codec.vocab_size - 1) | st.integers(0, codec.first_text_id - 1)
+    tokens = st.integers(0, codec.vocab.size - 1) | st.integers(0, codec.vocab.first_text_id - 1)
     decoder = codec.encode(EditRequest("rename path to x", region)).decoder
     for token in data.draw(st.lists(tokens, max_size=30)):
         assert isinstance(decoder.feed(token), str)
@@ -189,7 +185,9 @@ def test_a_line_that_no_swap_changes_is_cut(codec: EditCodec) -> None:
 def appending() -> EditCodec:
     from tokenizers import Tokenizer
 
-    return EditCodec(Tokenizer.from_file(str(FOLDER / "tokenizer.json")), CodecLimits(appended=1))
+    return EditCodec(
+        Vocabulary(Tokenizer.from_file(str(FOLDER / "tokenizer.json")), CodecLimits(appended=1))
+    )
 
 
 def test_a_redirect_that_asks_for_more_keeps_what_was_asked(codec: EditCodec) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from midstream.engine.codec import EditCodec, EditRequest
-from midstream.engine.codec_choice import AnswerChoice
-from midstream.engine.line_check import balance, fitted, may_stand, stands_alone
+from midstream.engine.answer import AnswerChoice
+from midstream.engine.codec import EditCodec
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.python_lines import balance, fitted, may_stand, stands_alone
 
 MODEL = Path(__file__).parents[2] / "models" / "brook-4m"
 REGION = "def total(items, rate):\n    amount = sum(items) * rate\n    return round(amount, 2)\n"
@@ -22,8 +23,8 @@ def codec() -> EditCodec:
 
 def logits_of(codec: EditCodec, **odds: float) -> np.ndarray:
     """Logits of a few named tokens; all others are out of the question."""
-    row = np.full(codec.vocab_size, -30.0, np.float32)
-    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    row = np.full(codec.vocab.size, -30.0, np.float32)
+    names = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
     for name, value in odds.items():
         row[names[f"<{name}>"]] = value
     return row
@@ -33,14 +34,14 @@ def begun(
     codec: EditCodec, *names: str, instruction: str = "rename amount to gross"
 ) -> AnswerChoice:
     choice = codec.encode(EditRequest(instruction, REGION)).choice
-    ids = {codec.special_name(k): k for k in range(codec.first_text_id)}
+    ids = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
     for name in names:
         choice.feed(ids[f"<{name}>"])
     return choice
 
 
 def name_of(codec: EditCodec, token: int) -> str | None:
-    return codec.special_name(token)
+    return codec.vocab.special_name(token)
 
 
 def test_a_line_is_changed_where_its_changes_together_are_likelier(codec: EditCodec) -> None:
@@ -68,7 +69,7 @@ def test_an_anchor_out_of_order_is_passed_over(codec: EditCodec) -> None:
 
 
 def test_a_name_stays_in_its_line_unless_somebody_asks_for_it(codec: EditCodec) -> None:
-    word = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"sum")
+    word = next(k for k in range(codec.vocab.size) if codec.vocab.bytes_of(k) == b"sum")
     assert begun(codec, "L1", "L2").allows(word)
     assert not begun(codec, "L1", "L2", "L3").allows(word)
     assert begun(codec, "L1", "L2", "L3", instruction="return the sum").allows(word)
@@ -76,7 +77,7 @@ def test_a_name_stays_in_its_line_unless_somebody_asks_for_it(codec: EditCodec) 
 
 def test_what_a_swap_replaces_stands_in_the_line(codec: EditCodec) -> None:
     choice = begun(codec, "L1", "L2", "L3", "swap")
-    word = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"sum")
+    word = next(k for k in range(codec.vocab.size) if codec.vocab.bytes_of(k) == b"sum")
     row = logits_of(codec, i1=8.0)
     row[word] = 9.0
     assert name_of(codec, choice.pick(row)) == "<i1>"
@@ -113,7 +114,7 @@ def test_nothing_of_a_right_answer_is_refused(
     _, tokens = codec.encode_target(request, target)
     choice = codec.encode(request).choice
     for token in tokens:
-        row = np.zeros(codec.vocab_size, np.float32)
+        row = np.zeros(codec.vocab.size, np.float32)
         row[token] = 20.0
         assert choice.pick(row) == token
         choice.feed(token)
@@ -151,8 +152,8 @@ def test_brackets_in_strings_and_comments_do_not_count() -> None:
 
 def test_a_change_that_leaves_no_line_of_python_keeps_the_line(codec: EditCodec) -> None:
     encoded = codec.encode(EditRequest("rename amount to gross", REGION))
-    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
-    bracket = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
+    names = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
+    bracket = next(k for k in range(codec.vocab.size) if codec.vocab.bytes_of(k) == b"(")
     tokens = [*(names[n] for n in ("<L1>", "<L2>", "<swap>", "<i1>", "<i7>")), bracket]
     tokens += [names["<L3>"], names["<L4>"]]
     assert "".join(encoded.decoder.feed(token) for token in tokens) == REGION
@@ -180,8 +181,8 @@ def test_a_new_line_goes_where_its_indentation_can_be_meant(
 
 def test_a_new_line_that_is_no_line_of_python_is_not_written(codec: EditCodec) -> None:
     encoded = codec.encode(EditRequest("add `check(items)` at the top", REGION))
-    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
-    bracket = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
+    names = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
+    bracket = next(k for k in range(codec.vocab.size) if codec.vocab.bytes_of(k) == b"(")
     tokens = [names["<L1>"], names["<new>"], names["<in1>"], names["<q1>"], bracket]
     tokens += [names[f"<L{k}>"] for k in (2, 3, 4)]
     assert "".join(encoded.decoder.feed(token) for token in tokens) == REGION

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from midstream.engine.codec import EditRequest
-from midstream.engine.corrections import corrected_request
+from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.guard.correction import Correction, CorrectionRequest
 
 CORRECTION = Correction(

@@ -9,11 +9,10 @@ import pytest
 from folders import write_folder
 
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.chat import ChatDecoder, ChatPrompt
 from midstream.engine.folder import ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import PromptError
-from midstream.engine.prompts import load_tokenizer
+from midstream.engine.prompts import ChatDecoder, ChatPrompt, load_tokenizer
 from midstream.engine.types import GenerateRequest, Message
 
 HELLO = GenerateRequest(messages=(Message("user", "Hello!"),), instructions="Be brief.")

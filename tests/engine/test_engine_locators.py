@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.engine.locators import without_locator
+from midstream.engine.edit_request import without_locator
 
 REGION = "    @cached\n    def add_tax(self, cents, rate):\n        return cents\n"
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import bare_folder
+from models.training.graphs import DecoderShape
 from tiny import build, build_integer, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
-from midstream.engine.graphs import DecoderShape
-from midstream.engine.loop import ModelGeneration
+from midstream.engine.loop import ModelGeneration, Runtime
 from midstream.engine.plan import Plan
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
@@ -59,13 +59,10 @@ class Bench:
             self.cache.clear()
         return ModelGeneration(
             Plan(prompt, draft, stop_ids, Spelled()),
-            self.decoder,
-            self.cache,
-            sampler=sampler or Sampler(),
+            Runtime(self.decoder, self.cache, drafting, exact=True),
+            sampler or Sampler(),
             limit=limit,
             stop=stop,
-            drafting=drafting,
-            exact=True,
         )
 
     def generate(self, prompt: list[int], draft: list[int], **how: Any) -> tuple[list[int], Usage]:

@@ -9,7 +9,7 @@ import pytest
 from folders import bare_folder, write_folder
 from tiny import build, make_shape, random_weights, reference_logits
 
-from midstream.engine import memory
+from midstream.engine import cache_memory as memory
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import read_folder
 from midstream.engine.inspect import check, describe

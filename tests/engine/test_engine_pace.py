@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.engine.pace import Pace, RowCost
+from midstream.engine.drafting import Pace, RowCost
 
 
 def lengths(share: float, outcomes: list[tuple[int, int]], most: int = 32) -> list[int]:

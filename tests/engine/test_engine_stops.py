@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.engine.plan import PromptError
-from midstream.engine.stops import StopStrings
+from midstream.engine.plan import PromptError, StopStrings
 
 
 class Written:

@@ -14,10 +14,8 @@ import pytest
 pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 
-from tiny import dequantised  # noqa: E402
-
-from midstream.engine.calibration import best_step, calibrated  # noqa: E402
-from midstream.engine.graphs import (  # noqa: E402
+from models.training.calibration import best_step, calibrated  # noqa: E402
+from models.training.graphs import (  # noqa: E402
     INTEGER_TOP,
     DecoderShape,
     build_decoder,
@@ -25,6 +23,7 @@ from midstream.engine.graphs import (  # noqa: E402
     quantise_columns,
     weight_shapes,
 )
+from tiny import dequantised  # noqa: E402
 
 Array = npt.NDArray[np.float32]
 SHAPE = DecoderShape(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.engine.codec import EditCodec, EditRequest
-from midstream.engine.line_check import fitted, may_come
-from midstream.engine.line_state import LineState, is_regular, states
+from midstream.engine.codec import EditCodec
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.python_lines import LineState, fitted, is_regular, may_come, states
 
 MODEL = Path(__file__).parents[2] / "models" / "brook-4m"
 
@@ -140,12 +140,12 @@ def codec() -> EditCodec:
 
 def answer(codec: EditCodec, region: str, *wanted: str) -> str:
     """Write an answer whose model likes one token after the other best, and anchors after it."""
-    names = {codec.special_name(k): k for k in range(codec.first_text_id)}
-    names["("] = next(k for k in range(codec.vocab_size) if codec.bytes_of(k) == b"(")
+    names = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
+    names["("] = next(k for k in range(codec.vocab.size) if codec.vocab.bytes_of(k) == b"(")
     encoded = codec.encode(EditRequest("drop the assert", region))
     text = ""
     for step in range(600):
-        row = np.full(codec.vocab_size, -30.0, np.float32)
+        row = np.full(codec.vocab.size, -30.0, np.float32)
         for k in range(region.count("\n") + 1):
             row[names[f"<L{k + 1}>"]] = -1.0 - k / 10
         row[names[wanted[min(step, len(wanted) - 1)]]] = 20.0

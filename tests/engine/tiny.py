@@ -1,6 +1,6 @@
 """Random-weight decoders for engine tests: weights, a NumPy reference, graphs in several dialects.
 
-Graphs come from `midstream.engine.graphs`; other exporters' ways of feeding lengths and of keeping
+Graphs come from `models.training.graphs`; other exporters' ways of feeding lengths and of keeping
 a cache are made by rewriting them.
 """
 
@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-
-from midstream.engine.calibration import calibrated
-from midstream.engine.graphs import (
+from models.training.calibration import calibrated
+from models.training.graphs import (
     BLOCK_SIZE,
     DecoderShape,
     build_decoder,
     quantise,
     weight_shapes,
 )
+from onnx import TensorProto, helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
 

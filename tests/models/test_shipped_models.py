@@ -12,7 +12,8 @@ import pytest
 
 ort = pytest.importorskip("onnxruntime")
 
-from midstream.engine.codec import EditCodec, EditRequest  # noqa: E402
+from midstream.engine.codec import EditCodec  # noqa: E402
+from midstream.engine.edit_request import EditRequest  # noqa: E402
 
 FOLDERS = [
     p.parent for p in sorted((Path(__file__).parents[2] / "models").glob("*/midstream.toml"))

@@ -21,7 +21,8 @@ from models.training.model import Decoder, ModelConfig  # noqa: E402
 from models.training.shards import Shards, prefetched  # noqa: E402
 from models.training.train import Trainer, load_sets, train  # noqa: E402
 
-from midstream.engine.codec import EditCodec, EditRequest  # noqa: E402
+from midstream.engine.codec import EditCodec  # noqa: E402
+from midstream.engine.edit_request import EditRequest  # noqa: E402
 
 FOLDER = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
 SETTINGS: dict[str, Any] = {
@@ -76,9 +77,12 @@ def folder(tmp_path: Path) -> Path:
 def made(folder: Path) -> tuple[Trainer, Shards, dict[str, list[dict[str, Any]]]]:
     codec = EditCodec.load(FOLDER)
     torch.manual_seed(0)
-    model = Decoder(ModelConfig(vocab=codec.vocab_size, width=64, layers=2, heads=2, kv_heads=1))
+    model = Decoder(ModelConfig(vocab=codec.vocab.size, width=64, layers=2, heads=2, kv_heads=1))
     trainer = Trainer(model, SETTINGS, torch.device("cpu"))
-    anchors = (codec.anchor_0, codec.anchor_0 + codec.limits.lines + 1)
+    anchors = (
+        codec.vocab.anchor_0,
+        codec.vocab.anchor_0 + codec.vocab.limits.lines + 1,
+    )
     shards = Shards(folder, anchors, frozenset(), random.Random(0))
     return trainer, shards, load_sets(folder, codec)
 

@@ -25,7 +25,8 @@ from models.training import (  # noqa: E402
 from models.training.code import Code  # noqa: E402
 from models.training.duplicates import NearDuplicates, is_benchmark  # noqa: E402
 
-from midstream.engine.codec import EditCodec, EditRequest  # noqa: E402
+from midstream.engine.codec import EditCodec  # noqa: E402
+from midstream.engine.edit_request import EditRequest  # noqa: E402
 
 FOLDER = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from midstream.bench.reference_edits import REFERENCE_EDITS
-from midstream.engine.loop import ModelGeneration
+from midstream.engine.loop import ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import Plan
 from midstream.engine.prompts import load_tokenizer
@@ -99,10 +99,7 @@ def _start(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> ModelGenerati
     model.cache.clear()
     return ModelGeneration(
         plan,
-        model.decoder,
-        model.cache,
-        sampler=_Forced(tokens),
+        Runtime(model.decoder, model.cache, model.drafting, exact=True),
+        _Forced(tokens),
         limit=len(tokens),
-        drafting=model.drafting,
-        exact=True,
     )

@@ -14,7 +14,7 @@ from statistics import median
 
 from midstream.bench.reference_edits import edit_requests, long_requests
 from midstream.edits.request import render_follow_up
-from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration
+from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel, PromptTooLongError
 from midstream.engine.plan import Plan
 from midstream.engine.sampling import Sampler
@@ -127,9 +127,8 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
     ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
     return ModelGeneration(
         Plan(ids, [], frozenset(), _Silent()),
-        model.decoder,
-        model.cache,
-        sampler=Sampler(),
+        Runtime(model.decoder, model.cache),
+        Sampler(),
         limit=answer,
     )
 

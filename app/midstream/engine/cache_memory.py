@@ -1,23 +1,26 @@
-"""The memory of a decoder's live key/value cache: where its rows lie and how they get in and out.
+"""The memory of a decoder's live key/value cache: where its rows lie, how they get in and out, and
+how many more fit.
 
-Two ways of keeping them are known. Shared: GroupQueryAttention writes into the very buffer that it
-reads, so that a step copies nothing. Concatenated: every run returns past and new rows in one new
-tensor, which is the next run's past.
+Two layouts. Shared: GroupQueryAttention writes into the very buffer that it reads, so that a step
+copies nothing. Concatenated: every run returns past and new rows in one new tensor, which is the
+next run's past. `HostCache` lies in this process' memory; `DeviceCache` lies where the provider
+computes, and comes to the host only when rows are copied aside, put back, or dropped from
+concatenated tensors. Which tokens the rows stand for is `prefix_cache`'s business.
 
-`HostCache` lies in this process' memory. `DeviceCache` lies where the provider computes, and comes
-to the host only when rows are copied aside, put back, or dropped from concatenated tensors. Which
-tokens the rows stand for is `prefix_cache`'s business.
+The cache grows with what it holds, so a context is not paid for before it is used; a request that
+cannot fit is refused beforehand instead of ending the process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from midstream.engine.graph_io import CachePair
+from midstream.engine.graph import CachePair
 
 Array = np.ndarray[Any, Any]
 
@@ -218,3 +221,43 @@ def _zeros(size: int, dtype: Any) -> Array:
 def _view(buffer: Array, pair: CachePair, rows: int) -> Array:
     """View the start of a flat buffer as [heads, rows, width]."""
     return buffer[: pair.heads * rows * pair.width].reshape(pair.heads, rows, pair.width)
+
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+
+SPARE_BYTES = 256 << 20
+"""Left for what else a run needs: attention's scratch, activations, logits."""
+
+
+def available_bytes() -> int | None:
+    """Return how much memory this process may still take; None where the system does not say.
+
+    The smaller one of Linux' `MemAvailable` and what the control group leaves.
+    """
+    found: list[int] = []
+    for line in _lines(MEMINFO):
+        if line.startswith("MemAvailable:"):
+            found.append(1024 * int(line.split()[1]))
+    limit, used = _lines(CGROUP / "memory.max"), _lines(CGROUP / "memory.current")
+    if limit and used and limit[0].isdigit() and used[0].isdigit():
+        found.append(max(0, int(limit[0]) - int(used[0])))
+    return min(found) if found else None
+
+
+def rows_that_fit(row_bytes: int) -> int | None:
+    """Return how many more cache rows of this size fit into what is free; None if nobody knows."""
+    free = available_bytes()
+    return None if free is None else max(0, free - SPARE_BYTES) // row_bytes
+
+
+def spelled(size: int) -> str:
+    """Return a number of bytes for people: "812 MiB", "12.3 GiB"."""
+    return f"{size / 2**20:.0f} MiB" if size < 2**30 else f"{size / 2**30:.1f} GiB"
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except OSError:
+        return []

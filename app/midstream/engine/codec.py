@@ -23,43 +23,29 @@ tokens. The codec knows nothing of ONNX graphs or of where the region comes from
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
 
-from midstream.engine.additions import joined
-from midstream.engine.codec_choice import AnswerChoice
-from midstream.engine.codec_lines import (
+from midstream.engine.answer import AnswerChoice, StreamDecoder
+from midstream.engine.edit_request import EditRequest, corrected_request, joined
+from midstream.engine.layout import (
     Layout,
     align,
     common_margin,
+    cut_span,
     deeper,
     next_line,
+    places,
     shallower,
     split_lines,
 )
-from midstream.engine.codec_spans import cut_span, places, replaced
-from midstream.engine.codec_stream import StreamDecoder
-from midstream.engine.corrections import corrected_request
-from midstream.engine.line_check import fitted, may_come
-from midstream.engine.slots import (
-    Piece,
-    SlotTable,
-    code_pieces,
-    instruction_pieces,
-    later_pieces,
-)
+from midstream.engine.python_lines import fitted, may_come
+from midstream.engine.slots import SlotTable, instruction_pieces, later_pieces
+from midstream.engine.vocabulary import Vocabulary
 from midstream.errors import UserError
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from midstream.guard.correction import CorrectionRequest
-
-MAX_INDENT_LEVEL = 11
 MAX_SWAP = 14
 """Most tokens that follow a `<swap>`."""
 MAX_CUT = 32
@@ -68,35 +54,6 @@ MAX_CUT = 32
 
 class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
     """The region has more lines or tokens than this model can rewrite at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class EditRequest:
-    """What a model is asked to rewrite.
-
-    Attributes:
-        instruction: what to do, in words.
-        region: the source text of the region: whole lines, each ended by a newline.
-        before: context lines above the region (this codec does not read them).
-        after: context lines below the region (this codec does not read them).
-        path: the file's path (this codec does not read it).
-        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at
-            first.
-        earlier: instructions under which `kept` was written. Where the model takes appended
-            redirects (`CodecLimits.appended`), the newest of them stands before the source and
-            `instruction` behind the kept lines; else `instruction` stands before the source,
-            together with the newest of them if it asks for more.
-        correction: what `instruction` asks for, where the guard wrote it.
-    """
-
-    instruction: str
-    region: str
-    before: str = ""
-    after: str = ""
-    path: str = ""
-    kept: str = ""
-    earlier: tuple[str, ...] = ()
-    correction: CorrectionRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +77,6 @@ class EncodedEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class CodecLimits:
-    """Sizes that the tokenizer's special tokens fix."""
-
-    lines: int = 64
-    names: int = 7
-    phrases: int = 6
-    values: int = 64
-    appended: int = 1
-    """Whether a redirect is appended behind the kept lines (1), or read first, in place of what was
-    asked before (0)."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Head:
     """A prompt up to its first `<tgt>`, which says nothing yet of what is written already."""
 
@@ -142,72 +86,20 @@ class _Head:
 
 
 MOST_HEADS = 8
-"""So many heads are kept: what is asked, stopped and asked in other words is about one region."""
-
-
-def special_tokens(limits: CodecLimits) -> list[str]:
-    """Return the codec's special tokens in id order (they follow `<pad>` = 0)."""
-    return [
-        *(
-            "<pad>",
-            "<ins>",
-            "<src>",
-            "<tgt>",
-            "<end>",
-            "<new>",
-            "<blank>",
-            "<raw>",
-            "<ind>",
-            "<ded>",
-        ),
-        *(f"<in{k}>" for k in range(1, MAX_INDENT_LEVEL + 1)),
-        "<cut>",
-        *(f"<L{k}>" for k in range(1, limits.lines + 2)),
-        *(f"<i{k}>" for k in range(1, limits.names + 1)),
-        "<swap>",
-        *(f"<q{k}>" for k in range(1, limits.phrases + 1)),
-        *(f"<v{k}>" for k in range(1, limits.values + 1)),
-    ]
+"""LRU size of encoded prompt heads; retries usually hit the same region."""
 
 
 class EditCodec:
     """Encodes requests and training targets; makes the decoder that reads the model's answer."""
 
-    def __init__(self, tokenizer: Tokenizer, limits: CodecLimits | None = None) -> None:
-        """Wrap a tokenizer whose special tokens are those of `special_tokens(limits)`."""
-        self.limits = limits or CodecLimits()
-        self._tokenizer = tokenizer
-        self._names = special_tokens(self.limits)
-        self._id = {name: i for i, name in enumerate(self._names)}
-        for name in ("<pad>", "<end>", "<cut>", f"<v{self.limits.values}>"):
-            if tokenizer.token_to_id(name) != self._id[name]:
-                raise UserError(
-                    f"The tokenizer's {name} token is not where the edit codec expects it; "
-                    "use the tokenizer.json that was exported with this model."
-                )
-        self.first_text_id = len(self._id)
-        self.vocab_size = tokenizer.get_vocab_size()
-        self.end_id = self._id["<end>"]
-        self.new_id = self._id["<new>"]
-        self.anchor_0 = self._id["<L1>"]
-        self._cache: dict[str, list[int]] = {}
+    def __init__(self, vocab: Vocabulary) -> None:
+        self.vocab = vocab
         self._known_head = lru_cache(MOST_HEADS)(partial(self._head, shuffle=None))
-        self._bytes = _token_bytes(tokenizer, self.first_text_id)
-        self.equals = frozenset(
-            k for k, text in enumerate(self._bytes) if text[:1] == b"=" and text[:2] != b"=="
-        )
 
     @classmethod
     def load(cls, folder: Path) -> EditCodec:
-        """Read `tokenizer.json` and the `[codec]` table of `midstream.toml` from a model folder."""
-        from tokenizers import Tokenizer
-
-        facts: dict[str, Any] = tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
-        table: dict[str, int] = facts.get("codec", {})
-        limits = CodecLimits(
-            **{name: int(table[name]) for name in CodecLimits.__slots__ if name in table}
-        )
-        return cls(Tokenizer.from_file(str(folder / "tokenizer.json")), limits)
+        """Read a model folder; see `Vocabulary.load`."""
+        return cls(Vocabulary.load(folder))
 
     def encode(self, request: EditRequest) -> EncodedEdit:
         """Encode a request.
@@ -216,16 +108,16 @@ class EditCodec:
             RegionTooLong: the region has more lines than the model has anchors.
         """
         layout, table, prompt, used = self._prompt(
-            corrected_request(request, self.limits.lines), None
+            corrected_request(request, self.vocab.limits.lines), None
         )
-        anchors = [self.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
+        anchors = [self.vocab.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
         kept = tuple(split_lines(request.kept))
         return EncodedEdit(
             prompt_ids=prompt,
             draft_ids=anchors,
-            stop_ids=frozenset({self.end_id, self.anchor_0 + len(layout.lines)}),
-            decoder=StreamDecoder(self, layout, table, used, kept),
-            choice=AnswerChoice(self, layout, table, used, kept),
+            stop_ids=frozenset({self.vocab.end_id, self.vocab.anchor_0 + len(layout.lines)}),
+            decoder=StreamDecoder(self.vocab, layout, table, used, kept),
+            choice=AnswerChoice(self.vocab, layout, table, used, kept),
         )
 
     def encode_target(
@@ -248,13 +140,13 @@ class EditCodec:
         """
         layout, table, prompt, used = self._prompt(request, shuffle)
         if target is None:
-            return prompt, [self.end_id]
+            return prompt, [self.vocab.end_id]
         if not target.startswith(request.kept):
             raise ValueError("kept is not a prefix of target")
         rest = split_lines(target[len(request.kept) :])
         kept = split_lines(request.kept)
         rest_ids, _ = self._target(layout, table, rest, used, kept, prefix=False)
-        stop = self.anchor_0 + layout.first_anchor + len(layout.lines)
+        stop = self.vocab.anchor_0 + layout.first_anchor + len(layout.lines)
         return prompt, [*rest_ids, stop]
 
     def _prompt(
@@ -262,7 +154,7 @@ class EditCodec:
     ) -> tuple[Layout, SlotTable, list[int], int]:
         """Return (layout, table, prompt tokens, source lines that the kept lines use up)."""
         region = request.region
-        appended = self.limits.appended and request.kept and request.earlier
+        appended = self.vocab.limits.appended and request.kept and request.earlier
         first = request.instruction
         if appended:
             first = request.earlier[-1]
@@ -278,80 +170,43 @@ class EditCodec:
         if appended:
             table = table.copy()
             words = later_pieces(request.instruction, region, table)
-            ids += [self._id["<ins>"], *self._pieces(words), self._id["<tgt>"]]
+            ids += [
+                self.vocab.ids["<ins>"],
+                *self.vocab.encode_pieces(words),
+                self.vocab.ids["<tgt>"],
+            ]
         return layout, table, ids, used
 
     def _head(self, instruction: str, region: str, *, shuffle: Random | None) -> _Head:
         lines = split_lines(region)
-        if len(lines) > self.limits.lines:
+        if len(lines) > self.vocab.limits.lines:
             raise RegionTooLong(
                 f"The region has {len(lines)} lines and this model rewrites at most "
-                f"{self.limits.lines} at once; select a smaller part."
+                f"{self.vocab.limits.lines} at once; select a smaller part."
             )
         layout = Layout(common_margin(lines), lines)
         if shuffle is not None:
-            layout.first_anchor = shuffle.randrange(self.limits.lines - len(lines) + 1)
+            layout.first_anchor = shuffle.randrange(self.vocab.limits.lines - len(lines) + 1)
         table = SlotTable(
-            self.limits.names, self.limits.phrases, self.limits.values, self.is_single, shuffle
+            self.vocab.limits.names,
+            self.vocab.limits.phrases,
+            self.vocab.limits.values,
+            self.vocab.is_single,
+            shuffle,
         )
         words = instruction_pieces(instruction, region, table)
         table.add_region([layout.strip(line) or "" for line in lines])
-        ids = [self._id["<ins>"], *self._pieces(words), self._id["<src>"]]
+        ids = [
+            self.vocab.ids["<ins>"],
+            *self.vocab.encode_pieces(words),
+            self.vocab.ids["<src>"],
+        ]
         for number, line in enumerate(lines):
-            ids.append(self.anchor_0 + layout.first_anchor + number)
-            ids += self.content(layout, table, line)
-        ids.append(self.anchor_0 + layout.first_anchor + len(lines))
-        ids.append(self._id["<tgt>"])
+            ids.append(self.vocab.anchor_0 + layout.first_anchor + number)
+            ids += self.vocab.content(layout, table, line)
+        ids.append(self.vocab.anchor_0 + layout.first_anchor + len(lines))
+        ids.append(self.vocab.ids["<tgt>"])
         return _Head(layout, table, tuple(ids))
-
-    def _pieces(self, pieces: list[Piece]) -> list[int]:
-        ids: list[int] = []
-        for text, slot in pieces:
-            ids += [self._id[slot]] if slot else self._text(text)
-        return ids
-
-    def is_single(self, text: str) -> bool:
-        """Whether a piece of text is one token already (and so needs no slot)."""
-        return len(self._text(text)) <= 1
-
-    def _text(self, text: str) -> list[int]:
-        found = self._cache.get(text)
-        if found is None:
-            found = list(self._tokenizer.encode(text, add_special_tokens=False).ids)
-            if len(self._cache) < 200_000:
-                self._cache[text] = found
-        return found
-
-    def special_name(self, token_id: int) -> str | None:
-        """Return the name of a special token, None for a token of text."""
-        return self._names[token_id] if token_id < self.first_text_id else None
-
-    def decides(self, token_id: int) -> bool:
-        """Whether a token says what changes; an anchor only says which line comes next."""
-        return not self.anchor_0 <= token_id <= self.anchor_0 + self.limits.lines
-
-    def bytes_of(self, token_id: int) -> bytes:
-        """Return the bytes that a token of text stands for."""
-        return self._bytes[token_id]
-
-    def content(self, layout: Layout, table: SlotTable, line: str) -> list[int]:
-        """Return the tokens of one line."""
-        body = layout.strip(line)
-        if body is None or (line and not body):
-            return self._raw(line)
-        text = body.lstrip(" ")
-        lead = len(body) - len(text)
-        ids: list[int] = []
-        if lead and lead % 4 == 0 and lead <= 4 * MAX_INDENT_LEVEL:
-            ids.append(self._id[f"<in{lead // 4}>"])
-            body = text
-        for piece, slot in code_pieces(body, table):
-            ids += [self._id[slot]] if slot else self._text(piece)
-        return ids
-
-    def _raw(self, line: str) -> list[int]:
-        """Return the tokens of a line as it is, unchecked by whoever reads them."""
-        return [self._id["<raw>"], *self._text(line)]
 
     def _target(
         self,
@@ -377,18 +232,18 @@ class EditCodec:
                 above, below = [*kept, *lines[:number]], next_line(layout.lines[at:])
                 sound = may_come(line, None, above=above, source=layout.lines, used=at)
                 sound = sound and fitted(line, above, below) == line
-                content = self.content(layout, table, line) if sound else self._raw(line)
-                ids += [self.new_id, *content]
+                content = self.vocab.content(layout, table, line) if sound else self.vocab.raw(line)
+                ids += [self.vocab.new_id, *content]
                 continue
             consumed = src + 1
-            ids.append(self.anchor_0 + layout.first_anchor + used + src)
+            ids.append(self.vocab.anchor_0 + layout.first_anchor + used + src)
             old = source[src]
             if line == old:
                 continue
             if line == deeper(layout, old):
-                ids.append(self._id["<ind>"])
+                ids.append(self.vocab.ids["<ind>"])
             elif line == shallower(layout, old):
-                ids.append(self._id["<ded>"])
+                ids.append(self.vocab.ids["<ded>"])
             else:
                 above = [*kept, *lines[:number]]
                 ids += self._changed(layout, table, used + src, line, above)
@@ -399,17 +254,23 @@ class EditCodec:
     ) -> list[int]:
         """Return the tokens after an anchor for a line that becomes another line."""
         old = layout.lines[at]
-        source, target = self.content(layout, table, old), self.content(layout, table, new)
+        source, target = (
+            self.vocab.content(layout, table, old),
+            self.vocab.content(layout, table, new),
+        )
         if not may_come(new, old, above=above, source=layout.lines, used=at + 1):
-            return self._raw(new)
-        if target and self._id["<raw>"] not in (*source, *target):  # a swap keeps the indentation
+            return self.vocab.raw(new)
+        if target and self.vocab.ids["<raw>"] not in (
+            *source,
+            *target,
+        ):  # a swap keeps the indentation
             swap = self._swap(source, target)
             if swap and len(swap) <= MAX_SWAP:
-                return [self._id["<swap>"], *swap]
+                return [self.vocab.ids["<swap>"], *swap]
             cut = cut_span(source, target)
             if cut and len(cut) <= min(MAX_CUT, len(target) - 1):
-                return [self._id["<cut>"], *cut]
-        return target or [self._id["<blank>"]]
+                return [self.vocab.ids["<cut>"], *cut]
+        return target or [self.vocab.ids["<blank>"]]
 
     def _swap(self, source: list[int], target: list[int]) -> list[int]:
         """Return the token to replace and what replaces it, [] where one swap does not do it.
@@ -420,12 +281,12 @@ class EditCodec:
         """
         limit = min(len(source), len(target))
         head = next((k for k in range(limit) if source[k] != target[k]), limit)
-        if head < len(source) and self._is_named(source[head]):
+        if head < len(source) and self.vocab.is_named(source[head]):
             slot = source[head]
-            count = len(places(source, slot, self.equals))
+            count = len(places(source, slot, self.vocab.equals))
             extra, rest = divmod(len(target) - len(source), count)
             swapped = target[head : head + 1 + extra]
-            if not rest and extra >= 0 and self.replaced(source, slot, swapped) == target:
+            if not rest and extra >= 0 and self.vocab.replaced(source, slot, swapped) == target:
                 return [slot, *swapped]
         tail = 0
         while tail < limit - head and source[-1 - tail] == target[-1 - tail]:
@@ -438,46 +299,10 @@ class EditCodec:
         if (
             head + tail == len(source)
             and left is not None
-            and self._is_named(left)
+            and self.vocab.is_named(left)
             and source.count(left) == 1
         ):
             return [left, left, *middle]
         if head + tail == len(source) and right is not None and source.count(right) == 1:
             return [right, *middle, right]
         return []
-
-    def text_of(self, table: SlotTable, ids: list[int]) -> str:
-        """Return the text of a line's tokens, without the margin."""
-        parts: list[bytes] = []
-        for token in ids:
-            name = self.special_name(token)
-            if name is None:
-                parts.append(self.bytes_of(token))
-            elif name[:3] == "<in" and name[3:-1].isdigit():
-                parts.append(b"    " * int(name[3:-1]))
-            else:
-                parts.append((table.text_of(name) or "").encode())
-        return b"".join(parts).decode("utf-8", "replace")
-
-    def replaced(self, ids: list[int], slot: int, new: list[int]) -> list[int]:
-        """Return the tokens of a line after a swap."""
-        named = self._is_named(slot)
-        return replaced(ids, slot, new, self.equals if named else frozenset())
-
-    def _is_named(self, token: int) -> bool:
-        return self._id["<i1>"] <= token <= self._id[f"<q{self.limits.phrases}>"]
-
-
-def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
-    """Return the bytes that each text token stands for (b"" for special tokens)."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    table = {chr(b): b for b in printable}
-    extra = 0
-    for b in range(256):
-        if b not in printable:
-            table[chr(256 + extra)] = b
-            extra += 1
-    return [
-        b"" if i < first else bytes(table[ch] for ch in tokenizer.id_to_token(i) or "")
-        for i in range(tokenizer.get_vocab_size())
-    ]

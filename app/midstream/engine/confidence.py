@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from midstream.edits.signs import read_signs
-from midstream.engine.additions import joined
-
-if TYPE_CHECKING:
-    from midstream.engine.codec import EditCodec, EditRequest
-    from midstream.engine.folder import Confidence
+from midstream.engine.edit_request import EditRequest, joined
+from midstream.engine.folder import Confidence
+from midstream.engine.vocabulary import Vocabulary
 
 Array = np.ndarray[Any, Any]
 
@@ -121,16 +119,16 @@ def weighed(table: Confidence, found: Mapping[str, float]) -> float:
 class EditJudge:
     """Judges one answer while it is written; a `plan.Judge`."""
 
-    def __init__(self, request: EditRequest, codec: EditCodec, table: Confidence) -> None:
+    def __init__(self, request: EditRequest, vocab: Vocabulary, table: Confidence) -> None:
         """Prepare.
 
         Args:
             request: what was asked.
-            codec: tells what a token is.
+            vocab: tells what a token is.
             table: the model's calibration.
         """
         self._request = request
-        self._codec = codec
+        self._vocab = vocab
         self._table = table
         self._trace = TokenTrace()
         self._tokens: list[int] = []
@@ -145,7 +143,7 @@ class EditJudge:
     @property
     def gave_up(self) -> bool:
         """Whether the model has said that it cannot do what was asked."""
-        return self._codec.end_id in self._tokens
+        return self._vocab.end_id in self._tokens
 
     def features(self) -> dict[str, float]:
         """Return what is weighed, once the answer is complete; see `features`."""
@@ -154,7 +152,7 @@ class EditJudge:
         if request.earlier:
             asked = joined(request.earlier[-1], asked)
         signs = read_signs(asked, request.region, "".join(self._text))
-        decisions = list(map(self._codec.decides, self._tokens))
+        decisions = list(map(self._vocab.decides, self._tokens))
         return features(self._trace.read(), decisions, signs.counts)
 
     def confidence(self) -> float:

@@ -20,10 +20,17 @@ from typing import Any
 import numpy as np
 
 from midstream.engine.cache_memory import CacheMemory, DeviceCache, HostCache
+from midstream.engine.drafting import RowCost
 from midstream.engine.folder import ModelFolder, ModelFolderError
-from midstream.engine.graph_io import GraphIO, TensorInfo, read_graph_io
-from midstream.engine.pace import RowCost
-from midstream.engine.session import DEVICES, default_threads, open_session, reason
+from midstream.engine.graph import (
+    DEVICES,
+    GraphIO,
+    TensorInfo,
+    default_threads,
+    open_session,
+    read_graph_io,
+    reason,
+)
 
 Array = np.ndarray[Any, Any]
 

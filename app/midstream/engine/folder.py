@@ -4,8 +4,7 @@ prompts look.
 Three layouts are known: ONNX Runtime GenAI (`genai_config.json`), Optimum (`model.onnx` or
 `decoder_model_merged.onnx` beside `config.json`) and transformers.js (`onnx/model*.onnx`). An
 optional `midstream.toml` says what the configuration files cannot: prompt style, edit format,
-drafting, facts. Nothing is loaded here but small text files; `graph_io` looks into the graph
-itself.
+drafting, facts. Nothing is loaded here but small text files; `graph` looks into the graph itself.
 """
 
 from __future__ import annotations

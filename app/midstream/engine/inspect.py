@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from midstream.edits.request import RegionRequest, render_request
+from midstream.engine.cache_memory import available_bytes, spelled
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files, read_folder
-from midstream.engine.memory import available_bytes, spelled
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError

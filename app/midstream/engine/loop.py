@@ -16,15 +16,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
-from midstream.engine.drafting import Drafter
+from midstream.engine.drafting import Drafter, Pace
 from midstream.engine.folder import Drafting
-from midstream.engine.pace import Pace
-from midstream.engine.plan import Judge, Plan
+from midstream.engine.plan import Judge, Plan, StopStrings
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
-from midstream.engine.stops import StopStrings
 from midstream.engine.types import FinishReason, Piece, Usage
 
 PREFILL_CHUNK = 128
@@ -36,7 +35,28 @@ of their own takes longer than their logits, which nobody needs.
 """
 
 ALONE = nullcontext()
-"""In place of a lock where nobody else uses the model."""
+"""In place of a lock where nothing else uses the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the generations of one model share.
+
+    Attributes:
+        decoder: the graph; used only inside `step`.
+        cache: what it remembers; likewise.
+        drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
+        exact: make every row's bits independent of how many run together.
+        turn: held while generating, so that one generation writes at a time.
+        step: held for every run.
+    """
+
+    decoder: Decoder
+    cache: PrefixCache
+    drafting: Drafting | None = None
+    exact: bool = False
+    turn: AbstractContextManager[object] = ALONE
+    step: AbstractContextManager[object] = ALONE
 
 
 class ModelGeneration:
@@ -49,30 +69,20 @@ class ModelGeneration:
     def __init__(
         self,
         plan: Plan,
-        decoder: Decoder,
-        cache: PrefixCache,
-        *,
-        turn: AbstractContextManager[object] = ALONE,
-        step: AbstractContextManager[object] = ALONE,
+        runtime: Runtime,
         sampler: Sampler,
+        *,
         limit: int,
         stop: Sequence[str] = (),
-        drafting: Drafting | None = None,
-        exact: bool = False,
     ) -> None:
         """Prepare; nothing runs before iteration.
 
         Args:
             plan: the request in tokens; prompt and `limit` together fit the context.
-            decoder: the model; used only inside `step`.
-            cache: what it remembers; likewise.
-            turn: held while generating, so that one generation writes at a time.
-            step: held for every run.
+            runtime: the model.
             sampler: chooses tokens.
             limit: most tokens to generate.
             stop: texts that end the answer.
-            drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
-            exact: make every row's bits independent of how many run together.
 
         Raises:
             PromptError: a stop string is empty.
@@ -80,18 +90,18 @@ class ModelGeneration:
         self.usage = Usage(input_tokens=len(plan.prompt_ids))
         self._plan = plan
         self._text = StopStrings(plan.decoder, stop)
-        self._decoder = decoder
-        self._cache = cache
-        self._rows = cache.tokens
-        self._turn = turn
-        self._step = step
+        self._decoder = runtime.decoder
+        self._cache = runtime.cache
+        self._rows = runtime.cache.tokens
+        self._turn = runtime.turn
+        self._step = runtime.step
         self._sampler = sampler
         self._limit = limit
-        self._exact = exact
+        self._exact = runtime.exact
         self._drafter: Drafter | None = None
-        if drafting is not None and decoder.all_rows:
+        if runtime.drafting is not None and runtime.decoder.all_rows:
             self._drafter = Drafter(plan.draft_ids, plan.prompt_ids)
-            self._pace = Pace(decoder.row_cost, drafting.most)
+            self._pace = Pace(runtime.decoder.row_cost, runtime.drafting.most)
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._active = False

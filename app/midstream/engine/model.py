@@ -1,23 +1,79 @@
-"""A loaded model: folder, graph, prompts and cache behind the interface that the server knows."""
+"""A loaded model: folder, graph, prompts and cache behind the interface that the server knows.
+
+A prompt may be read before it is sent: whoever types an instruction is mostly about to send it. The
+answer is begun and waits after its first run (`Preparation`). If just that request follows, the
+answer continues from there; if not, what was read is in the cache like anything else.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
-from midstream.engine.loop import ModelGeneration
-from midstream.engine.memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
+from midstream.engine.loop import ModelGeneration, Runtime
 from midstream.engine.plan import Plan, PromptError
 from midstream.engine.prefix_cache import PrefixCache
-from midstream.engine.preparing import Preparation
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
-from midstream.engine.types import GenerateRequest, TextModel
+from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextModel, Usage
+
+
+class Preparation:
+    """A `types.Generation` without text.
+
+    Attributes:
+        usage: what reading has cost.
+    """
+
+    def __init__(self, answer: ModelGeneration, ready: Callable[[ModelGeneration], None]) -> None:
+        """Prepare; nothing runs before iteration.
+
+        Args:
+            answer: the answer, of which nothing was done yet.
+            ready: told it once its first piece is there.
+        """
+        self.usage = Usage(input_tokens=answer.usage.input_tokens)
+        self._answer = answer
+        self._ready = ready
+        self._stopped = False
+        self._ending = threading.Lock()
+        self._finish: FinishReason | None = None
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended; None while it runs."""
+        return self._finish
+
+    def stop(self) -> None:
+        """End it with the run in progress; callable from any thread, at any time.
+
+        That run is not cut short: what is asked next most likely begins with those tokens. Once it
+        is over, the answer is somebody else's and goes on.
+        """
+        with self._ending:
+            self._stopped = True
+            if self._finish is None:
+                self._answer.give_way()
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Read; there are no pieces."""
+        done = self._answer.prepare()
+        with self._ending:
+            done = done and not self._stopped
+            self._finish = FinishReason.STOP if done else FinishReason.STOPPED
+        read = self._answer.usage
+        self.usage.cached_tokens, self.usage.prefill_s = read.cached_tokens, read.prefill_s
+        self.usage.wafer_s = read.wafer_s
+        if done:
+            self._ready(self._answer)
+        return iter(())
+
 
 CLOSE_SECONDS = 5.0
 """How long `close` waits for a running generation to end."""
@@ -114,11 +170,15 @@ class OnnxModel:
         asked = (room, request.max_output_tokens, self.folder.limits.output, plan.most)
         generation = ModelGeneration(
             plan,
-            self.decoder,
-            self.cache,
-            turn=self._turn,
-            step=self._step,
-            sampler=Sampler(
+            Runtime(
+                self.decoder,
+                self.cache,
+                self.drafting,
+                exact=self.folder.drafting is not None,
+                turn=self._turn,
+                step=self._step,
+            ),
+            Sampler(
                 temperature=request.temperature,
                 top_p=request.top_p,
                 top_k=request.top_k,
@@ -127,8 +187,6 @@ class OnnxModel:
             ),
             limit=min(limit for limit in asked if limit is not None),
             stop=request.stop,
-            drafting=self.drafting,
-            exact=self.folder.drafting is not None,
         )
         self._started.add(generation)
         return generation

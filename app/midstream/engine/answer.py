@@ -1,30 +1,194 @@
-"""Which token comes next in an answer of the edit codec: the likeliest one that makes sense there,
-with a second look where a line is about to be kept.
+"""An answer of the edit codec while it is generated: the text that is certain, and the next token.
 
-The chances of changing a line are shared by all the ways in which it can change, the chance of
-keeping it is in one token. So a line is changed where its changes together are likelier than
-keeping it. What is known of the answer so far is enough to tell which tokens mean something: a slot
-that stands for nothing, an anchor out of order, a `<cut>` of what the line does not have or a name
-of another line that nobody asked for are passed over. A line does not end where it is no line of
-Python, and no line follows another that brackets, strings and blocks (`line_state`) keep apart: an
-answer does not end behind `else:`.
+`StreamDecoder` turns tokens into text as soon as the text is certain. `AnswerChoice` picks the
+likeliest token that makes sense at its place, with a second look where a line is about to be kept:
+the chances of changing a line are spread over all the ways in which it can change, the chance of
+keeping it is in one token, so the line is changed where its changes together are likelier.
+
+What is known of the answer so far tells which tokens make sense. Passed over are a slot that stands
+for nothing, an anchor out of order, a `<cut>` of what the line does not have, and a name of another
+line that was not asked for. A line does not end where it is no line of Python, and no line follows
+another that brackets, strings and blocks (`python_lines`) keep apart: an answer does not end behind
+`else:`.
 """
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from midstream.engine.codec_lines import Layout, deeper, shallower
-from midstream.engine.codec_stream import StreamDecoder
-from midstream.engine.line_state import LineState
+from midstream.engine.layout import Layout, deeper, next_line, shallower, split_lines, without_span
+from midstream.engine.python_lines import LineState, fitted, may_come
 from midstream.engine.slots import SlotTable
+from midstream.engine.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from midstream.engine.codec import EditCodec
+
+@dataclass(slots=True)
+class StreamDecoder:
+    """Turns generated tokens into text as soon as the text is certain.
+
+    `feed` returns what became certain with a token, lines as they end; the concatenation of all of
+    it and of `finish` is the rewrite after the kept lines. A token that makes no sense where it
+    stands (an anchor out of order) adds nothing, and a line that is no line of Python is not
+    written.
+    """
+
+    vocab: Vocabulary
+    layout: Layout
+    table: SlotTable
+    used: int
+    kept: tuple[str, ...] = ()
+    """The lines that are already written."""
+    gave_up: bool = field(default=False, init=False)
+    """Whether the model has said that it cannot do what was asked."""
+    lines: list[str] = field(default_factory=list[str], init=False)
+    """The lines that are certain, the kept ones included."""
+    _open: str = field(default="none", init=False)  # none, anchor, line, new, swap, cut
+    _swap: list[int] = field(default_factory=list[int], init=False)
+    _utf8: Any = field(default=None, init=False)
+    _pending: str = field(default="", init=False)
+    _anchored: bool = field(default=False, init=False)
+    _raw: bool = field(default=False, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = list(self.kept)
+
+    def feed(self, token_id: int) -> str:
+        """Take one generated token; return the text that it makes certain ("" if none)."""
+        text = "" if self._ended else self._fed(token_id)
+        self.lines += split_lines(text)
+        return text
+
+    def _fed(self, token_id: int) -> str:
+        vocab = self.vocab
+        name = vocab.special_name(token_id)
+        if self._open in ("swap", "cut") and (name is None or name[1:-1].lstrip("inqv").isdigit()):
+            self._swap.append(token_id)
+            return ""
+        if name is None:
+            return self._text(token_id)
+        if name[:2] == "<L":
+            number = token_id - vocab.anchor_0 - self.layout.first_anchor
+            if number == len(self.layout.lines):
+                text = self._close()
+                self._ended = True
+                return text
+            if number < self.used or number > len(self.layout.lines):
+                return ""
+            text = self._close()
+            self.used = number + 1
+            self._open = "anchor"
+            return text
+        if name == "<new>":
+            text = self._close()
+            self._open = "new"
+            return text
+        if name == "<end>":
+            text = self._close() + "".join(line + "\n" for line in self.layout.lines[self.used :])
+            self._ended = self.gave_up = True
+            return text
+        if name in ("<ind>", "<ded>"):
+            if self._open != "anchor":
+                return ""
+            line = self.layout.lines[self.used - 1]
+            moved = deeper(self.layout, line) if name == "<ind>" else shallower(self.layout, line)
+            self._open = "none"
+            return (line if moved is None else moved) + "\n"
+        if name in ("<swap>", "<cut>"):
+            if self._open == "anchor":
+                self._open, self._swap = name[1:-1], []
+            return ""
+        if name == "<blank>":
+            if self._open != "anchor":
+                return ""
+            self._open = "none"
+            return "\n"
+        if name == "<raw>":
+            self._start(raw=True)
+        elif name[:3] == "<in" and name[3:-1].isdigit():
+            self._start()
+            self._pending += self._flush() + "    " * int(name[3:-1])
+        elif (text := self.table.text_of(name)) is not None:
+            self._start()
+            self._pending += self._flush() + text
+        return ""
+
+    def finish(self) -> str:
+        """End the answer. Adds nothing: a stop token (fed like any other) has closed the last line,
+        and of an answer that was cut, a line still open is not certain.
+        """
+        self._ended = True
+        return ""
+
+    def _start(self, *, raw: bool = False) -> None:
+        """Make sure that a line is open for content."""
+        if self._open == "line":
+            return
+        self._anchored, self._raw = self._open == "anchor", raw
+        self._open = "line"
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending = "" if raw else self.layout.margin
+
+    def _flush(self) -> str:
+        return str(self._utf8.decode(b"", True)) if self._utf8 is not None else ""
+
+    def _text(self, token_id: int) -> str:
+        self._start()
+        self._pending += str(self._utf8.decode(self.vocab.bytes_of(token_id)))
+        return ""
+
+    def _close(self) -> str:
+        text, old = self.ending()
+        state, self._open = self._open, "none"
+        if text is None:
+            return ""
+        if state not in ("line", "swap", "cut") or (state == "line" and self._raw):
+            return text + "\n"
+        if not self.stands(text, old):
+            return "" if old is None else old + "\n"
+        return text + "\n"
+
+    def ending(self) -> tuple[str | None, str | None]:
+        """Return the line that is open, as it would be if it ended now, and the source line that it
+        replaces; None where there is none.
+        """
+        source, at = self.layout.lines, self.used
+        if self._open in ("anchor", "swap", "cut"):
+            return self._changed(source[at - 1]), source[at - 1]
+        if self._open == "new":
+            return "", None
+        if self._open != "line":
+            return None, None
+        text = self._pending
+        if self._utf8 is not None:  # told without taking it: the line may go on
+            state = self._utf8.getstate()
+            text += self._flush()
+            self._utf8.setstate(state)
+        if self._raw or self._anchored:
+            return text, source[at - 1] if self._anchored else None
+        return fitted(text, self.lines, next_line(source[at:])), None
+
+    def _changed(self, line: str) -> str:
+        """Return a source line with the content of its `<swap>` or `<cut>`."""
+        if len(self._swap) < 1 + (self._open == "cut") or self._open == "anchor":
+            return line
+        ids = self.vocab.content(self.layout, self.table, line)
+        if self._open == "cut":
+            ids = without_span(ids, self._swap[0], self._swap[1], self._swap[2:])
+        else:
+            ids = self.vocab.replaced(ids, self._swap[0], self._swap[1:])
+        margin = "" if line and not line.startswith(self.layout.margin) else self.layout.margin
+        return margin + self.vocab.text_of(self.table, ids)
+
+    def stands(self, text: str, old: str | None) -> bool:
+        """Whether a line may come next, in place of the line come past last or anew (None)."""
+        return may_come(text, old, above=self.lines, source=self.layout.lines, used=self.used)
+
 
 Array = np.ndarray[Any, Any]
 MOST_REFUSED: Final = 2
@@ -46,14 +210,14 @@ class AnswerChoice:
     """The state of one answer, told token by token; a `plan.Choice`.
 
     Attributes:
-        codec: how the answer is written.
+        vocab: the tokens.
         layout: the region's lines.
         table: what slots stand for.
         used: source lines that the answer has come past.
         kept: lines of the answer that are already written.
     """
 
-    codec: EditCodec
+    vocab: Vocabulary
     layout: Layout
     table: SlotTable
     used: int
@@ -72,7 +236,7 @@ class AnswerChoice:
     _read: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._reader = StreamDecoder(self.codec, self.layout, self.table, self.used, self.kept)
+        self._reader = StreamDecoder(self.vocab, self.layout, self.table, self.used, self.kept)
         self._source = self.layout.states()
 
     def pick(self, logits: Array) -> int:
@@ -80,7 +244,7 @@ class AnswerChoice:
         token = int(logits.argmax())
         if self._length > LONGEST + len(self._old or ""):
             return self._kept()
-        if token == self.codec.end_id and self._open == "start":
+        if token == self.vocab.end_id and self._open == "start":
             return self._gives_up_or(token, logits)
         if self._open == "anchor" and token == self._kept() and self.allows(token):
             return self._changed_or(token, logits)
@@ -93,7 +257,7 @@ class AnswerChoice:
 
     def _kept(self) -> int:
         """Return the token that keeps the line: the next line's anchor."""
-        return self.codec.anchor_0 + self.layout.first_anchor + self.used
+        return self.vocab.anchor_0 + self.layout.first_anchor + self.used
 
     def _changed_or(self, keep: int, logits: Array) -> int:
         highest = logits[keep]
@@ -121,12 +285,12 @@ class AnswerChoice:
         for token in likely:
             if self.allows(token):
                 return token
-        ends = np.argsort(-logits[: self.codec.first_text_id])
+        ends = np.argsort(-logits[: self.vocab.first_text_id])
         return next((int(token) for token in ends if self.allows(int(token))), likely[0])
 
     def allows(self, token: int) -> bool:
         """Whether a token means something where the answer stands."""
-        name = self.codec.special_name(token)
+        name = self.vocab.special_name(token)
         state = self._open
         if state == "cut" and self._count < 2:
             line = self._line
@@ -135,13 +299,13 @@ class AnswerChoice:
             return token in self._line
         content = state in ("line", "new", "anchor", "swap", "cut")
         if name is None:
-            word = self.codec.bytes_of(token).decode("utf-8", "replace").strip()
+            word = self.vocab.bytes_of(token).decode("utf-8", "replace").strip()
             return content and (self._old is None or not self.table.strange_to(word, self._old))
         kind = _kind(name)
         if kind in ("i", "q", "v"):
             return content and self._has(name)
         if kind in ("L", "new"):
-            number = token - self.codec.anchor_0 - self.layout.first_anchor
+            number = token - self.vocab.anchor_0 - self.layout.first_anchor
             in_order = kind == "new" or self.used <= number <= len(self.layout.lines)
             return in_order and self._may_end(number if kind == "L" else None)
         if kind in ("swap", "cut") and not self._old:
@@ -194,7 +358,7 @@ class AnswerChoice:
     def feed(self, token: int) -> None:
         """Take the token that was chosen."""
         self._reader.feed(token)
-        name = self.codec.special_name(token)
+        name = self.vocab.special_name(token)
         kind = "" if name is None else _kind(name)
         self._length += 1
         if kind in ("L", "new"):
@@ -203,7 +367,7 @@ class AnswerChoice:
             self._open = "moved"
         elif kind in ("swap", "cut"):
             line = self.layout.lines[self.used - 1]
-            self._line = self.codec.content(self.layout, self.table, line)
+            self._line = self.vocab.content(self.layout, self.table, line)
             # In an empty line there is nothing to replace: what follows is the line.
             self._open, self._count = kind if self._line else "line", 0
         elif self._open in ("swap", "cut"):
@@ -218,7 +382,7 @@ class AnswerChoice:
         self._open = "new" if anchor is None else "anchor"
         self._refused, self._length, self._old, self._raw = 0, 0, None, False
         if anchor is not None:
-            at = anchor - self.codec.anchor_0 - self.layout.first_anchor
+            at = anchor - self.vocab.anchor_0 - self.layout.first_anchor
             self.used = at + 1
             self._old = self.layout.lines[at] if at < len(self.layout.lines) else None
 

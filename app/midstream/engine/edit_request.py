@@ -1,0 +1,125 @@
+"""What an edit model is asked, and how the words of a person become words that it understands.
+
+Three rewrites of an instruction: without the phrase that only says where (`without_locator`),
+together with the one before where it asks for more (`joined`), and, where the guard corrects a
+line, as a request about the line itself (`corrected_request`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from midstream.engine.layout import align, split_lines
+
+if TYPE_CHECKING:
+    from midstream.guard.correction import CorrectionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What a model is asked to rewrite.
+
+    Attributes:
+        instruction: what to do, in words.
+        region: the source text of the region: whole lines, each ended by a newline.
+        before: context lines above the region (this codec does not read them).
+        after: context lines below the region (this codec does not read them).
+        path: the file's path (this codec does not read it).
+        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at
+            first.
+        earlier: instructions under which `kept` was written. Where the model takes appended
+            redirects (`CodecLimits.appended`), the newest of them stands before the source and
+            `instruction` behind the kept lines; else `instruction` stands before the source,
+            together with the newest of them if it asks for more.
+        correction: what `instruction` asks for, where the guard wrote it.
+    """
+
+    instruction: str
+    region: str
+    before: str = ""
+    after: str = ""
+    path: str = ""
+    kept: str = ""
+    earlier: tuple[str, ...] = ()
+    correction: CorrectionRequest | None = None
+
+
+_DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+_PHRASE = (
+    r"\s*,?\s*\b(?i:in|inside|within|to|of|for|from|on|at)\s+(?:the\s+)?"
+    r"(?:(?:function|method|class|definition|signature)(?:\s+of)?\s+)*"
+    r"(?P<quote>[`'\"]?)(?:\w+\.)*{name}(?:\(\))?(?P=quote)(?:\s+(?:function|method|class)\b)?"
+    r"(?=\s|$|[,.;:?!])"
+)
+_HEAD = r"^\s*(?P<quote>[`'\"]?)(?:\w+\.)*{name}(?:\(\))?(?P=quote)\s*:\s"
+_ENDS = re.compile(r"^[\s,:]+|[\s,]+$")
+
+
+def without_locator(instruction: str, region: str) -> str:
+    """Return an instruction without the phrases that only name the function or class it is about.
+
+    Args:
+        instruction: What was asked.
+        region: The source of the region that was found for it.
+    """
+    first = _DEFINITION.search(region)
+    if first is None:
+        return instruction
+    name, shorter = re.escape(first.group(1)), instruction
+    for phrase in (_HEAD, _PHRASE):
+        shorter = _ENDS.sub("", re.sub(phrase.replace("{name}", name), "", shorter))
+    return shorter or instruction
+
+
+_OPENING = re.compile(
+    r"^(?:(?:yes|good|oh|ok|okay),?\s+)?"
+    r"(?:keep that,?\s+but also|while you(?: are|'re) at it|one more thing|and also|and please|"
+    r"also|and|in addition|additionally|plus|besides)\b[,:]?\s*",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
+
+
+def joined(earlier: str, newest: str) -> str:
+    """Return one instruction for both where the newest asks for more, else the newest."""
+    rest = _ENDING.sub("", _OPENING.sub("", newest))
+    if rest == newest or not rest:
+        return newest
+    return f"{earlier.rstrip(' .!')} and {rest}"
+
+
+_QUOTED = re.compile(r"`([^`\n]+)`")
+
+
+def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
+    """Return a request for a safe line where the guard has stopped an unsafe one.
+
+    A request without a correction is returned as it is. Where the instruction quotes no code, or
+    the region would get more than `most_lines`, the line that the rewrite has got to is corrected.
+    """
+    if request.correction is None:
+        return request
+    asked, advice = request.correction.asked, request.correction.correction.advice
+    quoted = max(_QUOTED.findall(asked), key=len, default="")
+    lines = split_lines(request.region)
+    kept = split_lines(request.kept)
+    used = max((k + 1 for k, _ in align(lines, kept, open_end=True) if k is not None), default=0)
+    known = any(quoted in line for line in lines)
+    if quoted and not known and len(lines) < most_lines:
+        lines.insert(used, _indent(kept, lines[used:]) + quoted)
+    region = "".join(line + "\n" for line in lines)
+    return replace(request, instruction=advice, region=region, earlier=(), correction=None)
+
+
+def _indent(above: list[str], below: list[str]) -> str:
+    """Return the indent that a statement between some lines most likely has."""
+    last = next((line for line in reversed(above) if line.strip()), "")
+    after = next((line for line in below if line.strip()), "")
+    lead = last[: len(last) - len(last.lstrip())]
+    if last.rstrip().endswith(":"):
+        lead += "    "
+    lower = after[: len(after) - len(after.lstrip())]
+    # Between a deeper line and a shallower one it is the shallower one's neighbour.
+    return lower if after and len(lower) < len(lead) else lead
