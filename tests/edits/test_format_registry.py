@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from midstream import endpoint_tables
 from midstream.commands import apply as apply_command
 from midstream.edits import formats
 from midstream.edits.apply import apply_reply
@@ -32,6 +31,7 @@ from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser, sniff
 from midstream.pairing.context import Context
 from midstream.pairing.prompts import block_prompt
+from midstream.settings.endpoints import read_profiles
 
 REPLY = "Sure.\n!swap a.py|two|zwei\n"
 
@@ -100,7 +100,12 @@ def test_every_module_registers_the_format_of_its_name() -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert {name.replace("-", "_") for name in names()} >= modules
     assert [spec.name for spec in format_specs()] == list(names())
-    assert set(endpoint_tables.EDIT_FORMATS) >= {"auto", *names()}
+
+
+@pytest.mark.parametrize("name", ["auto", *names()])
+def test_every_format_can_be_set_for_an_endpoint(name: str) -> None:
+    table = {"mine": {"kind": "openai", "model": "m", "edit_format": name}}
+    assert [profile.edit_format for profile in read_profiles(table, "config.toml")] == [name]
 
 
 def test_naming_the_formats_imports_none_of_them() -> None:

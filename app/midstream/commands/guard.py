@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Scan; return 1 where the live guard would have halted, else 0.
+    """Scan; returns 1 if the live guard would have halted, else 0.
 
     Raises:
         UsageError: A file cannot be read or written.
@@ -83,7 +83,7 @@ def _read(name: str | Path) -> str:
 
 
 def _below(folder: str) -> Iterator[tuple[str, str]]:
-    """The text files of a folder, name and text."""
+    """The names and texts of the text files in a folder."""
     from midstream.workspace.listing import list_files
 
     for rel in list_files(Path(folder))[0]:
@@ -174,7 +174,7 @@ def _as_dict(path: str, finding: Finding) -> dict[str, Any]:
 
 
 def _sarif(found: Sequence[tuple[str, Finding]]) -> dict[str, Any]:
-    """Return findings as SARIF 2.1.0 (OASIS standard, sections 3.13 to 3.27)."""
+    """The findings as SARIF 2.1.0 (OASIS standard, sections 3.13 to 3.27)."""
     results = [
         {
             "ruleId": finding.rule,

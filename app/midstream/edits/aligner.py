@@ -1,11 +1,9 @@
-"""The monotone aligner: old lines against a rewrite that arrives line by line.
+"""The monotone aligner: matches old lines with a rewrite that arrives line by line.
 
-Every new line is decided exactly once, from left to right, and no decision is ever taken back; the
-price is that a line whose place is uncertain stays *pending* until there is evidence.  The concept
-is a cursor in the old lines, runs of equal lines on diagonals, and an evidence threshold which
-grows with the number of old lines that an anchor would skip.
-
-Responsibility: the classes context / added / deleted.  It knows no rows, hunks or files.
+Every new line is classified exactly once, from left to right, and no decision is ever revised; the
+price is that a line stays *pending* while its place is uncertain.  The state is a cursor in the old
+lines and runs of equal lines on diagonals.  A run becomes an anchor when its evidence passes a
+threshold that grows with the number of old lines that the anchor would skip.
 """
 
 from __future__ import annotations
@@ -136,12 +134,13 @@ class Aligner:
         return self._gap(len(self._old), len(self.pending))
 
     def stop(self) -> list[Op]:
-        """The rewrite was cut short: decide pending lines, keeping old lines it has not reached.
+        """The rewrite was cut short: classify pending lines, keep old lines that it has not
+        reached.
 
-        Pending lines meet old lines in order; an old line is passed over (deleted) only when a line
-        that says something follows it in the rewrite and no more lines are passed over than were
-        written in their place, or when it stands where its own new form was written.  The cursor
-        then stands at the first unread line, none of which is decided.
+        Pending lines match old lines in order.  An old line is skipped (deleted) only if a
+        distinctive line follows it in the rewrite and no more lines are skipped than were written
+        in their place, or if its own new form was written where it stands.  The cursor then is at
+        the first unread line.
         """
         ops: list[Op] = []
         while True:
@@ -189,12 +188,12 @@ class Aligner:
         self._leave_trails(before, number)
 
     def _leave_trails(self, broken: dict[int, _Run], number: int) -> None:
-        """Remember runs which the new line ``number`` broke: a line replaced in place does that."""
+        """Remember runs that the new line ``number`` broke, as a line replaced in place does."""
         for i, run in broken.items():
             self._trails[i - number + 1] = (run.weight, number - 1)
 
     def _convincing_run(self) -> _Run | None:
-        """The run with most evidence over its threshold, the nearest if tied."""
+        """The run with the largest surplus over its threshold, the nearest if tied."""
         best: _Run | None = None
         best_surplus = 0.0
         for run in self._runs.values():
@@ -233,7 +232,7 @@ class Aligner:
         return ops
 
     def _next_meeting(self) -> tuple[int, int] | None:
-        """The first old line and pending line that meet under the rule of ``stop``."""
+        """The first old line and pending line that match under the rule of ``stop``."""
         for new, line in enumerate(self.pending):
             reachable = self._old[self.cursor : self.cursor + new + 1]
             if line in reachable:
@@ -243,7 +242,7 @@ class Aligner:
         return None
 
     def _replaced_in_place(self) -> int:
-        """How many unread old lines, from the first, the pending lines are the new forms of."""
+        """How many unread lines, from the first, have their new form among the pending lines."""
         unread = self._old[self.cursor : self.cursor + len(self.pending)]
         count = 0
         for old, new in zip(unread, self.pending, strict=False):
@@ -253,7 +252,7 @@ class Aligner:
         return count
 
     def _spill(self) -> Op:
-        """Decide the oldest pending line to be an addition."""
+        """Classify the oldest pending line as added."""
         del self.pending[0]
         self._runs = {
             i: run._replace(new=run.new - 1) if run.new else run._replace(old=run.old + 1)

@@ -1,7 +1,7 @@
-"""The pure part of ``midstream apply``: a model's reply and the files as they are, to new bytes.
+"""The pure part of ``midstream apply``: from a model's reply and the files to new bytes.
 
-One reply is one transaction: if a hunk fails, nothing changes (unless partial application is asked
-for).  Reading and writing files, and keeping them inside a root, is the caller's.
+One reply is one transaction: if a hunk fails, nothing changes unless partial application is asked
+for.  The caller reads and writes the files and keeps them inside a root.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def apply_reply(
     partial: bool = False,
     find: Find | None = None,
 ) -> ApplyResult:
-    """Find out what a reply does to files.
+    """Compute what a reply does to files.
 
     Args:
         reply: The model's whole reply.
         read: Gives the present bytes of a file.
         format: The name of the reply's format, or ``auto``.
-        file: The file that a reply means which names none (or names it by its last part).
+        file: The file for replies that name none, or only its last part.
         partial: Apply what matches even if something does not.
-        find: Finds files by the last parts of their paths; models leave out the first ones.  Only
-            lines that the reply quotes are ever replaced in the single file that is found.
+        find: Finds files by the last parts of their paths, since models leave out the first ones.
+            Only quoted lines are ever replaced in a file that was found like this.
 
     Returns:
         The outcome of every hunk and the new bytes of every file that changes.
@@ -87,11 +87,7 @@ def apply_events(
     partial: bool = False,
     find: Find | None = None,
 ) -> ApplyResult:
-    """As ``apply_reply``, of a reply that was parsed while it streamed.
-
-    Whole operations of the hosted ``apply_patch`` tool come here by way of
-    ``formats.v4a.operation_events``.
-    """
+    """As ``apply_reply``, for events of a stream or of ``operation_events``."""
     files, problems = collect(events)
     run = _Run(read, file, edit_format, find)
     named = [section for section in files if section.path and not section.mentioned]
@@ -103,7 +99,7 @@ def apply_events(
 
 
 class _Run:
-    """One application: a view of the files in which earlier sections are done already."""
+    """One application; later sections see the files as earlier ones left them."""
 
     def __init__(self, read: Read, file: str | None, edit_format: str, find: Find | None) -> None:
         self._read = read
@@ -227,7 +223,6 @@ class _Run:
     def _apply_hunks(
         self, section: ReplyFile, path: str, source: SourceText, excluded: set[int]
     ) -> tuple[list[HunkOutcome], SourceText]:
-        """Outcomes of the hunks of a section, and the text with those that apply."""
         policy = self._policy
         newline = source.newline if policy.one_newline else None
         locator = Locator(source, path, newline=newline, sequential=policy.sequential)
@@ -261,7 +256,6 @@ class _Run:
         return outcomes, result
 
     def _resolve(self, section: ReplyFile) -> str | None:
-        """The file that a section means."""
         path = section.path.removeprefix("./")
         if "\\" in path and self._bytes(path) is None:
             path = path.replace("\\", "/")
@@ -334,7 +328,9 @@ class _Run:
 
 
 def _is_foreign(path: str) -> bool:
-    """Whether a path starts at a drive or a home, or would break the lines it is shown in."""
+    """Whether a path starts at a drive or home, or has characters that break the line it is shown
+    in.
+    """
     return bool(_ELSEWHERE.match(path)) or any(ord(c) < 32 or ord(c) == 127 for c in path)
 
 
@@ -367,7 +363,7 @@ def _dropped(hunk: HunkOutcome) -> HunkOutcome:
 
 
 def _difference(source: SourceText, new: SourceText) -> list[LineEdit]:
-    """The edits that turn one text's lines into another's, leaving common lines alone."""
+    """The edits that turn one text into the other and leave common lines alone."""
     edits: list[LineEdit] = []
     at = at_new = 0
     ends = (len(source.lines), len(new.lines))
@@ -379,5 +375,4 @@ def _difference(source: SourceText, new: SourceText) -> list[LineEdit]:
 
 
 def _breaks(before: SourceText, after: SourceText) -> bool:
-    """Whether Python source could be parsed before and cannot be now."""
     return bool(syntax_error(after.text())) and not syntax_error(before.text())

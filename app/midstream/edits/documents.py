@@ -1,7 +1,7 @@
 """Text files as lines with their own terminators, encoding and byte order mark.
 
-Responsibility: the lossless way from bytes to lines and back, and replacing ranges of lines so that
-every untouched line keeps its bytes.  It reads and writes no files and knows nothing of hunks.
+Converts bytes to lines and back without loss, and replaces ranges of lines so that every other line
+keeps its bytes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def split_lines(text: str) -> tuple[list[str], list[str]]:
     r"""Split at ``\n``, ``\r\n`` and ``\r`` only (not at form feeds or U+2028).
 
     Returns:
-        The lines and their terminators, lists of equal length.  The last terminator is ``""`` where
-        the text does not end with one; the empty text has no lines.
+        The lines and their terminators, of equal number; the last terminator is ``""`` if the text
+        does not end with one.  The empty text has no lines.
     """
     if "\r" not in text:
         lines = text.split("\n")
@@ -74,7 +74,7 @@ class SourceText:
     Attributes:
         lines: The lines without terminators.
         ends: A terminator for each line: ``"\n"``, ``"\r\n"``, ``"\r"``; the last may be ``""``.
-        encoding: Python codec name, without any byte order mark.
+        encoding: Python codec name, without the byte order mark.
         bom: Whether the file starts with a byte order mark.
     """
 
@@ -88,8 +88,8 @@ class SourceText:
         """Decode by byte order mark, then by a PEP 263 declaration, then as UTF-8.
 
         Raises:
-            NotTextError: A NUL byte, bytes no named encoding decodes, or an encoding that would not
-                give the same bytes back.
+            NotTextError: The bytes have a NUL, cannot be decoded, or would not be written back
+                unchanged.
         """
         for mark, encoding in _BOMS:
             if data.startswith(mark):
@@ -227,7 +227,6 @@ def join_lines(lines: Iterable[str]) -> str:
 
 
 def _declared_encoding(data: bytes) -> str | None:
-    """The codec a PEP 263 comment in the first two lines names, if Python has it."""
     for line in re.split(rb"\r\n|\n|\r", data[:400], maxsplit=2)[:2]:
         if match := _CODING.match(line):
             try:

@@ -1,7 +1,7 @@
-"""Whole files that leave code out: "... existing code ..." stands for lines that stay.
+"""Whole files that leave code out: a line "... existing code ..." stands for lines to keep.
 
-Each stretch between two such lines is put where its first and its last line are; where they are not
-found in order, nothing is guessed.
+The text between two such lines goes where its first and last line are found in order; otherwise
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def merge(old: Sequence[str], new: Sequence[str], path: str = "") -> list[LineEd
 
 
 def _stripped(piece: list[str], *, head: bool, tail: bool) -> list[str]:
-    """A piece without the blank lines next to an elision, which belong to what was left out."""
+    """The piece without blank lines next to an elision: those belong to what was left out."""
     lines = list(piece)
     while head and lines and not lines[0].strip():
         lines.pop(0)

@@ -1,6 +1,6 @@
-"""What a streaming parser reports.  Data only.
+r"""What a streaming parser reports.
 
-Texts of events never have ``"\\r"``: a parser folds line ends before it looks at anything.
+Texts never contain ``"\r"``: parsers fold line ends first.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class FileOpened:
 
     Attributes:
         op: What the reply does to it.
-        path: Its name, ``""`` where the reply gives none.
-        mentioned: The name was only mentioned in a sentence before: it counts if the file exists.
+        path: Its name, ``""`` if the reply gives none.
+        mentioned: The name only occurred in a sentence before the block; it counts if the file
+            exists.
     """
 
     op: FileOp
@@ -45,10 +46,9 @@ class HunkOpened:
 
     Attributes:
         hunk: Id; grows within one reply.
-        context: Lines named to find the place, outermost first (``@@`` lines of a patch).
-        line: Line number hinted at, 0-based, or None.  Without old lines: insert before it.
-        characters: Old and new are runs of characters, not whole lines: the old text is the old
-            lines joined by newlines, the new text has no newline that it was not given.
+        context: Lines that help to find the place, outermost first (``@@`` lines of a patch).
+        line: 0-based line number given as a hint, or None; without old lines, insert before it.
+        characters: Old and new text are runs of characters, not whole lines.
         create_only: Without old lines the hunk is only meant for a new or empty file.
         old_first: All old lines come before the new text.
     """
@@ -92,7 +92,7 @@ class HunkClosed:
     Attributes:
         hunk: Its id.
         at_end: Whether it belongs at the end of the file.
-        everywhere: Whether every occurrence of the old lines is meant.
+        everywhere: Whether it replaces every occurrence of the old lines.
     """
 
     hunk: int
@@ -107,10 +107,10 @@ class FileClosed:
     Attributes:
         path: The file.
         new_path: Where it moves to, if it does (some formats say so after the hunks).
-        final_newline: Whether its text ends with a newline; None where the format does not say.
-        newline: Terminator of lines in a file that has none yet; None for the usual one.
-        copied: Whether the file stays as it was under its old name, and ``new_path`` is a copy.
-        executable: Whether it is to be executable; None where the format does not say.
+        final_newline: Whether its text ends with a newline, or None if the format does not say.
+        newline: Terminator of lines in a file that has none yet, or None for the default.
+        copied: Whether ``new_path`` is a copy and the file stays as it was.
+        executable: Whether it shall be executable, or None if the format does not say.
     """
 
     path: str
@@ -159,9 +159,7 @@ Event = (
 
 
 def merge_text(events: Iterable[Event]) -> list[Event]:
-    """Join neighbouring pieces of text: two chunkings of one reply then compare equal, and each run
-    of text is handled once.
-    """
+    """Join neighbouring pieces of text, so that the events do not depend on the chunking."""
     merged: list[Event] = []
     for event in events:
         last = merged[-1] if merged else None

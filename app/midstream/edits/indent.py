@@ -1,7 +1,7 @@
 """Indentation that a model got wrong uniformly: finding the shift and applying it to new lines.
 
-Models quote a block with all its indentation missing, with some of it, with that of the first line
-missing, or with spaces for tabs.  A shift says how to turn the quoted indentation into the file's.
+Models quote a block without its indentation, with part of it, without that of the first line, or
+with spaces for tabs.  A shift turns the quoted indentation into the file's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Shift:
     """How one indentation becomes another.
 
     Attributes:
-        cut: White space to take away at the start.
+        cut: White space to remove at the start.
         add: White space to put there.
-        spaces_per_tab: Positive: that many spaces become one tab; negative: a tab becomes as many
-            spaces; 0: white space stays as it is.
+        spaces_per_tab: If positive, that many spaces become one tab; if negative, a tab becomes
+            that many spaces.
     """
 
     cut: str = ""
@@ -81,8 +81,8 @@ def find_shift(
 
     Args:
         quoted: Lines as the model wrote them.
-        found: Lines of the file, equal to them but for white space at both ends.
-        new: The lines that the shift is meant for; they settle what one quoted line leaves open.
+        found: Lines of the file, equal to them up to white space at both ends.
+        new: The lines to shift; they decide what a single quoted line leaves open.
     """
     pairs = [(indent_of(q), indent_of(f)) for q, f in zip(quoted, found, strict=True) if q.strip()]
     if not pairs:
@@ -95,7 +95,7 @@ def find_shift(
 
 
 def _uniform(pairs: Sequence[tuple[str, str]], new: Sequence[str]) -> BlockShift | None:
-    """The shift of the first line and the one of all others, if they have one."""
+    """The shift of the first line and that of all others, if each is uniform."""
     shifts = [_shift(q, f) for q, f in pairs]
     first = shifts[0]
     if first is None:
@@ -130,7 +130,7 @@ def _tab_shift(pairs: Sequence[tuple[str, str]]) -> Shift | None:
 
 
 def _only_first(pair: tuple[str, str], new: Sequence[str]) -> bool:
-    """Whether only the first line lost its indentation: the other new lines have it."""
+    """Whether only the first line lost its indentation, since the other new lines have it."""
     others = [line for line in new if line.strip()][1:]
     return bool(others) and all(line.startswith(pair[1]) for line in others) and pair[0] == ""
 
@@ -138,10 +138,10 @@ def _only_first(pair: tuple[str, str], new: Sequence[str]) -> bool:
 class IndentRepair:
     """Repairs a region rewrite line by line as it streams.
 
-    The first line that is, but for its indentation, the region's first line settles the shift of
-    that line; the next one that is known in the region settles that of the rest.  A rewrite whose
-    first line does not tell is passed on as it is.  Spaces for tabs (or tabs for spaces) are told
-    by the first indented line that the region has otherwise.
+    The first line decides its own shift if it matches the region's first line up to indentation;
+    the next known line decides the shift of the rest.  If the first line does not match, the
+    rewrite passes unchanged.  The first indented line tells whether spaces were written for tabs or
+    the reverse.
     """
 
     def __init__(self, old: Sequence[str]) -> None:
@@ -174,7 +174,6 @@ class IndentRepair:
         return self._rest.apply(line)
 
     def _other_kind(self, line: str, indent: str) -> str:
-        """A line indented with spaces in a region of tabs, or the other way round."""
         self._decided = True
         if self._unit is None:
             text = line.strip()

@@ -46,9 +46,9 @@ def word_difference(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines of a hunk worth comparing with each other: index pairs, ascending in both.
+    """Lines of a hunk worth comparing: index pairs, ascending in both.
 
-    Lines are paired in order, each old line with the most similar new line that keeps the order.
+    Each old line is paired with the most similar new line that keeps the order.
     """
     if len(old) * len(new) > 4_096:
         return [(i, i) for i in range(min(len(old), len(new)))]

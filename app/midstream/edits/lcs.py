@@ -1,7 +1,6 @@
 """Longest common subsequences of lines: exact where affordable, anchored on unique lines elsewhere.
 
-Responsibility: one alignment of two known lists of lines, for gaps, rebasing and yardsticks.  The
-streaming alignment of a growing text is ``aligner``'s.
+This aligns two known lists of lines; ``aligner`` aligns a text that is still growing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Syntax tokens of source lines, lexed lazily and resumable at line starts.
 
-A :class:`LineLexer` runs a pygments lexer over a text that may still grow.  It remembers the state
-stack at the start of (nearly) every line, so that appending a line or looking at a line in the
-middle costs that line and not the file.  Only the stacks are kept for all lines; tokens are kept
-for the lines looked at last.
-
-pygments is imported on first use.  Colours are not this module's business: it names what a token
-is.
+A :class:`LineLexer` runs a pygments lexer over a text that may still grow.  It keeps the lexer's
+state at the start of nearly every line, so that appending a line or looking at one in the middle
+costs that line and not the file; tokens are kept for recently used lines only.  pygments is
+imported on first use.
 """
 
 from __future__ import annotations
@@ -159,8 +156,8 @@ class LineLexer:
         """Pass all lines before ``stop``.
 
         Args:
-            stop: The first line that is not needed; larger than the text means all of it.
-            limit: Give up after so many lines, so that a caller can watch its clock.
+            stop: The first line that is not needed; may lie beyond the text.
+            limit: Most lines to pass now, so that a caller can watch its clock.
 
         Returns:
             Whether the lines before ``stop`` are ready.
@@ -215,10 +212,9 @@ class LineLexer:
         return first, self._stacks[first] or ("root",)
 
     def _pass_line(self, line: int) -> int:
-        """Lex one line, or what one token makes of several; returns the line after.
+        """Lex one line, or all lines of a multi-line token; returns the line after.
 
-        A rewrite repeats most lines of what it rewrites, so a line that was lexed before in the
-        same state is not lexed again.
+        A rewrite repeats most lines of its region, so results are cached by line and state.
         """
         stack = self._stacks[line] if line < len(self._stacks) else None
         if stack is None:
@@ -260,10 +256,8 @@ class LineLexer:
         stacks[line] = self._interned.setdefault(frozen, frozen)
 
     def _lex(self, first: int, stop: int) -> int:
-        """Run the lexer's rules from the checkpoint at line ``first`` to line ``stop`` or after.
-
-        Returns:
-            The first line that was not passed.
+        """Run the rules from the checkpoint at ``first`` to ``stop`` or later; the first line not
+        passed.
         """
         rules, lexer, text, starts = self._rules, self._lexer, self._text, self._starts
         if rules is None:
@@ -370,9 +364,8 @@ def _stateless(lexer: Lexer, text: str) -> tuple[Span, ...]:
 
 
 def plain_runs(spans: Sequence[Span], length: int) -> list[Span]:
-    """Spans that cover ``[0, length)`` without gaps; what lies between tokens is ``"plain"``.
-
-    Neighbours of one kind are one run: brackets, the parts of a string.
+    """Spans that cover ``[0, length)`` without gaps: ``"plain"`` between tokens, neighbours of one
+    kind joined.
     """
     runs: list[Span] = []
     column = begun = 0

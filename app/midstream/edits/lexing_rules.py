@@ -1,12 +1,9 @@
-"""Which rules of a lexer can match at a character: most cannot, and need not be tried.
+"""Which rules of a pygments lexer can match at a character; the others need not be tried.
 
-A pygments lexer tries the expressions of its state one after another at every token; a keyword
-list or a string prefix is tried at every bracket.  What a match can begin with follows from the
-expression, so for each state and character the rules that cannot match are left out once and for
-all, in the same order otherwise: the tokens are the same.
-
-Reads Python's own parse of an expression; where that says nothing (or is not there), a rule is
-tried everywhere.
+A lexer tries the expressions of its state one after another at every token, keyword lists at every
+bracket.  What a match can begin with follows from the expression, so the rules that cannot match
+are dropped for each state and character; order, and therefore the tokens, stay the same.  This
+reads Python's own parse of an expression; a rule that it cannot analyse is tried everywhere.
 """
 
 from __future__ import annotations
@@ -27,15 +24,11 @@ _IGNORECASE: Final = 2
 
 
 class _UnknownError(Exception):
-    """What an expression begins with cannot be said."""
+    """What the expression begins with cannot be derived."""
 
 
 class RulesByCharacter(dict[str, Sequence[Rule]]):
-    """The rules of one state worth trying at a character.
-
-    Args:
-        rules: All rules of the state, in their order.
-    """
+    """The rules of one state worth trying, by the next character."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         super().__init__()

@@ -1,13 +1,13 @@
 """A reply of any format, streamed into file proposals: hunks appear while the model still writes.
 
-Whole files and regions stream from their first character.  A block whose old lines are complete
-before its new ones (SEARCH/REPLACE, JSON) streams from its first new character, a patch block from
-the first change whose place the lines before it tell (``patching``).  What was found too leniently
-for that, and insertions, appear when they close.  Places are looked up in *base + accepted*, never
-in rejected text; where a block is not there, in the text with all that is proposed.
+Whole files and regions stream from their first character.  A block that gives its old lines before
+its new ones (SEARCH/REPLACE, JSON) streams from its first new character; a patch block from the
+first change whose place the lines before it determine.  Leniently matched blocks and insertions
+appear when they close.  Places are looked up in *base + accepted*, never in rejected text, and only
+failing that in the text with everything that is proposed.
 
-The reply owns its parser.  Which files there are is the caller's: text is taken in steps
-(``steps``), so that a caller can open a file before the reply looks it up.
+The reply owns its parser.  Which files exist is up to the caller: ``steps`` pauses before a file is
+looked up, so that the caller can open it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,7 @@ from midstream.edits.writing import PatchBlock, QuotedRepair, ReplyObserver, Wri
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A block that found no place.
-
-    Attributes:
-        hunk: Its number in the reply.
-        path: The file it names.
-        error: Why.
-    """
+    """A block of the reply whose place was not found."""
 
     hunk: int
     path: str
@@ -80,17 +74,17 @@ class Failure:
 
 @dataclass(slots=True)
 class Block:
-    """What has come of one block.
+    """The state of one block.
 
     Attributes:
         opened: Its first event.
         path: Its file.
-        proposal: That file's, None if there is none.
-        events: Its events, for a look-up when it closes.
+        proposal: That file's proposal, or None if there is no such file.
+        events: Its events, for the lookup when it closes.
         segment: The rewrite that its new text streams into.
-        repair: Mends that text, where the block was found leniently.
-        patch: The same for a block that mixes old and new lines.
-        suffix: The rest of the line that a run of characters ends in.
+        repair: Fixes that text, where the block was matched leniently.
+        patch: The counterpart for a block that mixes old and new lines.
+        suffix: The rest of the line in which a run of characters ends.
         started: Whether new text has come.
         done: Whether it was placed, failed or dropped.
     """
@@ -164,11 +158,11 @@ class LiveReply:
         failures: Blocks without a place, in order.
         problems: What the parser complained about.
         prose: What the model said around its edits.
-        deletions: Files that the reply deletes, for the caller to ask about.
+        deletions: Files that the reply deletes; the caller decides.
         moves: Files that it moves: old name, new name.
-        copies: Those of them that stay under their old name, unchanged.
-        segments: The first rewrite of each block that found its place.
-        writer: Writes to the proposals, and notifies the observer.
+        copies: Those of them that also stay under their old name.
+        segments: The first rewrite of each block that was placed.
+        writer: Writes to the proposals and notifies the observer.
     """
 
     def __init__(
@@ -185,9 +179,8 @@ class LiveReply:
         Args:
             parser: The parser of its format.
             lookup: Finds the files that it names.
-            region: File, first line and line after the last of the region that was asked for, for
-                replies that rewrite it.
-            observer: Hears of what the reply does to proposals.
+            region: File and line range of the region to rewrite, for replies that rewrite it.
+            observer: Is notified of every write.
             opened: The rewrite of the region, if it is open already.
         """
         self.failures: list[Failure] = []
@@ -371,7 +364,6 @@ class LiveReply:
                 self.writer.feed(block.proposal, mended)
 
     def _open_whole(self, block: Block, proposal: FileProposal) -> None:
-        """The block is the new text of a region or of a whole file."""
         if self._op is FileOp.REGION and self._open_region is not None:
             block.segment, self._open_region = self._open_region, None
             self.segments[block.opened.hunk] = block.segment
@@ -382,7 +374,7 @@ class LiveReply:
         self._begin(block, proposal, start, stop, 0)
 
     def _open_quoted(self, block: Block) -> None:
-        """Stream the new text as it comes, if the old lines are complete and tell their place."""
+        """Stream the new text as it comes, if the complete old lines determine its place."""
         opened, proposal = block.opened, block.proposal
         if proposal is None or not opened.old_first:
             return
@@ -441,7 +433,9 @@ class LiveReply:
         self._close_late(collected(block.events), proposal)
 
     def _elided(self, block: Block, proposal: FileProposal) -> bool:
-        """A whole text that leaves code out must not delete it: put its parts where they belong."""
+        """Put the parts of a text that leaves code out where they belong, so that nothing is
+        deleted.
+        """
         segment, number = block.segment, block.opened.hunk
         if segment is None:
             return False
@@ -471,7 +465,6 @@ class LiveReply:
         return True
 
     def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:
-        """Place a block that is complete."""
         if proposal is None:
             path = self._path or "the file"
             self._fail(HunkError(Reason.NO_FILE, f"{path} does not exist."), hunk.id)
@@ -493,7 +486,7 @@ class LiveReply:
         self._write(proposal, number, (start, stop), lines, located.level, tight=True)
 
     def _put_over(self, proposal: FileProposal, hunk: ReplyHunk) -> bool:
-        """Place a block that quotes what is proposed and not decided; it takes that one's place."""
+        """Place a block that quotes an undecided proposal, which it replaces."""
         overlay = Overlay(proposal)
         if not overlay.undecided:
             return False
@@ -550,7 +543,6 @@ class LiveReply:
         self._fail(HunkError(Reason.MALFORMED, message), problem.hunk)
 
     def _drop(self, block: Block) -> None:
-        """A malformed block: nothing of it stays."""
         block.done = True
         if block.proposal is None:
             return

@@ -1,7 +1,7 @@
 """Where one hunk of a reply goes in a text, and the line edits that it becomes there.
 
-Responsibility: contexts (``@@``), elisions, blank lines too many, insertions, runs of characters,
-and the structured error where nothing fits.  The rungs themselves are ``matching``'s.
+Handles contexts (``@@``), elisions, superfluous blank lines, insertions and runs of characters, and
+reports a structured error where nothing fits.  ``matching`` compares the lines.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _AROUND = 3
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A hunk in its place.
+    """A hunk with its place.
 
     Attributes:
         edits: What it does to the lines, ascending.
         start: First line of the place.
         stop: Line after the last.
-        level: The rung, None where nothing had to be found.
-        final_newline: Whether the text ends with a newline afterwards; None leaves it as it is.
+        level: How leniently it matched, or None where nothing had to be found.
+        final_newline: Whether the text then ends with a newline; None leaves it as it is.
     """
 
     edits: tuple[LineEdit, ...]
@@ -42,8 +42,8 @@ class Located:
 class Locator:
     """Locates hunks one after another.
 
-    A hunk is looked up in the text that it was written for.  Only if it is not there, it is looked
-    up in the text with the hunks before it applied, which models quote as well.
+    A hunk is looked up in the text that it was written for and, failing that, in the text with the
+    hunks before it applied, which models quote as well.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Locator:
         Args:
             source: The file's text.
             path: Its name.
-            newline: Terminator of new lines instead of their neighbours'.
+            newline: Terminator of new lines; None takes their neighbours'.
             sequential: Whether each hunk is written for the text with those before it applied.
         """
         self.source = source
@@ -91,7 +91,6 @@ class Locator:
         return self.source
 
     def _collides(self, located: Located) -> bool:
-        """Whether a hunk changes lines that are changed already."""
         return any(
             edit.start < taken.stop and edit.stop > taken.start
             for edit in located.edits
@@ -196,7 +195,7 @@ class Locator:
     def _told_apart(
         self, hunk: ReplyHunk, found: Ambiguous, later: Sequence[ReplyHunk]
     ) -> Match | None:
-        """One of several places, where the hunks that follow leave no other."""
+        """The only one of several places that leaves room for the hunks that follow."""
         old, new = hunk.old, hunk.new
         twins = 1 + sum(other.parts == hunk.parts for other in later)
         first = found.starts[0]
@@ -400,7 +399,6 @@ class Locator:
 
 
 def _pieces(lines: list[str]) -> list[list[str]]:
-    """Lines split at elisions."""
     pieces: list[list[str]] = [[]]
     for line in lines:
         if _ELISION.match(line):
@@ -411,7 +409,7 @@ def _pieces(lines: list[str]) -> list[list[str]]:
 
 
 def _line_hunk(hunk: ReplyHunk) -> ReplyHunk | None:
-    """A hunk of characters as one of whole lines, if it has any."""
+    """A hunk of characters as one of whole lines, if it consists of such."""
     old = list(hunk.old)
     new = hunk.new_text.split("\n")
     if old and old[-1] == "":

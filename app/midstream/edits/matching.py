@@ -1,8 +1,8 @@
-"""Finding the lines an edit quotes: a ladder from exact to fuzzy, each rung demanding one place.
+"""Finding the lines that an edit quotes: a ladder from exact to fuzzy; each level needs one place.
 
-Rung 1 exact; 2 trailing white space ignored; 3 indentation shifted uniformly; 4 white space at both
-ends ignored (not where indentation has meaning); 5 typographic punctuation folded; 6 similar lines,
-which is a proposal to look at and never applied unasked.
+Levels: 1 exact; 2 trailing white space ignored; 3 indentation shifted uniformly; 4 white space at
+both ends ignored (not where indentation has meaning); 5 typographic punctuation folded; 6 similar
+lines, which is a proposal to look at and never applied without asking.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Match:
     Attributes:
         start: First line.
         stop: Line after the last.
-        level: The rung of the ladder.
-        shift: How the new lines must be indented, None where they fit as they are.
-        similarity: 1.0, or less for a fuzzy place.
+        level: How leniently it matched.
+        shift: How new lines must be indented, or None if they fit as they are.
+        similarity: 1.0, or less for a fuzzy match.
     """
 
     start: int
@@ -81,13 +81,7 @@ class Ambiguous:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that almost fits.
-
-    Attributes:
-        start: First line.
-        stop: Line after the last.
-        similarity: Mean similarity of its lines, in [0, 1].
-    """
+    """A place that almost fits; ``similarity`` is the mean over its lines, in [0, 1]."""
 
     start: int
     stop: int
@@ -98,12 +92,7 @@ class Matcher:
     """Looks up quoted lines in one version of a file; every rung is indexed on first use."""
 
     def __init__(self, lines: Sequence[str], path: str = "") -> None:
-        """Index lines.
-
-        Args:
-            lines: The file's lines.
-            path: Its name, which tells whether indentation has meaning.
-        """
+        """Index the lines of a file; ``path`` tells whether indentation has meaning."""
         self.lines = lines
         self._indented = _INDENTED_LANGUAGES.search(path) is not None
         self._indexes: dict[Level, tuple[list[str], dict[str, list[int]]]] = {}
@@ -122,11 +111,11 @@ class Matcher:
 
         Args:
             old: The quoted lines, at least one.
-            new: The lines that shall replace them.
-            start: First line to look at (the cursor).
+            new: The lines that replace them.
+            start: First line to look at.
             stop: Line after the last to look at.
-            near: A line number given as a hint: that very place, then the nearest, wins a tie.
-            at_end: The place is the end of the file, if the lines are there.
+            near: Line number given as a hint: the place there, or else the nearest, wins a tie.
+            at_end: Whether the end of the file is preferred.
         """
         stop = len(self.lines) if stop is None else stop
         for level in (Level.EXACT, Level.TRAILING, Level.INDENTATION, Level.PUNCTUATION):
@@ -294,6 +283,6 @@ _KEYS: Final[dict[Level, Callable[[str], str]]] = {
 
 
 def _nearest(starts: list[int], near: int) -> list[int]:
-    """The place at the hint, or the nearest one if it is the only such."""
+    """The place at the hint, or the nearest one if only one is nearest."""
     distance = min(abs(start - near) for start in starts)
     return [start for start in starts if abs(start - near) == distance]

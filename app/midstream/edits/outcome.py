@@ -40,13 +40,13 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Nearby:
-    """A place that the quoted lines might have meant.
+    """A place that the quoted lines may have meant.
 
     Attributes:
         start: First line of ``text``, 0-based.
-        text: The file's lines there, with three lines around, not numbered.
+        text: The file's lines there and three around them, without numbers.
         similarity: In [0, 1]; 1.0 for one of several exact places.
-        scope: The definitions it lies in.
+        scope: The definitions that enclose it.
     """
 
     start: int
@@ -57,15 +57,15 @@ class Nearby:
 
 @dataclass(frozen=True, slots=True)
 class HunkError:
-    """Why a hunk did not apply, for a machine.
+    """Why a hunk did not apply.
 
     Attributes:
         reason: The kind of failure.
-        message: One sentence.
-        line: File line of the first difference (0-based) in the most similar place, or None.
+        message: One sentence for people and models.
+        line: First line of the file that differs in the most similar place, 0-based, or None.
         expected: The quoted line there.
         found: The file's line there.
-        places: Up to three nearest places, or all the places that fit equally well.
+        places: Up to three nearest places, or all that fit equally well.
     """
 
     reason: Reason
@@ -78,18 +78,18 @@ class HunkError:
 
 @dataclass(frozen=True, slots=True)
 class HunkOutcome:
-    """What became of one hunk.
+    """The outcome of one hunk.
 
     Attributes:
         number: Its number in the reply, 0-based.
         path: Its file.
-        status: What became of it.
-        level: The rung of the matching ladder, None where nothing had to be found.
-        start: First line that it replaces, in the file (or in the text with the hunks before it
-            applied, where it quotes what they wrote).
+        status: Whether it applied.
+        level: How leniently it matched, or None where nothing had to be found.
+        start: First line that it replaces, in the file or, where it quotes earlier hunks, in the
+            text with those applied.
         stop: Line after the last.
-        added: How many lines it brings.
-        deleted: How many it takes away.
+        added: Number of lines that it adds.
+        deleted: Number of lines that it deletes.
         error: Why it did not apply.
     """
 
@@ -106,14 +106,14 @@ class HunkOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of one file.
+    """The outcome for one file section of a reply.
 
     Attributes:
         path: Its name before.
         op: ``update``, ``add``, ``write``, ``delete`` or ``region``.
         new_path: Where it moves to, or None.
         digest: First 12 hexadecimal digits of the SHA-256 of its present bytes, ``""`` if none.
-        error: Why nothing could be done with it at all.
+        error: Why nothing could be done with it.
     """
 
     path: str
@@ -125,7 +125,7 @@ class FileOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What a reply would do; nothing is written by the edits package.
+    """What a reply would do; the edits package writes nothing.
 
     Attributes:
         ok: Whether everything applied.
@@ -133,9 +133,9 @@ class ApplyResult:
         changes: New bytes of each file that changes, None for a file to delete.  Empty if something
             failed, unless partial application was asked for.
         hunks: One outcome for each hunk.
-        files: One outcome for each file section of the reply.
+        files: One outcome for each file section.
         problems: What the parser complained about.
-        executable: Files that shall be executable from now on (True) or no longer (False).
+        executable: Files that become executable (True) or cease to be (False).
     """
 
     ok: bool

@@ -38,11 +38,7 @@ class Wait(Enum):
 
 
 class LineParser:
-    """Base of parsers that read lines and may show the line being written.
-
-    A subclass implements ``_line`` (a complete line), and ``_start`` which looks at the start of an
-    unfinished line and answers whether its text can be reported already.
-    """
+    """Base of parsers that read lines and may show the line being written."""
 
     _closes_lines = False
     """Whether the end of the reply also ends its last line (in formats of lines)."""
@@ -78,22 +74,22 @@ class LineParser:
         return self._taken()
 
     def _line(self, line: str, *, ended: bool) -> None:
-        """A complete line that was not reported in pieces.  ``ended``: a newline followed it."""
+        """Take a complete line that was not reported in pieces; ``ended`` by a newline."""
         raise NotImplementedError
 
     def _start(self, start: str) -> str | Wait:
-        """The text to report now of an unfinished line that starts so, or why to wait.
+        """The text to report of an unfinished line, or why to wait.
 
-        Once it answers a text, that and the rest of the line go to ``_passed`` as they come.
+        Once this returns text, that and the rest of the line go to ``_passed`` as they come.
         """
         raise NotImplementedError
 
     def _passed(self, text: str, *, ended: bool) -> None:
-        """More of a line whose start was reported; ``ended`` with its newline."""
+        """Take more of a line whose start was reported; ``ended`` with its newline."""
         raise NotImplementedError
 
     def _end(self) -> None:
-        """The reply has ended, after the last line."""
+        """The reply has ended, after its last line."""
         raise NotImplementedError
 
     def _taken(self) -> list[Event]:

@@ -1,7 +1,6 @@
-"""What a request wants added though the code has it already.
+"""What a request wants added although the code already has it.
 
-Only requests that ask for nothing else are recognised, so that no other wish is lost.  Pure text
-in, words out.
+Only requests that ask for nothing else are recognised, so that no other wish is lost.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _DECORATOR: Final = re.compile(
 
 
 def already_there(instruction: str, code: str) -> str:
-    """What a request wants added that is there already.
+    """What a request wants added that is already there.
 
     Args:
         instruction: The request, in words.
-        code: The function or class it is about; of other code nothing is said.
+        code: The function or class that it is about.
 
     Returns:
-        Its name and what it has, as in "``total`` has a docstring"; ``""`` where nothing is known.
+        Its name and what it has, as in "``total`` has a docstring", or ``""``.
     """
     text = " ".join(instruction.split())
     docstring = _DOCSTRING.fullmatch(text)
@@ -72,7 +71,6 @@ def already_there(instruction: str, code: str) -> str:
 
 
 def _definition(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
-    """The one definition that the code is."""
     try:
         body = parse_python(textwrap.dedent(code)).body
     except NOT_PYTHON:

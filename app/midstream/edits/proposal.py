@@ -1,10 +1,7 @@
 """What a model proposes for one file: streamed rewrites of line ranges over a base text.
 
-Base, proposal and disk are three different texts: the base is what line numbers refer to, the
-proposal is the base with segments over it, and the disk text becomes the base by ``advance``.
-
-Responsibility: opening, stopping, resuming and ending segments, and the texts that follow from
-decisions.  Reading and writing files is the workspace's.
+Base, proposal and disk are three different texts: line numbers refer to the base, the proposal is
+the base with segments over it, and the disk text becomes the base by ``advance``.
 """
 
 from __future__ import annotations
@@ -26,9 +23,9 @@ class FileProposal:
     """The proposal for one file.
 
     Attributes:
-        path: The file's name, as hunks carry it.
+        path: The file's name, as hunks have it.
         base: The text that all line numbers refer to.
-        hunks: The store that owns the decisions (shared by the files of a session).
+        hunks: The store that owns the decisions, shared by the files of a session.
         segments: The rewrites, by position; they do not overlap.
         version: Grows with every change of the rows.
     """
@@ -63,17 +60,17 @@ class FileProposal:
     ) -> Segment:
         """Open a rewrite of base lines ``[start, stop)``.
 
-        Decisions made so far are folded into the base first (``start`` and ``stop`` refer to the
-        base as it is before that).  Undecided hunks that overlap the range are superseded;
-        decisions in the range stand, and ``undo`` takes an accept back as long as its lines stand.
+        Earlier decisions are folded into the base first; ``start`` and ``stop`` refer to the base
+        before that.  Undecided hunks that overlap the range are superseded.  Decisions in the range
+        stand, and ``undo`` can take an accept back as long as its lines stand.
 
         Args:
             start: First line of the region.
             stop: Line after the region; equal to ``start`` for an insertion.
-            match_level: How leniently the region was found; hunks carry it.
-            repair_indentation: Whether a uniform mistake in the rewrite's indentation is mended
-                as it streams (for models that were not trained on the format).
-            tight: What was inserted at either end is not part of the range and stays.
+            match_level: How leniently the region was found.
+            repair_indentation: Whether to correct a uniform mistake in the rewrite's indentation
+                (for models that were not trained on the format).
+            tight: Leave out insertions at either end of the range.
 
         Raises:
             ValueError: A segment is open, or the range is not in the base.
@@ -120,9 +117,7 @@ class FileProposal:
             self.version += 1
 
     def freeze(self) -> str:
-        r"""Stop: drop the line being written and keep the rest so that ``resume`` can go on.
-
-        Pending lines stay pending and unread lines unread.
+        r"""Stop: drop the line being written and keep the rest, so that ``resume`` can continue.
 
         Returns:
             The kept text: the complete lines fed so far, each ``"\n"`` terminated.
@@ -138,7 +133,7 @@ class FileProposal:
         return segment.new_text
 
     def resume(self) -> None:
-        """Go on after ``freeze``: the stream continues after the kept text.
+        """Continue after ``freeze``; the stream goes on after the kept text.
 
         Raises:
             ValueError: No segment is frozen.
@@ -153,8 +148,7 @@ class FileProposal:
         """The stream ended: everything settles, and unread lines of the region are deleted.
 
         Raises:
-            ValueError: No segment is open, or it is frozen (a stopped stream has no end; use
-                ``abandon``).
+            ValueError: No segment is open, or it is frozen (``abandon`` ends a stopped stream).
         """
         segment = self._streaming()
         segment.feed(self._newlines.finish())
@@ -163,11 +157,11 @@ class FileProposal:
         self.version += 1
 
     def abandon(self) -> None:
-        """The stream was stopped for good: unread lines stay as they are, everything else settles.
+        """The stream was stopped for good: unread lines stay, everything else settles.
 
         The line being written is dropped.  Pending lines settle against the old lines that they
-        meet or whose new forms they are; no other unread line is deleted.  Undecided hunks that the
-        rewrite superseded but never came to wait for a decision again.
+        match or replace; no other unread line is deleted.  Hunks that the rewrite superseded but
+        did not reach wait for a decision again.
 
         Raises:
             ValueError: No segment is open.
@@ -187,14 +181,13 @@ class FileProposal:
         self.version += 1
 
     def withdraw(self, segment: Segment) -> bool:
-        """Take a rewrite back that turned out to stand in the wrong place, or to be of no use.
+        """Take back a rewrite that is in the wrong place or of no use.
 
-        Its undecided hunks are gone; hunks that it had superseded wait for a decision again if
-        nothing else happened to the base since.
+        Its undecided hunks are gone; hunks that it superseded wait for a decision again unless the
+        base has changed since.
 
         Returns:
-            Whether it could be: a rewrite of which something is decided, or which was rewritten
-            since, stays as it is.
+            False if part of it is decided or was rewritten since; then it stays.
         """
         if segment not in self.segments:
             return False
@@ -228,10 +221,10 @@ class FileProposal:
         return self.base.replace(self.hunks.accepted_edits(self.path))
 
     def without_accepted(self, counts: Callable[[Hunk], bool] | None = None) -> SourceText:
-        """The base with what was accepted taken out of it again, as far as it is still there.
+        """The base without what was accepted, as far as that is still there.
 
         Args:
-            counts: Says of a hunk whether it is to be taken out (default: every one is).
+            counts: Which accepted hunks to take out (default: all).
         """
         live = [h for h in self.hunks.for_path(self.path) if h.decidable and h.held != h.old]
         taken: list[LineEdit] = []
@@ -246,13 +239,10 @@ class FileProposal:
         return self.base.replace(taken)
 
     def proposed_region(self, start: int, stop: int) -> str:
-        r"""Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.
+        """Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.
 
-        Hunks that reach over an end of the range are left out (``cover`` widens a range so that
-        there are none), and so are rejected, streaming, quarantined and conflicting ones.
-
-        Returns:
-            The lines, each ``"\n"`` terminated.
+        Leaves out hunks that cross an end of the range (``cover`` widens a range so that there are
+        none), and rejected, streaming, quarantined and conflicting ones.
         """
         lines: list[str] = []
         at = start
@@ -285,11 +275,11 @@ class FileProposal:
             start, stop = wider
 
     def advance(self, new_base: SourceText) -> None:
-        """Replace the base: own accepts were written, or the file was changed from outside.
+        """Replace the base: accepted hunks were written, or the file was changed from outside.
 
-        Undecided hunks move with their lines; where those were changed a hunk is in conflict, or
-        counts as accepted if the change is its own.  Accepted hunks that the new base contains stay
-        accepted, and undoing one asks for its old lines back.  Works in the middle of a stream.
+        Undecided hunks move with their lines; where those changed, a hunk is in conflict, or
+        accepted if the change is its own.  Accepted hunks that the new base contains stay accepted,
+        and undoing one asks for its old lines back.  Works in the middle of a stream.
         """
         self._advance(new_base, 0, 0)
 
@@ -345,7 +335,7 @@ class FileProposal:
             self._join(other)
 
     def _stands(self, hunk: Hunk) -> tuple[int, int] | None:
-        """Where the lines of a covered hunk stand in the composed text, nothing built upon them."""
+        """Where a covered hunk's lines are in the composed text, unless built upon."""
         live, composed = self.hunks.for_path(self.path), self.composed()
         rebase = Rebase(live, self.base, composed)
         place = self._covered.where(hunk, live, rebase, composed.lines)
@@ -355,7 +345,7 @@ class FileProposal:
         return place
 
     def _join(self, hunk: Hunk) -> None:
-        """Make a hunk, which has a place but no rows, part of the segments there, or of a new."""
+        """Add a hunk that has a place but no rows to the segments there, or to a new one."""
         start, stop = hunk.start, hunk.stop
         there = [s for s in self.segments if s.start < stop and start < s.stop]
         there = there or [s for s in self.segments if s.start <= start and stop <= s.stop][:1]
@@ -372,7 +362,7 @@ class FileProposal:
         self._insert(segment)
 
     def _advance(self, new_base: SourceText, start: int, stop: int) -> tuple[int, int]:
-        """``advance``, returning where the range ``[start, stop)`` went."""
+        """Do ``advance``; returns where the range ``[start, stop)`` went."""
         if new_base.lines == self.base.lines and not self.hunks.accepted_edits(self.path):
             self.base = new_base  # the same lines: nothing moves
             return start, stop
@@ -413,7 +403,7 @@ class FileProposal:
         return moved[0], max(moved)
 
     def _clear(self, start: int, stop: int) -> None:
-        """Make room for a new segment: older ones keep only what lies outside its range."""
+        """Make room for a new segment: older ones keep only what is outside its range."""
         kept: list[Segment] = []
         live = self.hunks.for_path(self.path)
         live_ids = {hunk.id for hunk in live}
@@ -453,16 +443,15 @@ class FileProposal:
 
 
 def _kinship(hunk: Hunk, other: Hunk) -> int:
-    """How closely two hunks come from one by splitting; 0 if they do not."""
+    """How closely two hunks are related by splitting; 0 if they are not."""
     if hunk is other:
         return len(hunk.rank) + 1
     return sum(takewhile(bool, (a == b for a, b in zip(hunk.rank, other.rank, strict=False))))
 
 
 def _overlaps(hunk: Hunk, start: int, stop: int, *, tight: bool) -> bool:
-    """Whether a rewrite of ``[start, stop)`` touches the hunk.
-
-    Insertions at its ends count unless it is ``tight``.
+    """Whether a rewrite of ``[start, stop)`` touches the hunk; ``tight`` ignores insertions at its
+    ends.
     """
     if hunk.start == hunk.stop:
         return start < hunk.start < stop if tight else start <= hunk.start <= stop
@@ -482,11 +471,13 @@ class _Span:
 
 
 class Overlay:
-    """The base with accepted and undecided hunks.
+    """The base with accepted and undecided hunks applied.
+
+    Models that continue with their own edits quote what they wrote, whether or not it was decided.
 
     Attributes:
         source: That text.
-        undecided: Whether it has undecided hunks in it.
+        undecided: Whether it includes undecided hunks.
     """
 
     def __init__(self, proposal: FileProposal) -> None:
@@ -508,7 +499,7 @@ class Overlay:
             self._spans.append(_Span(start, start + len(edit.lines), edit.start, edit.stop))
 
     def to_base(self, start: int, stop: int) -> tuple[int, int, int, int]:
-        """The smallest range around proposed lines that cuts no edit, insertions at its ends in it.
+        """The smallest range around lines of this text that splits no edit.
 
         Returns:
             Its start and stop here, and its start and stop in the base.
@@ -523,7 +514,7 @@ class Overlay:
         return start, stop, base_start, self._base_line(stop, behind=start == stop)
 
     def _base_line(self, line: int, *, behind: bool) -> int:
-        """The base line of a proposed one; ``behind``: after what was deleted in front of it."""
+        """The base line of a line here; ``behind``: after what was deleted in front of it."""
         for span in reversed(self._spans):
             if span.stop < line or (span.stop == line and (span.start < line or behind)):
                 return line - span.stop + span.base_stop

@@ -1,9 +1,12 @@
-"""Moving hunks from one base to another: own accepts folded in, or the file changed on disk.
+"""Moving hunks from one base to another: accepted hunks were folded in, or the file changed on
+disk.
 
-The way goes from the base to *base + decisions* (exactly, by the hunks' own edits) and from there
-to the new base (by a longest common subsequence of lines).  A hunk whose lines survive in one
-piece moves with them; one whose lines were changed is in conflict, unless the change is the very
-change that the hunk wanted.
+The base maps to *base + decisions* exactly, by the hunks' own edits, and from there to the new base
+by a longest common subsequence of lines.  A hunk whose lines survive in one piece moves with them;
+one whose lines changed is in conflict, unless the change is the one that the hunk wanted.
+
+A hunk that a later rewrite covered has no rows any more, but its accept can be undone as long as
+its lines stand in the base in one piece (``CoveredHunks``).
 """
 
 from __future__ import annotations
@@ -20,14 +23,14 @@ _REVERTED = "the change was taken back in the file"
 
 
 class Rebase:
-    """One move of the live hunks of a file to a new base.
+    """The mapping of a file's live hunks to a new base.
 
     Attributes:
         lines: For each line of the former base its line in the new base, or -1.
     """
 
     def __init__(self, hunks: Sequence[Hunk], base: SourceText, new_base: SourceText) -> None:
-        """Compute the maps; nothing is moved yet.
+        """Compute the mapping; nothing is moved.
 
         Args:
             hunks: The live hunks, by position.
@@ -58,10 +61,10 @@ class Rebase:
         self.lines = [-1 if number < 0 else self._map[number] for number in to_composed]
 
     def moves(self, streaming: Hunk | None = None) -> list[Move]:
-        """Every hunk's new position and, where its lines changed, its new state.
+        """The new position of every hunk and, where its lines changed, its new state.
 
         Args:
-            streaming: The hunk that still grows; it never counts as accepted by the file.
+            streaming: The hunk that still grows; it is never taken for accepted by the file.
         """
         moves: list[Move] = []
         growth = passed = 0
@@ -87,7 +90,7 @@ class Rebase:
 
         Args:
             line: First line of the range in the former base.
-            own: Ids of the hunks that belong to the range (default: insertions at its ends do).
+            own: Ids of the hunks in the range (default: insertions at its ends are in it).
         """
         line += sum(
             growth
@@ -115,7 +118,7 @@ class Rebase:
         return line_map(self._composed, self._new)
 
     def _inside(self, hunk: Hunk, passed: int) -> int:
-        """By how many lines the decisions on hunks within this one grow it; a conflict is wide."""
+        """By how many lines decisions on hunks within this one (a wide conflict) grow it."""
         grown = 0
         for at in range(passed, len(self._growth)):
             other, growth = self._growth[at]
@@ -125,7 +128,7 @@ class Rebase:
         return grown
 
     def _place(self, start: int, stop: int) -> tuple[int, int] | None:
-        """The range in the new base of composed lines that survived in one piece, if they did."""
+        """The range in the new base of composed lines, if they survived in one piece."""
         if start < stop:
             first = self._map[start]
             if first < 0 or any(self._map[start + k] != first + k for k in range(stop - start)):
@@ -138,7 +141,7 @@ class Rebase:
         return (right, right) if left is None or left == right else None
 
     def _changed(self, hunk: Hunk, start: int, stop: int, growing: bool) -> Move:
-        """The lines of a hunk were changed: find out what that makes of it."""
+        """What the change to a hunk's lines makes of it."""
         low, high = self._before[start], self._after[stop]
         found = self._new[low:high]
         if hunk.decided:
@@ -169,7 +172,7 @@ def _surroundings(moves: Sequence[int], total: int) -> tuple[list[int], list[int
 
 
 def _find(wanted: tuple[str, ...], lines: tuple[str, ...]) -> int | None:
-    """Where ``wanted`` stands in ``lines``: all of them, or a part that is not just blank."""
+    """Where ``wanted`` stands in ``lines``, which it must equal unless it has a non-blank line."""
     if lines == wanted:
         return 0
     if not any(line.strip() for line in wanted):
@@ -182,10 +185,10 @@ def _find(wanted: tuple[str, ...], lines: tuple[str, ...]) -> int | None:
 
 
 class CoveredHunks:
-    """The covered hunks of one file.
+    """Accepted hunks of a file that later rewrites covered, and where their lines are since.
 
-    The range of each is where its lines were last seen, or what stands in their place now; a
-    later undo may bring them back there.
+    The range of each is where its lines were last seen, or what replaced them: a later undo may
+    bring them back there.
     """
 
     def __init__(self) -> None:
@@ -222,13 +225,13 @@ class CoveredHunks:
     def where(
         self, hunk: Hunk, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]
     ) -> tuple[int, int] | None:
-        """Where the lines of a hunk stand in a new base, if they are there and only once.
+        """Where the lines of a hunk are in a new base, if they occur there once.
 
         Args:
-            hunk: One of the covered.
-            live: The hunks that are in the picture.
-            rebase: The way to the new base.
-            lines: Those of the new base.
+            hunk: One of the covered hunks.
+            live: The hunks that are on screen.
+            rebase: The mapping to the new base.
+            lines: The lines of the new base.
         """
         low, high, found = self._follow(hunk, live, rebase, lines)
         return (low, high) if found else None
@@ -248,7 +251,7 @@ class CoveredHunks:
     def _follow(
         self, hunk: Hunk, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]
     ) -> tuple[int, int, bool]:
-        """Where a hunk goes and whether its lines are there, else what stands in their place."""
+        """Where a hunk goes, and whether that is its lines (else what replaced them)."""
         edits = [(other, edit) for other in live if (edit := other.edit()) is not None]
         start, stop, lost = hunk.start, hunk.stop, hunk.id in self._lost
         between = self._between.get(hunk.id)
@@ -277,5 +280,4 @@ class CoveredHunks:
 
 
 def _around(lines: Sequence[str], at: int) -> tuple[str, ...]:
-    """The lines before and after a place between lines."""
     return tuple(lines[max(0, at - 1) : at + 1])

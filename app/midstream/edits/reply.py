@@ -74,10 +74,7 @@ class ReplyHunk:
         return [part.text for part in self.parts if part.side is not Side.OLD]
 
     def trimmed(self) -> list[ReplyHunk]:
-        """Versions of the hunk without blank old lines at its ends, which models add.
-
-        First without the last ones, then without the first, then without both.
-        """
+        """Versions without blank old lines that models add: at the end, at the start, at both."""
         versions: list[ReplyHunk] = []
         for head, tail in ((False, True), (True, False), (True, True)):
             parts = list(self.parts)
@@ -209,7 +206,7 @@ def _flush(hunk: ReplyHunk, pieces: list[str]) -> None:
 
 
 def _unwrapped(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """Without a file name and a fence that a model put inside both halves of a block."""
+    """Remove a file name and a fence that a model put inside both halves of a block."""
 
     def inner(lines: list[str]) -> list[str] | None:
         body = lines[1:] if lines and file_name(lines[0]) and len(lines) > 2 else lines

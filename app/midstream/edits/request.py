@@ -1,8 +1,8 @@
-"""The edit request as text: what pairing sends, the built-in engine parses and chat models read.
+"""The edit request as text: the session sends it, the built-in engine parses it, chat models read
+it.
 
-Blocks of tags, each on lines of their own: ``<instruction>``, ``<before>``, ``<region …>``,
-``<after>``.  Where a tag's own name occurs in the content, the tag gets a numbered suffix at both
-ends, so that the request can always be parsed back.
+It consists of tagged blocks: ``<instruction>``, ``<before>``, ``<region …>``, ``<after>``.  A tag
+whose name occurs in the content gets a numbered suffix, so that the request can always be parsed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RegionRequest:
         region: The region's lines, each ``"\n"`` terminated (``""`` for an insertion point).
         path: The file's name, relative to the project.
         language: Name of the programming language.
-        before: Lines before the region, as context, each terminated.
+        before: Lines before the region, each terminated.
         after: Lines after the region.
     """
 

@@ -22,8 +22,10 @@ class RowKind(StrEnum):
 
 @dataclass(slots=True)
 class Row:
-    """One line of a diff; nobody changes it.  It is not frozen, which takes 3x the time to make:
-    the undecided end of a rewrite is made anew for every frame.
+    """One line of a diff, not to be changed.
+
+    Not frozen, which would take three times as long to construct: the pending end of a rewrite is
+    built for every frame.
 
     Attributes:
         kind: The class of the row.

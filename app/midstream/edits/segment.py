@@ -171,7 +171,7 @@ class Segment:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Make the settled rows anew from the base and the hunks (positions or hunks changed).
+        """Rebuild the settled rows from the base and the hunks after positions or hunks changed.
 
         The rows of a hunk keep their order and kinds, so that nothing on screen changes class.
         """
@@ -277,7 +277,7 @@ class Segment:
         self.rebuild()
 
     def _context_rows(self, rows: list[Row], start: int, stop: int, new: int) -> int:
-        """Append base lines ``[start, stop)`` as context; the number of the next new line."""
+        """Append base lines ``[start, stop)`` as context; returns the next new line number."""
         lines = self._base.lines
         for number in range(start, stop):
             rows.append(Row(RowKind.CONTEXT, number, new, lines[number]))
@@ -286,7 +286,7 @@ class Segment:
 
 
 def _hunk_rows(rows: list[Row], hunk: Hunk, shown: Sequence[Row], new: int) -> int:
-    """Append the rows of a hunk in the order in which they are shown already, if they are."""
+    """Append the rows of a hunk, in the order in which they were shown if they were."""
     kinds = [row.kind for row in shown]
     if kinds.count(RowKind.DELETED) != hunk.deleted or kinds.count(RowKind.ADDED) != hunk.added:
         kinds = [RowKind.DELETED] * hunk.deleted + [RowKind.ADDED] * hunk.added

@@ -1,8 +1,7 @@
 """Signs in the text of a rewrite that its instruction was misunderstood.
 
-They are counted from the instruction, the lines before and the lines after, and from nothing else:
-no model is asked. Each may have a good reason, so a sign alone proves nothing; what they are worth
-together is measured where a model is calibrated.
+They are computed from the instruction and the lines before and after, without a model.  Each may
+have a good reason, so one sign proves nothing; calibration measures what they mean together.
 """
 
 from __future__ import annotations
@@ -83,13 +82,13 @@ class Signs:
     """What speaks against a rewrite, as counts.
 
     Attributes:
-        broken: whether the lines were Python before and are not any more.
-        deleted: lines that are gone without others in their place, though no word asks for that.
-        unbound: names that the rewrite still uses and no longer defines.
-        lost: type hints, decorators and docstrings that are gone though something is to be added.
-        untouched: names of these lines that the instruction mentions and no changed line has.
-        missing: what the instruction quotes and neither the lines before nor the rewrite have.
-        borrowed: words of the instruction that have become names though nothing says they are.
+        broken: Whether the lines were Python before and are not any more.
+        deleted: Lines removed without replacement though the instruction does not ask for that.
+        unbound: Names that the rewrite still uses and no longer defines.
+        lost: Type hints, decorators and docstrings that are gone though something is to be added.
+        untouched: Names of these lines that the instruction mentions and no changed line has.
+        missing: What the instruction quotes and neither the lines before nor the rewrite have.
+        borrowed: Words of the instruction that became names though nothing says they are.
     """
 
     broken: bool = False
@@ -113,13 +112,13 @@ class Signs:
 
 
 def read_signs(instruction: str, before: str, after: str, *, python: bool = True) -> Signs:
-    """Compare a rewrite with what was asked for.
+    """Compare a rewrite with its instruction.
 
     Args:
-        instruction: what was asked, in words.
-        before: the lines as they were, each ended by a newline.
-        after: the lines as they are to be.
-        python: whether they are Python; of other languages only names and lines are looked at.
+        instruction: The instruction, in words.
+        before: The lines as they were, each ended by a newline.
+        after: The lines as rewritten.
+        python: Whether they are Python; otherwise only names and lines are compared.
     """
     old, new = before.splitlines(), after.splitlines()
     if old == new or max(len(old), len(new)) > MOST_LINES:
@@ -142,12 +141,12 @@ def read_signs(instruction: str, before: str, after: str, *, python: bool = True
 
 
 def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
-    """Names of a rewrite that come from nowhere.
+    """Names in a rewrite that neither the instruction nor the file contains.
 
     Args:
-        instruction: what was asked, in words.
-        known: the whole file as it was.
-        after: the lines as they are to be.
+        instruction: The instruction, in words.
+        known: The whole file as it was.
+        after: The lines as rewritten.
     """
     had = frozenset((*_NAME.findall(known), *_NAME.findall(instruction)))
     return tuple(name for name in _names(after) if name not in had and name not in _BUILTIN)
@@ -172,8 +171,8 @@ def overwritten(before: str, after: str) -> tuple[str, ...]:
 
 
 def vanished(instruction: str, before: str, after: str) -> tuple[str, ...]:
-    """Functions and classes that a rewrite no longer defines though the instruction names none of
-    them, nor speaks of "this function" or of taking away.
+    """Functions and classes that a rewrite no longer defines although the instruction neither names
+    them nor speaks of "this function" or of removing.
     """
     if _UNDEFINING.search(instruction):
         return ()
@@ -182,9 +181,7 @@ def vanished(instruction: str, before: str, after: str) -> tuple[str, ...]:
 
 
 def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
-    """Return the lines that are gone, those that have come, and how many more are gone where
-    something changed.
-    """
+    """The removed lines, the added lines, and the surplus of removed ones in changed places."""
     gone: list[str] = []
     come: list[str] = []
     deleted = 0
@@ -200,7 +197,7 @@ def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in code, each once, without those in strings and comments."""
+    """The names in code, each once, without those in strings and comments."""
     return list(dict.fromkeys(_NAME.findall(_COMMENT.sub(" ", _STRING.sub(" ", text)))))
 
 
@@ -241,9 +238,7 @@ def _borrowed(name: str, instruction: str) -> bool:
 
 
 def _parsed(before: str, after: str) -> tuple[bool, tuple[str, ...], Counter[str]]:
-    """Return whether a rewrite is broken, its unbound names, and how much less there is of what
-    describes code.
-    """
+    """Whether a rewrite is broken, its unbound names, and how many descriptions of code it lost."""
     try:
         old = parse_python(textwrap.dedent(before))
     except NOT_PYTHON:
@@ -263,7 +258,7 @@ class _Contents:
     Attributes:
         bound: Names that it binds.
         read: Names that it reads.
-        described: How many type hints, decorators and docstrings it has.
+        described: Number of type hints, decorators and docstrings.
     """
 
     def __init__(self, tree: ast.Module) -> None:

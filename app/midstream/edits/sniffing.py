@@ -17,11 +17,7 @@ format_specs()  # an import of this module is an import of all formats
 
 
 class _Clues:
-    """Looks for the one line that gives a format away.
-
-    Attributes:
-        possible: The format of which an opening line was seen, until a marker decides.
-    """
+    """Looks for the one line that gives a format away."""
 
     def __init__(self) -> None:
         marked = [(s, s.sniff) for s in format_specs() if s.sniff is not None]
@@ -129,7 +125,7 @@ class SniffingParser:
         return self._parser.feed(held + rest)
 
     def _look(self, line: str) -> str | None:
-        """The format, once a line has given it away or a fence has turned out to be text."""
+        """The format, once a line has given it away or a fence has turned out to be plain text."""
         found = self._clues.look(line)
         if found is not None:
             return found
@@ -156,11 +152,8 @@ class PreferringParser:
     """
 
     def __init__(self, preferred: str, make: Callable[[], Parser]) -> None:
-        """Start a reply.
-
-        Args:
-            preferred: The format that was asked for.
-            make: Makes its parser.
+        """Start a reply that was asked for in the format ``preferred``, whose parser ``make``
+        makes.
         """
         self.format: str | None = None
         self._preferred = preferred

@@ -1,7 +1,4 @@
-"""Which files are Python, and Python's own parser, one text at a time.
-
-Says nothing about what is in the tree.
-"""
+"""Which files are Python, and Python's own parser behind a lock."""
 
 from __future__ import annotations
 
@@ -24,10 +21,10 @@ def is_python(path: str) -> bool:
 
 
 def parse_python(text: str) -> ast.Module:
-    """Return the syntax tree of a text; warnings about the text are not told.
+    """The syntax tree of a text, without warnings about it.
 
-    Use this instead of ``ast.parse``: Python 3.11 counts the depth of the tree once for all
-    threads, so a collection of garbage that lets a second one parse meanwhile ends in
+    Use this instead of ``ast.parse``: Python 3.11 counts the depth of the tree for all threads
+    together, so a garbage collection that lets a second thread parse meanwhile ends in
     ``SystemError: AST constructor recursion depth mismatch`` (compare python/cpython#106905).
     ``warnings.catch_warnings`` is shared by all threads as well.
 

@@ -1,9 +1,10 @@
-"""A block of a patch that streams: its changes appear as soon as the lines before them tell where.
+"""Writing one block of a reply into a proposal while it streams.
 
-A block mixes context, old and new lines.  Once those that have come fit one place of the file, each
-run of changed lines becomes a rewrite of its own, while the block goes on.  Lines that follow must
-be what the file has there; where one is not, the place was wrong: everything is taken back, and the
-caller looks the complete block up instead.
+``QuotedRepair`` corrects new lines whose quoted old ones matched up to white space.  ``PatchBlock``
+handles blocks that mix context, old and new lines: once the lines so far fit one place of the file,
+each run of changed lines becomes a rewrite of its own.  Lines that follow must match the file; if
+one does not, the place was wrong, everything is taken back, and the caller looks the complete block
+up instead.
 """
 
 from __future__ import annotations
@@ -49,10 +50,7 @@ class Writer:
     def begin(
         self, proposal: FileProposal, start: int, stop: int, level: int, *, tight: bool
     ) -> Segment:
-        """Open a rewrite of base lines ``[start, stop)``, matched at a level of the ladder.
-
-        ``tight``: what was inserted at its ends before is not part of it.
-        """
+        """Open a rewrite of base lines ``[start, stop)``, which matched at ``level``."""
         segment = proposal.begin(start, stop, match_level=level, tight=tight)
         self._observer.began(proposal, segment, tight=tight)
         return segment
@@ -95,7 +93,7 @@ class QuotedRepair:
         Args:
             quoted: The old lines as the model wrote them.
             found: The same lines as the file has them.
-            shift: How indentation must be shifted, None where it fits.
+            shift: How indentation must be shifted, or None if it fits.
         """
         self._quoted = quoted
         self._found = found
@@ -137,8 +135,8 @@ class _Run:
     """Changed lines between two context lines.
 
     Attributes:
-        found: Old lines that have come, as the file has them.
-        new: The new text that has come, mended.
+        found: Old lines so far, as the file has them.
+        new: New text so far, repaired.
         segment: Their rewrite, once it has begun.
     """
 
@@ -157,22 +155,15 @@ class PatchBlock:
 
     Attributes:
         segments: The rewrites that it has begun, by position.
-        level: The most lenient rung that one of its lines needed.
+        level: The most lenient match among its lines.
         placed: Whether its place is known.
-        lost: Whether a line came that is not in the place.
+        lost: Whether a line did not match the place.
     """
 
     def __init__(
         self, proposal: FileProposal, opened: ReplyHunk, find: Find, writer: Writer
     ) -> None:
-        """Start a block.
-
-        Args:
-            proposal: The file.
-            opened: The block without lines: its id, contexts and line hint.
-            find: Looks up the lines that have come.
-            writer: Does the writing.
-        """
+        """Start a block; ``opened`` is the hunk without lines, ``find`` looks up those so far."""
         self.segments: list[Segment] = []
         self.level = Level.EXACT
         self.placed = False
@@ -304,7 +295,7 @@ class PatchBlock:
         self._run.found.append(found)
 
     def _fitting(self, line: int, part: Part) -> str | None:
-        """The file's line, if it is the quoted one; if not, the place is lost."""
+        """The file's line if it is the quoted one; otherwise the place is lost."""
         if self.lost:
             return None
         base = self._proposal.base.lines
@@ -331,7 +322,7 @@ class PatchBlock:
             self._writer.feed(self._proposal, text)
 
     def _mended(self, text: str) -> str:
-        """New text with its indentation shifted, line by line if it has to be."""
+        """New text with its indentation shifted, line by line if necessary."""
         if self._shift is None:
             return text
         *lines, self._partial = (self._partial + text).split("\n")
@@ -348,7 +339,6 @@ class PatchBlock:
         return (self._shift.first if first else self._shift.rest).apply(line)
 
     def _flush(self) -> str:
-        """The last new line, if it waits for its end."""
         rest, self._partial = self._partial, ""
         return self._shifted(rest, new=True) if rest else ""
 
@@ -385,7 +375,7 @@ class PatchBlock:
 
 
 def _tells(match: Match, quoted: list[str]) -> bool:
-    """Whether a place found by the first lines of a block may be written to while more come."""
+    """Whether the first lines of a block determine its place well enough to write to it."""
     if match.level <= Level.TRAILING:
         return True
     # One line says nothing about the indentation of the others.

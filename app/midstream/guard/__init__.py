@@ -1,7 +1,7 @@
-"""The security watchdog: findings on lines that have just been written.
+"""The security guard: findings on lines that have just been written.
 
-`prefix` makes an unfinished Python file parseable, `ruff` asks a warm ``ruff server`` what it
-thinks of it, `secrets` looks for credentials, `policy` decides which findings stop the model,
-and `scanner` puts them together: new findings only, compared with the text the model started
-from.
+`mending` makes unfinished Python parse, `ruff` asks a warm ``ruff server`` about it, `injections`
+follows queries, `pack` has rules for other languages, `secrets` looks for credentials, `policy`
+decides which findings stop the model.  `scanner` applies all of them to a text, `stream` to a
+region that streams in.
 """

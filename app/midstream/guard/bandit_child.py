@@ -1,7 +1,7 @@
-"""The child process of `second_opinion`: reads Python texts, writes what bandit says of them.
+"""The child process of `second_opinion`: reads Python texts, writes what bandit finds in them.
 
-One line of JSON each way per text. It lives apart because bandit takes a second to import and some
-twenty milliseconds a file, and neither may be felt by who streams.
+One line of JSON each way per text.  A process of its own, because bandit takes a second to import
+and some twenty milliseconds a file, which must not delay a stream.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ class Finding:
         line: First line, 0-based.
         stop: Line after the last one.
         level: What it does to the stream.
-        idiom: The safe way to write it, as an instruction to the model; ``""`` when there is none.
-        evidence: The stripped source of the first line, secrets masked; tells equal findings apart
-            from new ones when lines have moved.
+        idiom: The safe way to write it, as an instruction to the model, or ``""``.
+        evidence: The stripped source of the first line with secrets masked; it identifies a finding
+            after lines have moved.
     """
 
     rule: str

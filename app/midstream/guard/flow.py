@@ -1,9 +1,8 @@
-"""How strings come about in a Python function: which part of a text is known, and what is a hole.
+"""How strings are built in a Python function: which part of a text is known and which is a hole.
 
-Follows assignments statement by statement and reads all the ways in which Python puts text
-together.  It never guesses across functions: a parameter, a call or an attribute it has not seen
-assigned is a hole, unless the code shows that it can only be a number, an escaped text or one of a
-fixed set.
+Follows assignments statement by statement and reads every way in which Python builds text.  It
+never guesses across functions: a parameter, call or attribute without a known value is a hole,
+unless it can only be a number, an escaped text or one of a fixed set.
 """
 
 from __future__ import annotations
@@ -58,11 +57,7 @@ _MOST_PIECES: Final = 400
 
 
 class Texts:
-    """What is known of the names of a scope.
-
-    Args:
-        outer: The scope around it.
-    """
+    """What is known about the names of a scope, starting from the scope around it (``outer``)."""
 
     def __init__(self, outer: Texts | None = None) -> None:
         self.known: dict[str, Pieces] = {} if outer is None else dict(outer.known)
@@ -238,7 +233,7 @@ class Texts:
         return one if _holes(one) >= _holes(other) else other
 
     def _item(self, holder: ast.expr) -> Pieces | None:
-        """One of the values of a fixed table, or of a list that is followed."""
+        """One of the values of a fixed table or of a list that is followed."""
         if isinstance(holder, ast.Dict):
             texts = [piece for value in holder.values for piece in self.read(value)]
             return tuple(texts) if not _holes(texts) else None
@@ -250,7 +245,7 @@ class Texts:
         return ("CONSTANT",) if _is_constant(name.rsplit(".", 1)[-1]) else None
 
     def _elements(self, node: ast.expr) -> Pieces | None:
-        """What the elements of a sequence are, all taken together; ``None`` if it is none."""
+        """All elements of a sequence taken together; None if it is no sequence."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return tuple(piece for item in node.elts for piece in self.read(item))
         if isinstance(node, ast.Dict):

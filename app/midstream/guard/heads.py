@@ -1,8 +1,8 @@
-"""What a rule needs of the lines above a streamed region: names, not bodies.
+"""What rules need of the lines above a streamed region: names, not bodies.
 
-A linter's rule needs to know what is imported and which of Python's own names are taken; the
-reading of queries needs plain constants.  A `Head` holds both as a few lines of text, so that a
-verdict at the end of a long file costs no more than at its beginning.
+A linter needs to know what is imported and which built-in names are shadowed; following queries
+needs plain constants.  A `Head` holds both as a few lines of text, so that a verdict at the end of
+a long file costs no more than at its beginning.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class Head:
                 self._imports[ast.unparse(node)] = names
 
     def prelude(self, lines: Iterable[str]) -> list[str]:
-        """Return what stands before an excerpt, so that its names mean what they mean in the file.
+        """Lines to put before an excerpt so that its names mean what they mean in the file.
 
-        A module that is used and imported nowhere is imported: a function that was cut from its
-        file, or one that the model writes before its imports, is as dangerous as with them.
+        A module that is used but not imported is imported here: a function cut from its file, or
+        written before its imports, is as dangerous as with them.
         """
         text = "\n".join(lines)
         used = set(_WORD.findall(text)) | {"*"}

@@ -1,8 +1,8 @@
-"""String-built SQL in Python: queries with holes, where they are put together or run.
+"""String-built SQL in Python: queries with holes, where they are built or run.
 
-Walks each function once, in the order of its statements, with what `flow` knows of its names.  A
-query whose hole stands in the place of a value is reported where it is put together, everything
-else only where it is given to a database.
+Walks each function once, in the order of its statements, with what `flow` knows about its names.  A
+query with a hole in the place of a value is reported where it is built, any other only where it is
+passed to a database.
 """
 
 from __future__ import annotations
@@ -148,11 +148,11 @@ class Injection:
 
 
 def injections(tree: ast.Module, *, runs: bool = False) -> list[Injection]:
-    """Return the string-built queries of a module, by line, each once.
+    """The string-built queries of a module, by line, each once.
 
     Args:
         tree: The module.
-        runs: Also report where a query is run that was put together, and reported, above.
+        runs: Also report where a query that was reported where it was built is run.
     """
     walk = _Walk(runs=runs)
     walk.body(tree.body, Texts())
@@ -272,7 +272,7 @@ class _Walk:
     # -- expressions -----------------------------------------------------------------------------
 
     def _look(self, expression: ast.expr, texts: Texts) -> None:
-        """Report what an expression runs or puts together, outermost first."""
+        """Report what an expression runs or builds, outermost first."""
         spent: set[int] = set()
         for node in ast.walk(expression):
             if isinstance(node, ast.Lambda | ast.expr_context) or id(node) in spent:
@@ -348,7 +348,7 @@ class _Walk:
 
 
 def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
-    """The expressions of a statement itself, not those of the statements in it."""
+    """The expressions of a statement itself, without those of nested statements."""
     for part in ast.iter_child_nodes(node):
         if isinstance(part, ast.expr):
             yield part
@@ -361,7 +361,7 @@ def _bare(pieces: Pieces) -> bool:
 
 
 def _said(node: ast.expr) -> Iterator[ast.AST]:
-    """The parts of a text that is only shown; none if a query is run in it."""
+    """The parts of a text that is only shown; none if it contains a call that runs a query."""
     if isinstance(node, ast.BinOp | ast.JoinedStr) or _formats(node):
         parts = list(ast.walk(node))
         if not any(isinstance(part, ast.Call) and _name_of(part) in _RUNS for part in parts):
@@ -386,7 +386,7 @@ def _name_of(call: ast.Call) -> str:
 
 
 def _query_of(call: ast.Call) -> ast.expr | None:
-    """The argument of a call that may be a query, if it is a call that runs queries."""
+    """The argument that may be a query, if the call runs queries."""
     name = _name_of(call)
     if name not in _RUNS and name not in _MAY_RUN and name not in _CONDITIONS:
         return None

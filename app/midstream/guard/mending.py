@@ -1,7 +1,7 @@
-"""Making Python text parse that does not: a function cut from its file, Python 2, a broken line.
+"""Making Python text parse: a function cut from its file, Python 2, a broken line.
 
-The result has as many lines as the text, so that a place in one is a place in the other.  What
-cannot be read is taken out statement by statement; the rest can still be looked at.
+The result has as many lines as the text, so that places correspond.  Statements that cannot be read
+are removed one by one; the rest can still be scanned.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Mended:
         opening: Lines that come before it.
         lines: As many lines as the text has.
         closing: Lines that come after it.
-        tree: The whole, parsed; its line numbers are those of the text.
-        lost: Statements that were taken out.
+        tree: The syntax tree of all; its line numbers are those of the text.
+        lost: Number of statements that were removed.
     """
 
     opening: tuple[str, ...]
@@ -101,7 +101,9 @@ def _tried(opening: tuple[str, ...], lines: Sequence[str], lost: int) -> Mended 
 
 
 def _opening(lines: Sequence[str]) -> tuple[str, ...]:
-    """What puts an indented beginning into blocks: one for each margin that the text falls to."""
+    """Headers that put an indented beginning into blocks, one for each margin that the text drops
+    to.
+    """
     falls: list[tuple[str, str]] = []
     for start, _, _ in _statements(lines):
         body = lines[start].lstrip()
@@ -121,7 +123,7 @@ def _opening(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _opener(body: str, after: str) -> str:
-    """A header for a block that begins with one line, and after which another one stands."""
+    """A header for a block that begins with ``body`` and is followed by ``after``."""
     if re.match(r"(?:except|finally)\b", after):
         return "try:"
     if re.match(r"(?:elif|else)\b", after):
@@ -130,7 +132,7 @@ def _opener(body: str, after: str) -> str:
 
 
 def _statements(lines: Sequence[str]) -> list[tuple[int, int, bool]]:
-    """Return the statements as line ranges, each with whether it ends."""
+    """The statements as line ranges, each with whether it is complete."""
     lexer = PrefixLexer()
     found: list[tuple[int, int, bool]] = []
     begun: int | None = None
@@ -149,7 +151,7 @@ def _statements(lines: Sequence[str]) -> list[tuple[int, int, bool]]:
 
 
 def _closed(lines: Sequence[str]) -> tuple[list[str], int]:
-    """Take out first lines of statements that have no end."""
+    """Replace the first lines of statements that have no end."""
     now = list(lines)
     lost = 0
     for _ in range(_TRIES):
@@ -168,7 +170,7 @@ def _stand_in(line: str) -> str:
 
 
 def _take_out(opening: tuple[str, ...], lines: list[str]) -> bool:
-    """Replace the statement that stops the parser; whether there was one."""
+    """Replace the statement that stops the parser; False if there is none."""
     try:
         parse_python("\n".join([*opening, *lines, ""]))
     except IndentationError as error:
@@ -228,7 +230,7 @@ def _fill(lines: list[str], number: int) -> bool:
 
 
 def _modern(lines: Sequence[str]) -> list[str]:
-    """Return Python 2 as Python 3, statement by statement, as far as simple rules go."""
+    """Turn Python 2 into Python 3, statement by statement, as far as simple rules go."""
     now = list(lines)
     for start, stop, _ in _statements(lines):
         first, closes = now[start], 0

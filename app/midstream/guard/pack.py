@@ -1,8 +1,8 @@
 """Our own rules for JavaScript, TypeScript, Go and shell.
 
-Patterns on single finished lines name what one line shows beyond doubt: a shell or an evaluator fed
-with something that is no literal, a certificate check switched off.  SQL glued from parts is
-`scripts`'s to find, over line ends.
+Patterns on single lines report what one line shows beyond doubt: a shell or an evaluator given
+something that is no literal, a certificate check switched off.  `scripts` finds SQL that is built
+over several lines.
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ def has_pack(path: str) -> bool:
 
 
 class PackReader:
-    """Follows a file that the pack has rules for, line by line; without rules it finds nothing.
+    """Scans a file line by line; finds nothing in files without rules.
 
     Args:
         path: The file's name.
-        runs: Also tell where a query is run that was put together above.
+        runs: Also report where a query is run that was built above.
     """
 
     def __init__(self, path: str, *, runs: bool = False) -> None:
@@ -157,8 +157,9 @@ class PackReader:
         self._number = 0
 
     def feed(self, lines: Sequence[str]) -> list[Finding]:
-        """Take the next lines; return what is wrong with them, their numbers counted from the first
-        line fed, the evidence being the line in which a finding is complete.
+        """Take the next lines; returns findings, numbered from the first line fed.
+
+        The evidence of a finding is the line that completes it.
         """
         found: list[Finding] = []
         for line in lines if self._rules else ():

@@ -1,10 +1,8 @@
-"""Which findings stop the model: levels per rule, and what the syntax tree says about the
-argument.
+"""Which findings stop the model: levels per rule, and what the syntax tree says about arguments.
 
-A linter's security rules are written for reviews: most of them would stop a stream far too
-often. Here a rule halts only where the text itself shows the danger: a query glued from parts
-that are not constants, a shell or `eval` fed with something that is not a literal, a check
-switched off.
+A linter's security rules are written for reviews; most would stop a stream far too often.  Here a
+rule halts only where the text itself shows the danger: a query built from parts that are not
+constants, a shell or `eval` given something that is no literal, a check switched off.
 """
 
 from __future__ import annotations
@@ -81,12 +79,12 @@ _CARRIERS: Final = re.compile(
 
 
 def level_of(code: str, node: ast.AST | None, tree: ast.Module | None) -> Level:
-    """Return what a linter's finding does to the stream.
+    """What a linter's finding does to the stream.
 
     Args:
         code: The rule.
-        node: The expression the finding is about, where the text could be parsed.
-        tree: The module it stands in.
+        node: The expression that the finding is about, if the text could be parsed.
+        tree: The module that contains it.
     """
     if code in NEVER:
         return Level.OFF
@@ -132,7 +130,9 @@ def _constant(node: ast.expr, tree: ast.Module | None) -> bool:
 
 
 def _assigned_constant(name: str, tree: ast.Module | None) -> bool:
-    """The name is bound only by plain assignments of constants: no parameter, loop or import."""
+    """Whether the name is bound only by plain assignments of constants: no parameter, loop or
+    import.
+    """
     if tree is None:
         return False
     constant: set[int] = set()
@@ -166,13 +166,13 @@ def _shell(node: ast.AST, tree: ast.Module | None) -> bool:
 
 
 def _fixed(node: ast.AST, tree: ast.Module | None) -> bool:
-    """What a call is given has no holes, as far as the names in it can be followed."""
+    """Whether the call's argument has no holes, as far as its names can be followed."""
     pieces = None if tree is None else given(tree).get(id(node))
     return pieces is not None and not any(isinstance(piece, Hole) for piece in pieces)
 
 
 def _evaluates(node: ast.AST, tree: ast.Module | None) -> bool:
-    """`eval` or `exec` of something unknown in the caller's own namespace.
+    """Whether `eval` or `exec` gets something unknown in the caller's own namespace.
 
     With a namespace of its own it is mostly a template engine or a test tool; then only data that
     visibly comes from outside halts.
@@ -193,7 +193,9 @@ def _deserializes(node: ast.AST, tree: ast.Module | None) -> bool:
 
 
 def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bool:
-    """The expression mentions a usual door of outside data, directly or through one assignment."""
+    """Whether the expression mentions a usual source of outside data, directly or by one
+    assignment.
+    """
     names: set[str] = set()
     for child in ast.walk(node):
         if isinstance(child, ast.Name):
@@ -233,10 +235,10 @@ _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
 
 
 def checked_levels(chosen: Mapping[str, object]) -> dict[str, Level]:
-    """Return a person's levels by rule.
+    """The user's levels by rule.
 
     Raises:
-        ValueError: A rule or a level is not known; the message names the nearest that is.
+        ValueError: A rule or level is unknown; the message names the nearest known one.
     """
     known = sorted({BANDIT, *IDIOMS, *NEVER, *_ALWAYS, *_TESTS, *PACK_RULES, *SECRET_RULES})
     levels: dict[str, Level] = {}

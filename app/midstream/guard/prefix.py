@@ -1,12 +1,12 @@
-"""Making the first lines of a Python file parse: close what is still open, say when one must wait.
+"""Making the first lines of a Python file parse: close what is open, or say that one must wait.
 
-A stream of lines is cut after every finished one, mostly in the middle of a block.
-`PrefixLexer` follows the text line by line and knows whether a statement is still open (inside
-brackets, a string, or after a backslash). Where none is, `closing()` gives the few lines that
-turn the prefix into a whole module: ``pass`` after a header, a stub after a decorator,
-``finally: pass`` for every open ``try`` (not ``except``, which a linter would report).
+A stream is cut after every finished line, mostly in the middle of a block.  `PrefixLexer` follows
+the text line by line and knows whether a statement is still open (inside brackets, a string, or
+after a backslash).  If none is, `closing()` gives the few lines that turn the prefix into a module:
+``pass`` after a header, a stub after a decorator, ``finally: pass`` for every open ``try`` (not
+``except``, which a linter would report).
 
-It is a lexer, not a checker: what it says of text that is not Python is undefined but harmless.
+It is a lexer, not a checker: for text that is not Python its answers are undefined but harmless.
 """
 
 from __future__ import annotations
@@ -73,11 +73,7 @@ _STAND_INS: Final = {
 
 
 class PrefixLexer:
-    """Follows a Python text line by line.
-
-    Attributes:
-        open: A statement is unfinished: more lines must come before anything can be said about it.
-    """
+    """Follows a Python text line by line."""
 
     def __init__(self) -> None:
         self._stack: list[_String | str] = []
@@ -126,10 +122,10 @@ class PrefixLexer:
         return lines
 
     def context(self, line: str) -> list[str]:
-        """Return lines that put a statement which begins with ``line`` into its place.
+        """Lines that put a statement beginning with ``line`` into its place.
 
-        They stand for all that was fed: the headers of the open blocks, those of functions and
-        classes as they are written, and a partner for a clause such as ``else``.
+        They stand for everything that was fed: the headers of the open blocks (as written for
+        functions and classes), and a partner for a clause such as ``else``.
         """
         width = _width(line)
         match = _KEYWORD.match(line.lstrip())
@@ -289,11 +285,7 @@ def _stand_ins(block: _Block) -> list[str]:
 
 
 def complete_prefix(lines: list[str]) -> str | None:
-    """Return the lines as a module that parses, or ``None`` while a statement is unfinished.
-
-    Args:
-        lines: The first lines of a Python file, without terminators.
-    """
+    """The first lines of a text as a module that parses; None while a statement is unfinished."""
     lexer = PrefixLexer()
     for line in lines:
         lexer.feed(line)

@@ -1,7 +1,4 @@
-"""The forms of the credentials that providers issue.
-
-Each follows what the issuer documents: how a token begins, its alphabet, its length.
-"""
+"""Patterns of the credentials that providers issue, as documented: prefix, alphabet, length."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""SQL text with holes in it: where a hole stands, and what that means for the stream.
+"""SQL text with holes: where a hole is, and what that means for the stream.
 
-A query that a program puts together is a run of pieces: known text and holes for what only the
-running program knows.  A hole in the place of a value is an injection whatever else happens; a hole
-for a table or a column cannot be a query parameter, so it depends on how the query is run.  Knows
-no programming language: who reads one makes the pieces.
+A query that a program builds is a sequence of known text and holes for what only the running
+program knows.  A hole in the place of a value is an injection in any case; a table or column cannot
+be a query parameter, so there it depends on how the query is run.  This module knows no programming
+language: `flow` and `scripts` produce the pieces.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Hole:
     """A part of a text that only the running program knows.
 
     Attributes:
-        source: The expression, as it is written.
-        own: Whether it is a part of the program's own objects (``self.table``), not of its input.
+        source: The expression as written.
+        own: Whether it belongs to the program's own objects (``self.table``), not to its input.
     """
 
     source: str
@@ -138,15 +138,12 @@ def _position(left: str) -> Position:
 
 
 def judge(pieces: Sequence[Piece], *, executed: bool, parameters: bool) -> Level | None:
-    """Say what a query with holes does to the stream.
+    """What a query with holes does to the stream; None if it has no holes.
 
     Args:
         pieces: The query.
-        executed: It is given to a database here; otherwise it is only put together.
-        parameters: It is run with query parameters, so its author knows about them.
-
-    Returns:
-        ``None`` if it has no holes.
+        executed: Whether it is passed to a database here; otherwise it is only built.
+        parameters: Whether it is run with query parameters, so that its author knows about them.
     """
     holes = positions(pieces)
     if not holes:

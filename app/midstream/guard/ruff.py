@@ -1,10 +1,9 @@
 """A warm ``ruff server`` child that is asked about one text at a time.
 
-The Language Server Protocol over its standard streams; each query opens a document of its own,
-asks for its diagnostics and closes it (0.3 ms for a small text, 4 ms for 3,000 lines).  A dead
-child is started again on the next query.  After three deaths in a row ``ruff check`` is run for
-each query instead (some 20 ms), and the server gets another chance after a while; when that fails
-as well, ruff counts as unavailable and says why.
+It speaks the Language Server Protocol over its standard streams; each query opens a document, asks
+for its diagnostics and closes it (0.3 ms for a small text, 4 ms for 3,000 lines).  A dead child is
+restarted on the next query.  After three deaths in a row ``ruff check`` runs for each query instead
+(some 20 ms) until the server is tried again; if that fails as well, ruff counts as unavailable.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class RuffServer:
     """One child process; queries run one after the other.
 
     Args:
-        without: Security rules that are not wanted.
+        without: Security rules to leave out.
     """
 
     def __init__(self, without: Collection[str] = ()) -> None:
@@ -86,7 +85,7 @@ class RuffServer:
         return process.pid if process is not None and process.returncode is None else None
 
     async def check(self, text: str) -> list[Diagnostic]:
-        """Return ruff's security findings on a Python text.
+        """Ruff's security findings on a Python text.
 
         Raises:
             RuffUnavailableError: ruff is missing, or neither its server nor its command works.
@@ -149,7 +148,7 @@ class RuffServer:
         return found
 
     async def _command(self, text: str) -> list[Diagnostic]:
-        """Ask without a server: a process for each text."""
+        """Ask without a server, with one process for the text."""
         arguments = [
             "check",
             "--isolated",

@@ -1,8 +1,8 @@
 """The guard on a text: which of its lines are dangerous, and how much.
 
-Python goes through ruff, our own reading of queries and the secret rules; JavaScript, TypeScript,
-Go and shell through our own pack and the secret rules; any other text through the secret rules
-alone: its language is "unguarded" for the rest, and the caller shows that.
+Python is scanned by ruff, by our own tracking of queries and by the secret rules; JavaScript,
+TypeScript, Go and shell by our own pack and the secret rules; other text by the secret rules alone,
+so its language counts as "unguarded".
 """
 
 from __future__ import annotations
@@ -37,12 +37,8 @@ _QUERY_MESSAGE: Final = "A query is built from parts that are not constants"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of Python in which findings are wanted, and what makes them a text.
-
-    Attributes:
-        opening: Lines before them.
-        lines: The lines.
-        closing: Lines after them.
+    """Lines of Python to scan, and the lines around them (``opening``, ``closing``) that make them
+    parse.
     """
 
     opening: Sequence[str]
@@ -57,14 +53,13 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A syntax tree that holds an excerpt and what is known around it.
+    """A syntax tree that contains an excerpt and what is known around it.
 
     Attributes:
         tree: The tree; line 1 is line ``-offset`` of the excerpt.
         lines: The lines that the tree was made from.
         offset: How many lines of it come before the excerpt.
-        runs: Whether a query that is put together at one place and run at another is told of at
-            both; a stream is stopped where the query is put together.
+        runs: Whether to report a query also where it is run; a stream is stopped where it is built.
     """
 
     tree: ast.Module | None
@@ -77,10 +72,10 @@ class Scanner:
     """Scans texts; keeps one warm ruff child.
 
     Args:
-        levels: Levels that the person has set, by rule.
+        levels: The user's levels, by rule.
 
     Attributes:
-        problem: Why Python is unguarded at the moment, ``""`` when it is guarded.
+        problem: Why Python is unguarded at the moment, or ``""``.
     """
 
     def __init__(self, levels: Mapping[str, Level] | None = None) -> None:
@@ -98,13 +93,12 @@ class Scanner:
         return has_pack(path) or (is_python(path) and not self.problem)
 
     async def scan(self, lines: Sequence[str], path: str, *, runs: bool = False) -> list[Finding]:
-        """Return the findings on a whole file or a fragment of one, by line.
+        """The findings on a whole file or a fragment of one, by line.
 
         Args:
-            lines: The text, without terminators; what does not parse is left out statement by
-                statement.
+            lines: The text, without terminators; statements that do not parse are left out.
             path: The file's name; its suffix decides what is looked for.
-            runs: Also tell where a query is run that was put together above.
+            runs: Also report where a query is run that was built above.
         """
         findings = self.levelled(
             [*secret_findings(lines), *PackReader(path, runs=runs).feed(lines)]
@@ -146,18 +140,18 @@ class Scanner:
     async def python_findings(
         self, excerpt: Excerpt, written: Sequence[str], around: Callable[[], Surroundings]
     ) -> list[Finding] | None:
-        """Return the findings on some lines of Python, in their coordinates.
+        """The findings on some lines of Python, in their coordinates.
 
         Those on queries can lie above the lines, where a query began that the lines complete.
 
         Args:
             excerpt: The lines, made parseable.
             written: The lines as they were written, for the evidence.
-            around: Makes the syntax tree that the lines stand in; called in a thread, and only if
-                something in them has to be looked at closely.
+            around: Makes the syntax tree that contains the lines; called in a thread, and only if
+                something in them needs a closer look.
 
         Returns:
-            ``None`` if the excerpt does not parse, so that nothing can be said about it.
+            None if the excerpt does not parse.
         """
         queries = any(HINT.search(line) for line in excerpt.lines)
         diagnostics = await self._ask(excerpt)
@@ -175,7 +169,7 @@ class Scanner:
         return self.levelled(found)
 
     async def _ask(self, excerpt: Excerpt) -> list[Diagnostic] | None:
-        """Return ruff's diagnostics on the lines of an excerpt, in their coordinates."""
+        """Ruff's diagnostics on the lines of an excerpt, in their coordinates."""
         try:
             diagnostics = await self._ruff.check(excerpt.text)
         except RuffUnavailableError as error:
@@ -217,10 +211,10 @@ class Scanner:
 
 
 def _queries(around: Surroundings) -> list[Finding]:
-    """What is wrong with the queries of an excerpt and of what stands above it.
+    """The findings on queries of an excerpt and of what is above it.
 
-    A query is put together over several lines, and often only the last one shows that it is one;
-    the finding is where it was put together.
+    A query may be built over several lines, of which only the last shows that it is one; the
+    finding is where it is built.
     """
     assert around.tree is not None
     found: list[Finding] = []

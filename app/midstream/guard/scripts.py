@@ -1,8 +1,8 @@
 """String-built SQL in JavaScript, TypeScript and Go, read line by line.
 
-A small lexer follows literals, brackets and ``+`` over line ends and hands on every text that is
-put together, with its holes.  It knows no grammar: what it does not understand is a hole, and only
-a text that is SQL beyond doubt, or one that a database call is given, counts.
+A small lexer follows literals, brackets and ``+`` across lines and reports every text that is
+built, with its holes.  It knows no grammar: what it does not understand is a hole, and only text
+that is SQL beyond doubt, or is passed to a database call, counts.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class ScriptReader:
     """Follows a text line by line.
 
     Args:
-        go: The language is Go, otherwise it is JavaScript or TypeScript.
-        runs: Also tell where a query is run that was put together, and told of, above.
+        go: The language is Go, otherwise JavaScript or TypeScript.
+        runs: Also report where a query is run that was reported where it was built.
     """
 
     def __init__(self, *, go: bool, runs: bool = False) -> None:
@@ -259,7 +259,7 @@ class ScriptReader:
     # -- texts -----------------------------------------------------------------------------------
 
     def _text(self, pieces: tuple[Piece, ...], begun: int) -> None:
-        """A literal has come."""
+        """Take a literal."""
         frame = self._frames[-1]
         if frame.joined and not frame.operand.strip(" ("):
             if not frame.text and not frame.pieces:
@@ -274,7 +274,7 @@ class ScriptReader:
             )
 
     def _operand(self, frame: _Frame) -> None:
-        """What stands since the last ``+`` becomes a part of the text."""
+        """Make what follows the last ``+`` a part of the text."""
         source = re.sub(
             r"^(?:return|await|const|let|var|new|yield)\b\s*", "", frame.operand.strip()
         )
@@ -376,7 +376,7 @@ class ScriptReader:
             outer.operand += f"({inside})"
 
     def _concat(self, frame: _Frame, outer: _Frame) -> bool:
-        """``text.concat(part)`` is ``text + part``; whether the text is known."""
+        """``text.concat(part)`` is ``text + part``; returns whether the text is known."""
         parts = tuple(piece for argument in frame.arguments for piece in argument)
         receiver = frame.callee[: -len(".concat")]
         if not receiver and outer.text:
@@ -390,7 +390,7 @@ class ScriptReader:
         return False
 
     def _fill(self, frame: _Frame) -> None:
-        """A field of a template is closed."""
+        """Take a completed field of a template."""
         pieces = self._whole(frame)
         template = self._templates[-1]
         if any(isinstance(piece, Hole) for piece in pieces) or not pieces:
@@ -447,7 +447,7 @@ class ScriptReader:
 
 
 def _is_over(frame: _Frame) -> bool:
-    """Whether a line end ends a statement here: not in brackets, and not after an operator."""
+    """Whether the end of the line ends a statement: not in brackets and not after an operator."""
     waits = frame.joined and not frame.operand.strip() and (frame.pieces or frame.target)
     return frame.block and not waits
 
@@ -461,7 +461,7 @@ def _source(pieces: tuple[Piece, ...]) -> str:
 
 
 def _formatted(arguments: list[tuple[Piece, ...]]) -> tuple[Piece, ...]:
-    """What ``Sprintf`` makes of its arguments."""
+    """The result of ``Sprintf`` for its arguments."""
     pieces: list[Piece] = []
     taken = 0
     for piece in arguments[0]:

@@ -1,8 +1,7 @@
-"""bandit as a second opinion on what a model has written, where a person has installed it.
+"""bandit as a second opinion on what a model has written, if bandit is installed.
 
-It is asked when a hunk has settled, and only marks: what must stop a model is seen by then.
-bandit runs in a child process (`bandit_child`) that is started when it is first needed; it is no
-dependency of this program, and without it nothing is missing from the guard.
+It is asked when a hunk has settled, and only marks: what must stop a model has been seen by then.
+bandit runs in a child process (`bandit_child`) that is started on first use; it is no dependency.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class SecondOpinion:
     """Asks bandit, in one child process.
 
     Args:
-        levels: Levels that the person has set, by rule; ``bandit`` stands for all of its rules.
+        levels: The user's levels, by rule; ``bandit`` stands for all of its rules.
 
     Attributes:
-        problem: Why it is not asked any more, ``""`` while it is.
+        problem: Why it is not asked any more, or ``""``.
     """
 
     def __init__(self, levels: Mapping[str, Level]) -> None:
@@ -56,13 +55,12 @@ class SecondOpinion:
     async def new_findings(
         self, before: Sequence[str], after: Sequence[str], known: Sequence[Finding]
     ) -> list[Finding]:
-        """Return what bandit finds in a text and did not find in what it was before.
+        """What bandit finds in a text and did not find in its earlier version.
 
         Args:
             before: The file's lines before the model wrote.
             after: Its lines now, as far as they are written.
-            known: Findings of the guard and of earlier asking; the same rule on the same line is
-                not told again.
+            known: Findings so far; the same rule on the same line is not reported again.
         """
         async with self._lock:
             try:

@@ -1,8 +1,8 @@
-"""The guard on a region that streams in: each finished line costs what is new, not the file.
+"""The guard on a region that streams in: the cost of a finished line does not grow with the file.
 
-A `StreamScan` follows one rewrite of one region.  Single lines are looked at once, when they are
-finished; Python goes to ruff statement by statement, each with the headers it stands under and the
-names the file has bound.  Findings that the region had before are not reported.
+A `StreamScan` follows one rewrite of one region.  Each finished line is scanned once; Python goes
+to ruff statement by statement, with its enclosing headers and the names that the file has bound.
+Findings that the region had before are not reported.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class StreamScan:
     """Follows the lines of one region.
 
     Args:
-        scanner: Does the looking; shared.
+        scanner: Does the scanning; shared.
         path: The file's name.
         above: The lines above the region.
         before: The lines of the region as they were.
         below: The lines below it.
 
     Attributes:
-        problem: Why only secrets are looked for in this stream, ``""`` while all is.
-        seen: Lines that the last look covers.
+        problem: Why only secrets are looked for in this stream, or ``""``.
+        seen: Number of lines that have been scanned.
         verdicts: How often ruff was asked.
     """
 
@@ -91,7 +91,7 @@ class StreamScan:
         return self._statements[line] if line < len(self._statements) else line
 
     async def look(self, lines: Sequence[str]) -> list[Finding]:
-        """Return findings of the region that were not there before and not returned before.
+        """The findings of the region that are new: not there before, not returned before.
 
         Args:
             lines: All finished lines of the region so far; a later call has the same and more.
@@ -105,7 +105,7 @@ class StreamScan:
         return self._new(found, lines)
 
     async def _prepare(self) -> None:
-        """Take in the lines above, and find what the region has had already."""
+        """Read the lines above, and find what the region had already."""
         if is_python(self._path):
             longest = max(map(len, (*self._above, *self._before, *self._below)), default=0)
             if longest > LONGEST_LINE:
@@ -132,7 +132,7 @@ class StreamScan:
         self._head.learn("\n".join(self._above))
 
     async def _advance(self, lines: Sequence[str]) -> list[Finding]:
-        """Take in the lines after those that were seen, and return what is wrong with them."""
+        """Scan the lines after those that were seen."""
         begun, count = self.seen, len(lines)
         fresh = lines[begun:count]
         above = len(self._above)
@@ -181,7 +181,7 @@ class StreamScan:
             )
 
     def _begin_around(self, number: int) -> int:
-        """The line of the file from which on the names in a line of the region are followed."""
+        """The line of the file from which names in a line of the region are followed."""
         if (function := self._lexer.function) is not None:
             return function
         first = max(0, number - MOST_AROUND)
@@ -190,7 +190,7 @@ class StreamScan:
     async def _python(
         self, context: list[str], written: Sequence[str], lines: Sequence[str], start: int
     ) -> list[Finding]:
-        """Return what is wrong with finished statements, in their coordinates."""
+        """The findings on finished statements, in their coordinates."""
         # ruff obeys the model's own excuses; here they are left to `_excused`.
         shown = _NOQA.sub(r"\g<1>0\g<2>", "\n".join(written)).split("\n")
         self.verdicts += 1
@@ -224,7 +224,7 @@ class StreamScan:
         )
 
     def _surroundings(self, lines: Sequence[str], start: int, stop: int) -> Surroundings:
-        """The function that some lines of the region stand in, as far as it goes, and constants."""
+        """The enclosing function of some lines of the region, as far as it goes, and constants."""
         first, above = self._around, len(self._above)
         text = [*self._above[first:], *lines[max(0, first - above) : stop]]
         mended = mend(text)
@@ -253,7 +253,7 @@ class StreamScan:
 
     @staticmethod
     def _excused(finding: Finding, lines: Sequence[str]) -> Finding:
-        """A line that says it is to be ignored does not halt; the mark on the hunk stays."""
+        """A line that asks to be ignored does not halt; the mark on the hunk stays."""
         if finding.level is Level.HALT and ignored(lines, finding):
             return replace(finding, level=Level.WARN)
         return finding

@@ -50,14 +50,14 @@ class EditTool:
 
 @dataclass(frozen=True, slots=True)
 class ApplyPolicy:
-    """How complete edits of a format become lines of a file.
+    """How complete edits of a format are applied.
 
     Attributes:
         creates_files: An update without old lines may create its file.
         one_newline: New lines end as most lines of the file do, not as their neighbours.
-        terminates_last_line: A last line that was written is terminated.
+        terminates_last_line: The last line that was written is terminated.
         sequential: Each edit is written for the text that the edits before it left.
-        whole_sides: Old and new lines are given whole; common ones are context.
+        whole_sides: Old and new text are given whole, so their common lines are context.
     """
 
     creates_files: bool = True

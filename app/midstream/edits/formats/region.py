@@ -46,7 +46,7 @@ class RegionParser(LineParser):
 
         Args:
             old: The lines of the region, which help to tell text from prose.
-            bare: The reply is the text and nothing else (the built-in model).
+            bare: Whether the reply is the text and nothing else (the built-in model).
         """
         super().__init__()
         self._old = frozenset(line.strip() for line in old if line.strip())
@@ -256,7 +256,6 @@ class RegionParser(LineParser):
 
 
 def _overlap(text: str, marker: str) -> int:
-    """Length of the longest end of ``text`` that starts ``marker``."""
     for size in range(min(len(text), len(marker) - 1), 0, -1):
         if marker.startswith(text[-size:]):
             return size
@@ -264,7 +263,7 @@ def _overlap(text: str, marker: str) -> int:
 
 
 def _prose_like_region(old: Sequence[str]) -> bool:
-    """Whether the region itself is prose, so that sniffing would take its text for chatter."""
+    """Whether the region itself is prose, which sniffing would take for chatter."""
     lines = [line for line in old if line.strip()]
     return bool(lines) and 2 * sum(map(is_remark, lines)) > len(lines)
 

@@ -173,7 +173,6 @@ class SearchReplaceParser(LineParser):
         self._mode = _Mode.SEARCH
 
     def _announce(self) -> None:
-        """Report the block whose marker came."""
         self._unopened = False
         opened = HunkOpened(
             self._hunks - 1, line=self._hint, create_only=self._dashes, old_first=True

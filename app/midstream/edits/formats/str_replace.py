@@ -1,8 +1,8 @@
 """Edits as JSON, read while the JSON is still incomplete: ``str_replace`` tools and their kin.
 
-Understood are the arguments of Anthropic's text editor (``command``, ``old_str``, ``new_str``,
-``file_text``, ``insert_line``), the ``old_string``/``new_string``/``replace_all`` and
-``old_text``/``new_text`` spellings, lists of such edits, and a V4A patch in a string.
+Reads the arguments of Anthropic's text editor (``command``, ``old_str``, ``new_str``,
+``file_text``, ``insert_line``), the spellings ``old_string``/``new_string``/``replace_all`` and
+``old_text``/``new_text``, lists of such edits, and a V4A patch in a string.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class JsonEditParser:
     """Reads JSON edits; new text is reported as it comes once its old text is complete."""
 
     def __init__(self, first_hunk: int = 0) -> None:
-        """Start a parser whose hunk ids begin at ``first_hunk``."""
         self._events: list[Event] = []
         self._mode = _Mode.PROSE
         self._stack: list[_Object] = []
@@ -219,7 +218,7 @@ class JsonEditParser:
             self._pieces.append(text)
 
     def _begin_value(self) -> None:
-        """A string value starts: find out whether it can be reported as it comes."""
+        """Find out whether the string that starts can be reported as it comes."""
         top = self._stack[-1] if self._stack else None
         if top is None or top.key is None:
             return
@@ -330,7 +329,7 @@ class JsonEditParser:
             self._whole_edit(edit, path)
 
     def _whole_edit(self, edit: _Object, path: str) -> None:
-        """Report an edit whose new text came before what it needs."""
+        """Report an edit whose new text came before what it depends on."""
         hunk = self._open_hunk(edit, path)
         folder = NewlineFolder()
         text = _first(edit.strings, _NEW | _INSERTED | _WHOLE) or ""
@@ -379,7 +378,7 @@ class JsonEditParser:
             self._events.append(NewText(hunk, text))
 
     def _not_json(self) -> None:
-        """What looked like JSON is prose with a brace in it."""
+        """What looked like JSON is prose with a brace."""
         self._stack.clear()
         self._leave()
 

@@ -53,7 +53,6 @@ class V4AParser(LineParser):
     _closes_lines = True
 
     def __init__(self, first_hunk: int = 0) -> None:
-        """Start a parser whose hunk ids begin at ``first_hunk``."""
         super().__init__()
         self.next_hunk = first_hunk
         """Id of the next hunk."""
@@ -124,7 +123,7 @@ class V4AParser(LineParser):
             self._marker(stripped)
 
     def _marker(self, line: str) -> bool:
-        """Take a marker that may stand anywhere in a patch; whether it was one."""
+        """Take a marker that may stand anywhere in a patch; False if it is none."""
         if not line.startswith("***"):
             return False
         if line == _END:
@@ -234,7 +233,6 @@ class V4AParser(LineParser):
             self._events.append(NewText(self._hunk, text))
 
     def _body(self) -> int:
-        """The hunk that body lines belong to."""
         return self._open_hunk() if self._hunk is None else self._hunk
 
     def _open_hunk(self) -> int:
@@ -292,10 +290,10 @@ def operation_events(
     Args:
         kind: The operation's type.
         path: The file.
-        diff: Its V4A diff without file headers; of a new file, only ``+`` lines.  As in OpenAI's
-            reference, a new file then ends with a newline only if the last ``+`` line is empty, and
-            a file without lines takes the line ends of the diff.
-        first_hunk: The first hunk's id.
+        diff: Its V4A diff without file headers; for a new file only ``+`` lines.  As in OpenAI's
+            reference, a new file ends with a newline only if the last ``+`` line is empty, and a
+            file without lines takes the line ends of the diff.
+        first_hunk: Id of the first hunk.
     """
     folder = NewlineFolder()
     body = folder.feed(diff) + folder.finish()

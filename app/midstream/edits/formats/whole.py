@@ -25,14 +25,14 @@ _TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
 class WholeFileParser(LineParser):
     """Reads fenced files.
 
-    Fences inside a file are told from its end by their info strings (``` ```python `` opens, a bare
-    fence closes what was opened last) and by the length of the outer fence.
+    Fences inside a file are recognised by their info strings (``` ```python `` opens, a bare fence
+    closes the one opened last) and by the length of the outer fence.
     """
 
     _closes_lines = True
 
     def __init__(self, *, bare: bool = False) -> None:
-        """Start a parser; ``bare``: without any fence the reply is the text of one file."""
+        """Start a parser; if ``bare``, a reply without any fence is the text of one file."""
         super().__init__()
         self._bare = bare
         self._recent: list[str] = []
@@ -134,7 +134,7 @@ class WholeFileParser(LineParser):
         return [text.rstrip("\n") for text in self._held[-3:] or self._recent]
 
     def _lead_in(self) -> None:
-        """What was held back was no bare file."""
+        """The held-back lines were not a bare file."""
         self._events += map(Prose, self._held)
         self._held.clear()
         self._recent.clear()
