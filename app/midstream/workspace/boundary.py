@@ -23,18 +23,14 @@ _IGNORED_BY_HFS = frozenset(
 
 
 def is_git_name(name: str) -> bool:
-    """Whether a file system could take ``name`` for ``.git``: any case, HFS+ and NTFS spellings
-    included.
-    """
+    """Whether a file system could read ``name`` as ``.git`` (case, HFS+ and NTFS spellings)."""
     plain = "".join(c for c in name if ord(c) not in _IGNORED_BY_HFS)
     plain = unicodedata.normalize("NFKC", plain).split(":", 1)[0].rstrip(" .").casefold()
     return plain in {".git", "git~1"}
 
 
 def is_git_folder(folder: str) -> bool:
-    """Whether ``folder`` is a repository's own folder whatever its name (bare, or
-    ``--separate-git-dir``).
-    """
+    """Whether ``folder`` is a repository's own folder (bare, or ``--separate-git-dir``)."""
     return (
         _exists(f"{folder}/HEAD")
         and Path(folder, "objects").is_dir()
@@ -46,16 +42,15 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
     """Where ``path`` really lies below ``root``.
 
     Args:
-        root: real path of the workspace root (no symlink in it).
-        path: relative to the root, or absolute; need not exist.
+        root: Real path of the workspace root.
+        path: Relative to the root, or absolute; need not exist.
 
     Returns:
         The path relative to the root with ``/`` between parts and every symlink resolved, so that
         one file has one name; ``"."`` for the root itself.
 
     Raises:
-        OutsideWorkspaceError: it ends outside the root, or in git's own files, or is no path at
-            all.
+        OutsideWorkspaceError: It ends outside the root or in git's own files, or is not a path.
     """
     given = os.fspath(path)
     if "\0" in given:

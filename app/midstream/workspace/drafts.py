@@ -1,7 +1,6 @@
-"""What was typed for a folder, sent or not yet, and whether long lines wrapped there.
+"""Unsent input, sent instructions and line wrapping, one small file per workspace root.
 
-One small file per workspace root in the state folder, replaced as a whole.  Losing it loses no
-work, so an unreadable one counts as empty and one that cannot be written is left out.
+Losing it loses no work, so an unreadable file counts as empty and a failed write is ignored.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from midstream.workspace import atomic
 from midstream.workspace.paths import root_state_dir
 
 MOST_SENT = 100
-"""Instructions that are remembered."""
+"""Instructions that are kept."""
 LONGEST_SENT = 4_000
-"""Characters; longer ones are not remembered."""
+"""Longer instructions, in characters, are not kept."""
 
 
 @dataclass(slots=True)
 class Drafts:
-    """What was typed.
+    """Input that survives a session.
 
     Attributes:
-        draft: The text that was not sent.
-        pasted: Blocks of it that were pasted, which a screen shows as a few words.
-        sent: Instructions that were, oldest first.
+        draft: The unsent text.
+        pasted: Pasted blocks in it, which the screen abbreviates.
+        sent: Sent instructions, oldest first.
         wrap: Whether long lines wrap on the screen.
     """
 
@@ -38,14 +37,14 @@ class Drafts:
     pasted: list[str] = field(default_factory=list[str])
 
     def note(self, text: str, pasted: list[str]) -> bool:
-        """Take the text that is not sent; whether there was one and now there is none."""
+        """Set the unsent text; whether that erased it."""
         erased = bool(self.draft) and not text.strip()
         self.draft, self.pasted = (text, pasted) if text.strip() else ("", [])
         return erased
 
 
 def read_drafts(state: Path, root: Path) -> Drafts:
-    """What was typed for a root (blocking)."""
+    """The kept input of a root (blocking)."""
     try:
         found: object = json.loads(_file(state, root).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -63,7 +62,7 @@ def read_drafts(state: Path, root: Path) -> Drafts:
 
 
 def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
-    """Keep what was typed for a root (blocking); readable by the user only."""
+    """Keep the input of a root (blocking); readable by the user only."""
     kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
     fields = {
         "draft": drafts.draft,

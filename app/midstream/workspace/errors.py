@@ -1,8 +1,7 @@
-"""The workspace's errors: each names the file and the way out in one sentence.
+"""Errors of the workspace.
 
-Every class is a :class:`~midstream.errors.UserError`, so that the screen, the command line and
-``--json`` show them alike.  Paths are passed through :func:`~midstream.workspace.paths.shown`
-first, because a path may come from a model.
+Paths in messages are passed through :func:`~midstream.workspace.paths.shown`, because a path may
+come from a model.
 """
 
 from __future__ import annotations
@@ -56,9 +55,7 @@ class ReadOnlyFileError(WorkspaceError):
 
 
 class StaleFileError(WorkspaceError):
-    """The file is not what the writer believed; nothing was written and the user's bytes are in
-    place.
-    """
+    """The file is not what the writer expected; nothing was written."""
 
     code = "stale-file"
 
@@ -76,7 +73,7 @@ class WriteFailedError(WorkspaceError):
 
 
 class StateFolderError(WorkspaceError):
-    """Midstream's own state folder cannot be used, so no write would have a checkpoint."""
+    """Midstream's own state folder cannot be used, so a write would have no checkpoint."""
 
     code = "state-folder"
     exit_code = 3

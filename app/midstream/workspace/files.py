@@ -78,12 +78,12 @@ class Workspace:
     """The files below one folder.
 
     Args:
-        root: the folder; symlinks in its own path are resolved once, here.
-        state: Midstream's state folder; None takes :func:`~midstream.workspace.paths.state_dir`.
+        root: The folder; symlinks in its own path are resolved once, here.
+        state: Midstream's state folder, by default :func:`~midstream.workspace.paths.state_dir`.
 
     Raises:
-        MissingFileError: the root is no folder.
-        OutsideWorkspaceError: the root lies inside a ``.git`` folder.
+        MissingFileError: The root is not a folder.
+        OutsideWorkspaceError: The root lies inside a ``.git`` folder.
     """
 
     def __init__(self, root: Path, *, state: Path | None = None) -> None:
@@ -106,20 +106,19 @@ class Workspace:
         """The one name of a file: relative to the root, ``/`` between parts, symlinks resolved.
 
         Raises:
-            OutsideWorkspaceError: the path leaves the root or belongs to git.
+            OutsideWorkspaceError: The path leaves the root or belongs to git.
         """
         return boundary.resolve_inside(self._root, path)
 
     def read(self, rel: str) -> bytes:
-        """Content of a file that is worked with from now on: the watcher follows it, ignored or
-        not.
+        """Content of a file, which the watcher follows from now on, ignored or not.
 
         Raises:
-            OutsideWorkspaceError: see :meth:`relative`.
-            MissingFileError: there is no such file.
-            NotAFileError: a folder, pipe, device or socket.
-            FileTooLargeError: more than :data:`MAX_FILE_BYTES`.
-            UnreadableFileError: the system refuses.
+            OutsideWorkspaceError: See :meth:`relative`.
+            MissingFileError: There is no such file.
+            NotAFileError: A folder, pipe, device or socket.
+            FileTooLargeError: More than :data:`MAX_FILE_BYTES`.
+            UnreadableFileError: The system refuses.
         """
         name = self.relative(rel)
         with self.ledger.lock:
@@ -128,15 +127,11 @@ class Workspace:
         return data
 
     def peek(self, rel: str) -> bytes:
-        """Like :meth:`read`, but only in passing: the watcher does not follow the file from now
-        on.
-        """
+        """Like :meth:`read`, but the watcher does not follow the file."""
         return self._load(self.relative(rel))[0]
 
     def digest(self, rel: str) -> str | None:
-        """Digest of the content on disk now, None when there is no file; raises like
-        :meth:`read`.
-        """
+        """Digest of the content on disk, None when there is no file; raises as :meth:`read`."""
         try:
             return content_digest(self._load(self.relative(rel))[0])
         except MissingFileError:
@@ -147,10 +142,10 @@ class Workspace:
         return self.ledger.owns(self.relative(rel), digest)
 
     def ignores(self, rel: str) -> bool:
-        """Whether git ignores a file, so that it is not for others to see; a tracked one never is.
+        """Whether git ignores a file; a tracked one never is.
 
         Raises:
-            OutsideWorkspaceError: see :meth:`relative`.
+            OutsideWorkspaceError: See :meth:`relative`.
         """
         name = self.relative(rel)
         place = find_repository(self.root)
@@ -163,34 +158,32 @@ class Workspace:
         return False
 
     def files(self) -> list[str]:
-        """Paths a person may want to open, sorted; :attr:`files_notice` says when the list was
-        cut.
-        """
+        """Paths of the files, sorted; :attr:`files_notice` says so when the list was cut."""
         paths, self.files_notice = list_files(self.root)
         return paths
 
     # -- writing ---------------------------------------------------------------------------------
 
     def write(self, rel: str, data: bytes, *, expected: str | None) -> str:
-        """Replace one file's content if it is still what the caller believes.
+        """Replace one file's content if it is still what the caller expects.
 
         Mode, owner (as far as allowed), extended attributes and an inside symlink are kept; missing
         folders are made.  Another hard link to the file keeps the old content, since it may lie
         outside the root.
 
         Args:
-            rel: path below the root.
-            data: the whole new content.
-            expected: digest of the content being replaced; None for "there is no such file".
+            rel: Path below the root.
+            data: The whole new content.
+            expected: Digest of the content being replaced; None for "there is no such file".
 
         Returns:
             Digest of ``data``, which is now on disk.
 
         Raises:
-            StaleFileError: the disk holds something else; ``BusyFileError`` if another program is
+            StaleFileError: The disk holds something else; ``BusyFileError`` if another program is
                 writing it.
-            ReadOnlyFileError: the file or its folder may not be written.
-            WriteFailedError: disk full and the like.
+            ReadOnlyFileError: The file or its folder may not be written.
+            WriteFailedError: Disk full and the like.
         """
         name = self.relative(rel)
         self._transact({name: data}, {name: expected}, f"write {name}")
@@ -204,23 +197,20 @@ class Workspace:
         *,
         modes_from: Mapping[str, str] | None = None,
     ) -> Checkpoint:
-        """Write several files, all or none.
+        """Write several files, all or none; raises as :meth:`write`.
+
+        After an error every file is as before, except one that the user changed at this moment,
+        which keeps the user's bytes.
 
         Args:
-            batch: new content by path; None deletes the file.
-            expected: for every path of ``batch`` the digest that must be on disk, None for "no such
-                file".
-            label: what the batch is, for people.
-            modes_from: for a file that moves, new path -> old path whose mode it keeps.
+            batch: New content by path; None deletes the file.
+            expected: Digest that must be on disk for every path, None for "no such file".
+            label: Name of the batch, for the list of checkpoints.
+            modes_from: For a file that moves, new path -> old path whose mode it keeps.
 
         Returns:
             The checkpoint of the state before; its ``id`` is empty when every file already held its
             new content.
-
-        Raises:
-            StaleFileError, ReadOnlyFileError, WriteFailedError: as :meth:`write`; every file is as
-            it was before,
-                except one the user changed meanwhile, which keeps the user's bytes.
         """
         names = {rel: self.relative(rel) for rel in batch}
         if len(set(names.values())) != len(names):
@@ -233,15 +223,10 @@ class Workspace:
         )
 
     def set_executable(self, path: str, executable: bool) -> None:
-        """Make a file executable for everybody who may read it, or for nobody, as git does.
+        """Make a file executable for all who may read it, or for none, as git does.
 
-        The mode is no part of a checkpoint: an undo brings back bytes only.
-
-        Raises:
-            OutsideWorkspaceError: see :meth:`relative`.
-            MissingFileError: there is no such file.
-            NotAFileError: a folder, pipe, device or socket.
-            WriteFailedError: the system refuses.
+        Checkpoints do not hold modes: an undo restores bytes only.  Raises as :meth:`read`, and
+        WriteFailedError if the system refuses.
         """
         rel = self.relative(path)
         _, status = self._load(rel)
@@ -257,13 +242,13 @@ class Workspace:
             ) from error
 
     def undo_write(self) -> list[str]:
-        """Restore the bytes that the last batch replaced; again and again goes further back.
+        """Restore the bytes that the last batch replaced; each call goes one batch further back.
 
         Returns:
-            The paths restored; empty when this workspace has written nothing (more).
+            The paths restored; empty when nothing is left to undo.
 
         Raises:
-            StaleFileError: the user changed one of the files since; nothing is restored.
+            StaleFileError: The user changed one of the files since; nothing is restored.
         """
         with self.ledger.lock:
             if not self._undo:
@@ -285,12 +270,11 @@ class Workspace:
             return self._log
 
     def checkpoints(self) -> list[Checkpoint]:
-        """States this workspace can be brought back to, oldest first, earlier sessions included."""
+        """States that can be restored, oldest first, earlier sessions included."""
         return self.log.checkpoints()
 
     def restore(self, checkpoint_id: str) -> list[str]:
-        """Bring every file that Midstream wrote at or after a checkpoint back to its bytes at that
-        moment.
+        """Restore every file that Midstream wrote at or after a checkpoint to its bytes then.
 
         Files that only the user changed are not touched.  The restore is a batch itself, so
         :meth:`undo_write` takes it back.
@@ -299,8 +283,8 @@ class Workspace:
             The paths concerned, sorted.
 
         Raises:
-            MissingCheckpointError: there is no such checkpoint (any more).
-            StaleFileError: the user changed one of the files after Midstream's last write; nothing
+            MissingCheckpointError: There is no such checkpoint (any more).
+            StaleFileError: The user changed one of the files after Midstream's last write; nothing
                 is restored.
         """
         with self.ledger.lock:
@@ -317,8 +301,7 @@ class Workspace:
             return self._restore(changes, f"restore of {later[0].label}", undoable=True)
 
     def recover(self) -> list[str]:
-        """Tidy up after a process that was killed while it wrote below this root; runs by itself
-        before the first write.
+        """Clean up after a process that was killed while writing; runs before the first write.
 
         Returns:
             Files that were kept because they hold bytes that are nowhere else (normally none).
@@ -395,7 +378,6 @@ class Workspace:
         mode_from: str | None,
         mode: int | None,
     ) -> Change:
-        """Check one file of a batch; nothing is touched yet."""
         if rel == ".":
             raise NotAFileError("The workspace folder itself is not a file", "name a file in it")
         if data is not None and len(data) > MAX_FILE_BYTES:
@@ -411,7 +393,7 @@ class Workspace:
             raise stale(rel)
         if status is not None and not (status.st_mode & 0o222 and os.access(plan.target, os.W_OK)):
             if not Path(plan.target).exists():
-                # Deleted since it was read; nothing can be written to a file that is not there.
+                # Deleted since it was read.
                 raise stale(rel)
             raise ReadOnlyFileError(
                 f"{shown(rel)} is read-only", "make it writable (chmod u+w) and try again"
@@ -425,15 +407,13 @@ class Workspace:
         return FileChange(change.rel, change.before, change.plan.after, mode, folders)
 
     def _restore(self, changes: list[FileChange], label: str, *, undoable: bool) -> list[str]:
-        """Bring every file of ``changes`` back to its bytes before, provided it still holds the
-        bytes after.
-        """
+        """Restore the bytes before ``changes`` in every file that still holds the bytes after."""
         batch = {change.rel: change.before for change in changes}
         expected = {change.rel: change.after for change in changes}
         for change in changes:
             before = None if change.before is None else content_digest(change.before)
             if before != change.after and self.digest(change.rel) == before:
-                # The user went back by hand.
+                # The user has already restored it by hand.
                 expected[change.rel] = before
         modes = {change.rel: change.mode for change in changes if change.before is not None}
         self._transact(batch, expected, label, undoable=undoable, modes=modes)

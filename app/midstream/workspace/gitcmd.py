@@ -29,7 +29,7 @@ from pathlib import Path
 
 GIT_TIMEOUT_S = 30.0
 
-# Set by git for hooks and aliases; inherited they would point every command at another repository.
+# Set by git for hooks and aliases; they would point every command at another repository.
 _FOREIGN = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -42,7 +42,7 @@ _FOREIGN = (
 
 
 class GitFailedError(Exception):
-    """Git is missing, took too long or ended with an error; the text is the line that says why."""
+    """Git is missing, took too long or failed; the message is the line that says why."""
 
     def __init__(self, reason: str, output: str = "") -> None:
         super().__init__(reason)
@@ -72,10 +72,10 @@ def run_git(
 ) -> bytes:
     """Standard output of ``git <arguments>`` run in ``folder``.
 
-    Git may not ask for anything on the terminal, takes no optional locks and answers in English.
+    Git never prompts on the terminal, takes no optional locks and answers in English.
 
     Raises:
-        GitFailedError: see there.
+        GitFailedError: See there.
     """
     env = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
     env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -104,7 +104,7 @@ def run_git(
 
 
 def _reason(output: str, status: int) -> str:
-    """Git's own verdict, or the last line of whatever it ran."""
+    """Git's own message, or the last line of the program that it ran."""
     lines = output.splitlines()
     for line in lines:
         if line.startswith("fatal: "):
@@ -113,9 +113,7 @@ def _reason(output: str, status: int) -> str:
 
 
 def find_repository(root: Path) -> RepositoryPlace | None:
-    """The repository whose work tree holds ``root``; None when there is none, or git refuses or is
-    missing.
-    """
+    """The repository whose work tree holds ``root``; None without one, or if git fails."""
     try:
         answer = run_git(
             root,

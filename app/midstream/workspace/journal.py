@@ -1,14 +1,13 @@
-"""The journal of one session: an append-only JSON Lines file from which ``midstream --resume``
-starts again.
+"""Journal files: append-only JSON Lines, from which ``midstream --resume`` starts again.
 
 The first line of every file is a header; each further line is ``{"k": kind, "t": seconds,
 "d": data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one
 write, so a killed process loses no more than that; once a second they are also flushed to the
-device.  A torn line, at the end or where a killed writer was resumed, is skipped by the reader.
+device.  The reader skips torn lines, at the end or where a killed writer was resumed.
 
-A journal is bounded: it is a few files (``<name>.jsonl``, ``<name>.1.jsonl``, …) of at most
-``max_bytes`` each, and when a new one would be too many the oldest after the first is deleted.
-What entries mean is the session's business.
+A journal is a few files (``<name>.jsonl``, ``<name>.1.jsonl``, …) of at most ``max_bytes`` each;
+when there are too many, the oldest after the first is deleted.  The kinds of entries are defined in
+:mod:`midstream.pairing.journal`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAX_BYTES: Final = 16_000_000
 MAX_PARTS: Final = 4
 KEPT_SESSIONS: Final = 20
 TRUNCATED: Final = "journal.truncated"
-"""Kind of the entry that the reader puts where old parts were deleted."""
+"""Kind of the entry that the reader inserts where old parts were deleted."""
 
 _encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -54,7 +53,7 @@ class JournalVersionError(WorkspaceError):
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One thing that happened."""
+    """One line of a journal."""
 
     kind: str
     time: float
@@ -111,9 +110,7 @@ class Journal:
     def create(
         cls, state: Path, root: Path, *, max_bytes: int = MAX_BYTES, max_parts: int = MAX_PARTS
     ) -> Journal:
-        """A new journal for a session on ``root``; drops journals beyond the newest
-        :data:`KEPT_SESSIONS`.
-        """
+        """A new journal for a session on ``root``; only :data:`KEPT_SESSIONS` are kept."""
         folder = make_private(_folder(state, root))
         for old in sessions(state, root)[KEPT_SESSIONS - 1 :]:
             if not old.live:
@@ -129,20 +126,15 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Journal:
-        """Go on writing an existing journal.
+        """Continue an existing journal.
 
         Raises:
-            JournalInUseError: a running process is writing it.
+            JournalInUseError: A running process is writing it.
         """
         return cls(path)
 
     def append(self, kind: str, /, **data: Any) -> None:
-        """Add an entry; on disk within :data:`FLUSH_S`, without waiting for it.
-
-        Args:
-            kind: what happened.
-            data: anything JSON can hold.
-        """
+        """Add an entry with JSON data; it is on disk within :data:`FLUSH_S`."""
         record = {"k": kind, "t": round(time.time(), 4), "d": data}
         line = _encoded(record).encode()
         with self._lock:
@@ -156,7 +148,7 @@ class Journal:
         """Hand everything to the system now; with ``sync`` also to the device.
 
         Raises:
-            OSError: the disk is full or gone; the entries are kept for the next try.
+            OSError: The disk is full or gone; the entries are kept for the next attempt.
         """
         with self._lock:
             if self._descriptor < 0:
@@ -170,14 +162,14 @@ class Journal:
                     written = os.write(self._descriptor, data)
                     self._size += written
                     data = data[written:]
-                    # What is written stays written when the disk is full for the rest.
+                    # If the disk is full for the rest, what is written stays written.
                     self._lines = [data] if data else []
             if sync:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
 
     def close(self) -> None:
-        """Write what is left and let go of the file; further entries are ignored."""
+        """Write what is left and close the file; further entries are ignored."""
         with self._lock:
             if self._closed:
                 return
@@ -192,11 +184,11 @@ class Journal:
 
     @staticmethod
     def read(path: Path) -> Iterator[JournalEntry]:
-        """Entries of a journal in order, header lines left out; torn lines are skipped.
+        """Entries of a journal in order, without headers and torn lines.
 
         Raises:
-            JournalVersionError: written by a newer version.
-            OSError: the file cannot be read.
+            JournalVersionError: Written by a newer version.
+            OSError: The file cannot be read.
         """
         expected = 0
         for number, part in _parts(path):
@@ -218,7 +210,7 @@ class Journal:
 
     @staticmethod
     def latest(state: Path, root: Path) -> Path | None:
-        """Newest journal of ``root`` that no running process is writing."""
+        """The newest journal of ``root`` that no running process is writing."""
         return next((info.path for info in sessions(state, root) if not info.live), None)
 
     def _next_part(self) -> None:
@@ -228,8 +220,7 @@ class Journal:
         self._descriptor = descriptor
         self._part_number += 1
         self._size = os.write(descriptor, _header(part=self._part_number))
-        # The first part stays: it says what the session started from, and its lock marks the
-        # journal as live.
+        # The first part stays: the session starts from it, and its lock marks the journal as live.
         for _, old in _parts(self.path)[1 : 1 - self._max_parts]:
             old.unlink(missing_ok=True)
 
@@ -241,7 +232,7 @@ class Journal:
                 if self._closed:
                     return
                 self._lock.wait(FLUSH_S / 2)
-            # A full disk must not end the session; the lines stay for the next try.
+            # A full disk must not end the session; the lines stay for the next attempt.
             with contextlib.suppress(OSError):
                 self.flush(sync=time.monotonic() - self._synced > SYNC_S)
                 continue
@@ -266,11 +257,11 @@ def sessions(state: Path, root: Path) -> list[SessionInfo]:
 
 
 def delete_journal(path: Path) -> None:
-    """Removes a journal with all its parts; one that is gone already is fine.
+    """Delete a journal with all its parts, if it exists.
 
     Raises:
-        JournalInUseError: a running process is writing it.
-        WorkspaceError: the system refuses.
+        JournalInUseError: A running process is writing it.
+        WorkspaceError: The system refuses.
     """
     try:
         if _is_live(path):
@@ -296,7 +287,7 @@ def _header(**facts: Any) -> bytes:
 
 
 def _parts(path: Path) -> list[tuple[int, Path]]:
-    """``(number, file)`` of a journal in order; the first is always there, at least by name."""
+    """``(number, file)`` of a journal in order; the first need not exist."""
     stem = path.name.removesuffix(".jsonl")
     numbers = sorted(
         int(middle)
@@ -344,8 +335,8 @@ def _is_live(path: Path) -> bool:
 
 
 def _unlock_and_close(descriptor: int) -> None:
-    """Let go of a lock at once: a child that was just forked has the descriptor until its exec, and
-    closing alone would leave the file locked as long.
+    """Release a lock at once: a forked child has the descriptor until its exec, and closing alone
+    would leave the file locked for as long.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,7 +1,7 @@
-"""What we last knew to be on disk, by content: tells own writes from the user's.
+"""The content last known to be on disk, which tells our own writes from the user's.
 
-The rule has no timers and no "ignore the next event": an event about a path is the user's exactly
-when the bytes on disk differ from the bytes last seen or written there.
+There are no timers and no "ignore the next event": an event about a path is the user's exactly when
+the bytes on disk differ from the bytes last seen or written there.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import time
 from typing import Final
 
 MOMENT_NS: Final = 2_000_000_000
-"""The longest that an event is on its way."""
+"""Longest delay of an event."""
 
 
 def content_digest(data: bytes) -> str:
-    """Digest that names file content everywhere in Midstream: blake2b with 128 bits, in hex."""
+    """Digest of file content as used everywhere in Midstream: blake2b with 128 bits, in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -36,11 +36,10 @@ class Ledger:
         self._first_read: dict[str, int] = {}  # when, on the files' clock
 
     def opened(self, rel: str, digest: str, size: int) -> None:
-        """Somebody has read this content to work with it: from now on the watcher keeps an eye on
-        the file.
+        """A file was read to work with it; the watcher follows it from now on.
 
-        A reader who got something else than what was known makes the next look news in any case,
-        since it is not certain which of the two everybody else believes in.
+        If the content differs from what was known, the next look is news in any case, since other
+        readers may still have the old content.
         """
         with self.lock:
             if rel not in self._sizes:
@@ -50,16 +49,14 @@ class Ledger:
             self._sizes[rel] = size
 
     def record(self, rel: str, digest: str | None, size: int = 0) -> None:
-        """We have just put this content on disk."""
+        """Midstream has just written this content."""
         with self.lock:
             self._known[rel] = self._written[rel] = digest
             self._sizes[rel] = size
             self._first_read.pop(rel, None)
 
     def observe(self, rel: str, digest: str | None, size: int = 0) -> bool:
-        """Note what the disk holds now; True when that is news, that is, neither ours nor already
-        told.
-        """
+        """Note what the disk holds now; True if that is news: neither ours nor reported before."""
         with self.lock:
             news = self.differs(rel, digest)
             self._known[rel] = digest
@@ -72,9 +69,9 @@ class Ledger:
             return rel not in self._known or self._known[rel] != digest
 
     def saved_before_reading(self, rel: str, modified_ns: int) -> bool:
-        """Whether an event may be about a save that was a moment older than the first reading.
+        """Whether an event may be about a save shortly before the first read; True once per path.
 
-        It is news, although what it left has been read.  Says so once for a path.
+        That is news, although its content has been read already.
 
         Args:
             rel: The path.
@@ -90,6 +87,6 @@ class Ledger:
             return rel in self._written and self._written[rel] == digest
 
     def followed(self) -> dict[str, int]:
-        """Every path that was read or written through the workspace, with its last known size."""
+        """Paths that were read or written through the workspace, with their last known sizes."""
         with self.lock:
             return dict(self._sizes)

@@ -1,6 +1,4 @@
-"""Which files a workspace has: what git tracks and does not ignore, or a walk where there is no
-repository.
-"""
+"""The files of a workspace: from git, or from a walk where there is no repository."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from midstream.workspace.gitcmd import GitFailedError, run_git
 from midstream.workspace.ignore import GENERATED_FOLDERS, IgnoreRules
 
 MAX_FILES = 100_000
-"""Longest listing; a longer one is cut and says so."""
+"""Longest listing; a longer one is cut, with a notice."""
 
 
 def list_files(root: Path) -> tuple[list[str], str]:

@@ -32,9 +32,7 @@ _LOCK_PATIENCE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """One file before and after what was accepted, as work tree bytes; None where there is no
-    file.
-    """
+    """One file before and after an accepted change, as work tree bytes; None: no such file."""
 
     rel: str
     before: bytes | None
@@ -42,11 +40,11 @@ class AcceptedChange:
 
 
 class IndexState(StrEnum):
-    """How far the index has an accepted change."""
+    """Whether the index has an accepted change."""
 
     UNSTAGED = "unstaged"
     PARTLY = "partly"
-    """The index has part of it, or something else of the same file."""
+    """The index has part of it, or another change of the same file."""
     STAGED = "staged"
     COMMITTED = "committed"
     CONFLICT = "conflict"
@@ -55,11 +53,11 @@ class IndexState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """Where the index stands with the change of one file.
+    """State of one accepted change in the index.
 
-    ``trouble`` says why there is a conflict; ``own`` is how many lines of the work tree's file
-    neither the index nor the accepted change has, or lacks: the user's own, which stay out;
-    ``new`` says that no commit has the file yet.
+    ``trouble`` is why there is a conflict; ``own`` is how many lines of the work tree's file differ
+    from both the index and the accepted change: the user's own, which stay out; ``new`` means that
+    no commit has the file yet.
     """
 
     rel: str
@@ -71,10 +69,10 @@ class ChangePlace:
 
 @dataclass(frozen=True, slots=True)
 class StagingView:
-    """Where the index stands with accepted changes.
+    """State of all accepted changes in the index.
 
     ``others`` are further staged paths, relative to the top of the repository; ``branch`` is where
-    a commit would go; ``trouble`` says why there is nothing to stage into.
+    a commit would go; ``trouble`` is why nothing can be staged.
     """
 
     files: tuple[ChangePlace, ...]
@@ -92,12 +90,8 @@ class _IndexEntry:
 async def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
     """Put accepted changes into the index, all or none.
 
-    Args:
-        root: workspace root.
-        changes: paths relative to the root.
-
     Raises:
-        GitError: no repository, a conflict with what is staged already, or git's own words.
+        GitError: No repository, a conflict with what is staged already, or git's own message.
     """
     await asyncio.to_thread(_stage, root, changes)
 
@@ -106,22 +100,21 @@ async def stage_whole(root: Path, rel: str) -> None:
     """Put a file into the index as it is in the work tree, the user's own lines included.
 
     Raises:
-        GitError: git's own words.
+        GitError: Git's own message.
     """
     await asyncio.to_thread(_asked, root, ["add", "--", f":(literal){rel}"])
 
 
 async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
-    """Where the index stands with accepted changes; changes nothing but git's object store."""
+    """Compare accepted changes with the index; changes nothing but git's object store."""
     return await asyncio.to_thread(_compare, root, changes)
 
 
 def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Files below the root that are not as the last commit has them (blocking).
+    """Files below the root that differ from the last commit (blocking).
 
     Returns:
-        Those that git has, and those that it does not have and does not ignore; both are empty
-        without a repository or a commit.
+        Tracked files, and untracked ones that are not ignored; both empty without a commit.
     """
     try:
         parts = [
@@ -138,7 +131,7 @@ def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def committed_file(root: Path, rel: str) -> bytes:
-    """A file as the last commit has it, empty if that has none (blocking)."""
+    """A file as of the last commit, empty if it has none (blocking)."""
     try:
         return run_git(root, ["show", f"HEAD:./{rel}"])
     except GitFailedError:
@@ -152,8 +145,8 @@ async def commit_staged(root: Path, message: str) -> str:
         The new commit's id.
 
     Raises:
-        GitError: nothing staged, an empty message, no author set, or a hook that refused; then
-            ``output`` has everything that git and the hook wrote.
+        GitError: Nothing is staged, the message is empty, no author is set, or a hook refused; then
+            ``output`` is everything that git and the hook wrote.
     """
     return await asyncio.to_thread(_commit, root, message)
 
@@ -191,7 +184,7 @@ def _compare(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
 
 
 def _staged(top: Path) -> dict[str, str]:
-    """The letter of the change that is staged, by path."""
+    """Letter of each staged change, by path."""
     command = ["diff", "--cached", "--name-status", "--no-renames", "-z"]
     parts = iter(os.fsdecode(_asked(top, command)).split("\0"))
     return {path: letter for letter, path in zip(parts, parts, strict=False)}
@@ -234,7 +227,7 @@ def _compare_one(
 
 
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
-    """How many lines of a file in the work tree are neither in a blob nor the other way round."""
+    """How many lines of a file in the work tree differ from a blob."""
     try:
         there = _store(top, path, (root / rel).read_bytes())
     except OSError:
@@ -278,9 +271,7 @@ def _index_entry(top: Path, path: str) -> _IndexEntry | None:
 
 
 def _store(top: Path, path: str, content: bytes) -> str:
-    """Id of ``content`` as git would store it at ``path`` (line ending and other filters
-    applied).
-    """
+    """Id of ``content`` as git would store it at ``path``, with line ending and other filters."""
     answer = _asked(top, ["hash-object", "-w", "--stdin", f"--path={path}"], content)
     return answer.decode().strip()
 
@@ -297,7 +288,7 @@ def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> st
             merged = run_git(top, ["merge-file", "--stdout", "--quiet", *names])
         except GitFailedError as error:
             raise _conflict(path) from error
-    # The merged parts have been through the filters already.
+    # The merged parts have passed the filters already.
     return _asked(top, ["hash-object", "-w", "--stdin"], merged).decode().strip()
 
 

@@ -36,9 +36,7 @@ from midstream.workspace.ignore import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRul
 from midstream.workspace.ledger import content_digest
 
 REPO_CHANGED = ".git"
-"""Stands in a set of changes for "HEAD, the index or the branch has changed"; no file has this
-name.
-"""
+"""In a set of changes: HEAD, the index or the branch has changed; no file has this name."""
 
 DELETED = 3
 """The event type of a deletion (:class:`watchfiles.Change`)."""
@@ -50,15 +48,15 @@ _NEW_FOLDER_FILES = 2000
 Signature = tuple[int, int, int]
 
 STEP_MS: Final = 20
-"""How often the watching thread wakes; a change is told after one to two steps of silence."""
+"""How often the watching thread wakes; a change is reported after one to two quiet steps."""
 DEBOUNCE_MS: Final = 200
 CHECK_S: Final = 2.0
-"""How often open files are looked at although no event came."""
+"""Interval of the poll of open files that backs up events."""
 POLL_S: Final = 0.4
-"""The same where there are no events."""
+"""Interval of the poll where there are no events."""
 
 _HOPES = 10
-"""Looks for a repository after its folder appeared: ``git init`` takes a moment to finish it."""
+"""Attempts to find a repository after its folder appeared; ``git init`` takes a moment."""
 
 Events = set[tuple[int, str]]
 
@@ -67,9 +65,7 @@ _Message = Events | list[str] | None
 
 
 class Watcher:
-    """Says which files of a workspace were changed by somebody else.  One :meth:`changes` at a
-    time.
-    """
+    """Reports which files of a workspace other programs changed.  One :meth:`changes` at a time."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -77,7 +73,7 @@ class Watcher:
 
     @property
     def mode(self) -> str:
-        """``"native"``, ``"polling: why"`` or ``"off: why"``, for people."""
+        """``"native"``, ``"polling: why"`` or ``"off: why"``, for display."""
         return self._mode
 
     async def changes(self) -> AsyncGenerator[frozenset[str]]:
@@ -123,7 +119,7 @@ class Watcher:
 
 
 class _Source(threading.Thread):
-    """One set of kernel watches; hands raw events on until it is stopped."""
+    """One set of kernel watches; passes on raw events until it is stopped."""
 
     def __init__(
         self,
@@ -144,8 +140,7 @@ class _Source(threading.Thread):
         self._stop_event.set()
 
     def run(self) -> None:
-        # The public generators of watchfiles say neither when their watches stand nor why they do
-        # not.
+        # The public generators of watchfiles do not say when (or why not) watches are in place.
         try:
             from watchfiles._rust_notify import RustNotify
 
@@ -167,7 +162,7 @@ class _Source(threading.Thread):
 
 
 class _WatchThread(threading.Thread):
-    """The watcher's thread: keeps the sources right and looks at what they report."""
+    """The watcher's thread: keeps the sources up to date and inspects what they report."""
 
     def __init__(
         self,
@@ -196,7 +191,7 @@ class _WatchThread(threading.Thread):
             place = find_repository(self._workspace.root)
             inspector = Inspector(self._workspace, place, self._deliver)
             folders = inspector.top_folders()
-            # Held until all sources have begun, or the first to stand would speak for the others.
+            # Held until all sources have started, or the first would report for the others.
             self._starting = 1
             if not os.environ.get("WATCHFILES_FORCE_POLLING"):
                 self._watch("near", [self._root, *_git_folders(place)], recursive=False)
@@ -204,7 +199,7 @@ class _WatchThread(threading.Thread):
             self._source_started("", None, [])
             self._rounds(inspector, place, folders)
         except Exception as error:
-            # A watcher that stopped must never look like one that has nothing to say.
+            # A watcher that stopped must never look like one without news.
             self._set_mode(f"off: watching failed ({error})")
             self._deliver(frozenset(), True)
         finally:
@@ -257,7 +252,7 @@ class _WatchThread(threading.Thread):
     def _watch(
         self, name: str, paths: list[str], *, recursive: bool, new: Sequence[str] = ()
     ) -> None:
-        """Replace a source by one on ``paths``; the old one goes on until the new one stands."""
+        """Replace a source by one on ``paths``; the old one runs until the new one is in place."""
         old = self._sources.pop(name, None)
         if not paths:
             if old is not None:
@@ -288,7 +283,7 @@ class _WatchThread(threading.Thread):
 
 
 def _git_folders(place: RepositoryPlace | None) -> list[str]:
-    """The folders whose direct children tell of commits, checkouts and staging."""
+    """The folders whose direct children change with commits, checkouts and staging."""
     if place is None:
         return []
     own, common = place.git_dir, place.common_dir
@@ -300,7 +295,7 @@ def _git_folders(place: RepositoryPlace | None) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    """Why there are no events, in words that lead somewhere."""
+    """Why there are no events, with a remedy where there is one."""
     text = str(error)
     if "limit" in text or "os error 28" in text:
         return "the system's limit of file watches is reached (raise fs.inotify.max_user_watches)"
@@ -310,7 +305,7 @@ def _reason(error: Exception) -> str:
 
 
 def _why_no_events(root: Path) -> str:
-    """Why events would be missing on this file system; empty where they can be trusted."""
+    """Why events would be missing on this file system; empty where they are reliable."""
     if os.environ.get("WATCHFILES_FORCE_POLLING"):
         return "WATCHFILES_FORCE_POLLING is set"
     kind = filesystem_of(str(root))
@@ -323,9 +318,9 @@ class Inspector:
     """Turns raw events into news about files.
 
     Args:
-        workspace: whose files and ledger are compared.
-        place: the repository around it, if any.
-        deliver: takes each non-empty set of news: relative paths, and :data:`REPO_CHANGED`.
+        workspace: Its files are compared with its ledger.
+        place: The repository around it, if any.
+        deliver: Receives each non-empty set of news: relative paths, and :data:`REPO_CHANGED`.
     """
 
     def __init__(
@@ -344,9 +339,7 @@ class Inspector:
         self._repo_signature = self._look_at_repo()
 
     def handle(self, events: Iterable[tuple[int, str]]) -> None:
-        """Look at what a batch of raw events ``(type, absolute path)`` points to, and deliver the
-        news.
-        """
+        """Inspect the paths of raw events ``(type, absolute path)`` and deliver the news."""
         followed = self._ledger.followed()
         news: set[str] = set()
         look: set[str] = set()
@@ -375,9 +368,7 @@ class Inspector:
         self._settle(look, followed, heard)
 
     def check(self) -> None:
-        """Look at every followed file whose status has changed, and at the repository: catches what
-        events missed.
-        """
+        """Inspect followed files whose status has changed, and the repository, as a backup."""
         followed = self._ledger.followed()
         changed = {rel for rel in followed if self._signature_changed(rel)}
         self._tell(self._repo_news())
@@ -410,7 +401,7 @@ class Inspector:
             self._deliver(frozenset(news))
 
     def _relative(self, path: str, canonical: dict[str, str | None]) -> str | None:
-        """The one name of a path, None when it is outside, git's, or one of our temporary files."""
+        """The one name of a path; None if it is outside, git's, or one of our temporary files."""
         folder, _, name = path.rpartition("/")
         if is_git_name(name) or atomic.is_temporary(name):
             return None
@@ -425,7 +416,7 @@ class Inspector:
         return name if inside == "." else f"{inside}/{name}"
 
     def _unfollowed(self, rel: str, kinds: set[int]) -> Iterator[str]:
-        """News about a path nobody works with: its status is enough."""
+        """News about a path that is not followed: its status is enough."""
         if _is_litter(rel.rpartition("/")[2]):
             return
         path = Path(self._root, rel)
@@ -440,7 +431,7 @@ class Inspector:
             return
         signature = _signature(path)
         if signature is None:
-            # A path that came and went in one batch was somebody's temporary file.
+            # A path that came and went in one batch was a temporary file.
             if self._signatures.pop(rel, None) is not None or kinds == {DELETED}:
                 yield rel
         elif self._signatures.get(rel) != signature:
@@ -468,9 +459,9 @@ class Inspector:
                 return
 
     def _settle(self, look: set[str], sizes: dict[str, int], heard: Collection[str] = ()) -> None:
-        """Look at followed files; those that seem unfinished once more, up to a few times.
+        """Inspect followed files, again a few times where one seems unfinished.
 
-        Those in ``heard`` are news even with the content that is known.
+        Those in ``heard`` are news even if their content is known.
         """
         for round_number in range(_SETTLE_ROUNDS + 1):
             if not look:
@@ -484,7 +475,7 @@ class Inspector:
                 with self._ledger.lock:
                     digest, size, writing = self._look(rel)
                     small = digest is None or size * 10 < sizes.get(rel, 0) or size == 0
-                    # What was here before is not unfinished, however small it is.
+                    # A file that was known before is not unfinished, however small it is.
                     unfinished = writing or (small and round_number == 0)
                     if unfinished and not last and self._ledger.differs(rel, digest):
                         again.add(rel)
@@ -494,9 +485,7 @@ class Inspector:
             look = again
 
     def _look(self, rel: str) -> tuple[str | None, int, bool]:
-        """Digest, size and whether somebody is writing it; digest None where there is no readable
-        file.
-        """
+        """Digest (None: no readable file), size, and whether another program is writing it."""
         path = f"{self._root.rstrip('/')}/{rel}"
         self._signatures[rel] = _signature(Path(path))
         try:
@@ -519,9 +508,7 @@ class Inspector:
         return {REPO_CHANGED}
 
     def _look_at_repo(self) -> tuple[Signature | None, ...]:
-        """Changes with every commit, checkout and staging, and with nothing Midstream does by
-        itself.
-        """
+        """Changes with every commit, checkout and staging, but not with our own checkpoints."""
         if self._place is None:
             return ()
         own, common = self._place.git_dir, self._place.common_dir
