@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.property import register_profiles
+
 pytest_plugins = ["tests.helpers.leftovers"]
+register_profiles()
 
 
 def pytest_configure() -> None:

@@ -24,6 +24,8 @@ from midstream.cli import BENCHES, COMMANDS
 from midstream.commands.doctor import examine
 from midstream.tui.own_keys import key_troubles
 
+pytestmark = pytest.mark.system
+
 PROGRAM = Path(sys.executable).parent / "midstream"
 CODE = """\
 def total(values):

@@ -13,6 +13,8 @@ import pytest
 from tests.helpers.processes import marked, running, started
 from tests.helpers.waiting import until
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = """
 import os, subprocess, sys, time

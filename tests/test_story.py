@@ -21,6 +21,8 @@ from midstream.pairing.session import PairingSession, SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 
+pytestmark = pytest.mark.system
+
 FILE = "tally/entries.py"
 NAMES = {" ": "space", "_": "underscore", "`": "grave_accent", "]": "right_square_bracket"}
 TIMEOUT_S = 60.0

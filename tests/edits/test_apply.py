@@ -6,8 +6,9 @@ import json
 
 import pytest
 from edits_strategies import LINES
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines
@@ -662,7 +663,7 @@ def test_files_keep_their_encoding_and_line_ends(encoding: str, newline: str, en
     assert result.changes == {"a.py": after}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(LINES, LINES, st.sampled_from(names()))
 def test_a_rendered_difference_gives_the_new_text(
     old: list[str], new: list[str], edit_format: str

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 from edits_strategies import chunks, code, mutate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle, UndecidableError
@@ -148,7 +149,7 @@ def test_it_joins_the_segments_that_it_reaches_over() -> None:
     assert list(proposal.composed().lines) == OLD
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200, derandomize=True)
 @given(st.integers(0, 2**32), st.booleans())
 def test_all_accepts_of_all_answers_can_be_taken_back(seed: int, unique: bool) -> None:
     """Where it is not certain which lines they are one is stuck; nothing wrong is restored."""

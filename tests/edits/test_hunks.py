@@ -6,8 +6,9 @@ import random
 
 import pytest
 from edits_strategies import code, mutate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
@@ -185,7 +186,7 @@ def test_streaming_hunk_can_be_quarantined() -> None:
         proposal.hunks.accept(hunk.id)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32))
 def test_undo_is_the_inverse_of_any_steps(seed: int) -> None:
     rng = random.Random(seed)

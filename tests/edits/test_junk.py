@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText
@@ -82,7 +83,7 @@ TOKENS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(TOKENS, st.sampled_from(["auto", *names()]), st.sampled_from([None, "a.py"]))
 def test_applying_junk(reply: str, edit_format: str, file: str | None) -> None:
     result = apply_reply(reply, FILES.get, edit_format, file)
@@ -96,7 +97,7 @@ def test_applying_junk(reply: str, edit_format: str, file: str | None) -> None:
     assert partial.ok == result.ok
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TOKENS, st.sampled_from([None, *names()]), st.integers(1, 7))
 def test_streaming_junk(reply: str, edit_format: str | None, size: int) -> None:
     hunks = HunkStore()

@@ -8,8 +8,9 @@ import random
 
 import pytest
 from edits_strategies import chunks, code, mutate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText, join_lines
@@ -205,7 +206,7 @@ def test_nothing_of_a_malformed_block_stays_and_the_model_is_told() -> None:
     assert "Send only hunk 2 again" in said
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(seed=st.integers(0, 2**32))
 def test_streamed_patches_do_what_apply_does(seed: int) -> None:
     rng = random.Random(seed)
@@ -255,7 +256,7 @@ def test_region_reply_and_stop() -> None:
 
 
 @pytest.mark.parametrize("edit_format", names())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 2**32))
 def test_accepting_everything_is_applying_the_reply(edit_format: str, seed: int) -> None:
     rng = random.Random(seed)

@@ -9,8 +9,9 @@ from itertools import groupby, pairwise
 
 import pytest
 from edits_strategies import LINES, chunks, code, mutate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
@@ -68,7 +69,7 @@ def check_rows(proposal: FileProposal) -> None:
                 assert tuple(r.text for r in mine if r.kind is RowKind.ADDED) == hunk.new
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LINES, LINES, LINES, SEEDS)
 def test_accept_all_is_after_and_reject_all_is_before(
     head: list[str], old: list[str], new: list[str], seed: int
@@ -88,7 +89,7 @@ def test_accept_all_is_after_and_reject_all_is_before(
     assert list(proposal.composed().lines) == head + new + head
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEEDS)
 def test_any_subset_composes_like_the_rows_say(seed: int) -> None:
     rng = random.Random(seed)
@@ -116,7 +117,7 @@ def test_any_subset_composes_like_the_rows_say(seed: int) -> None:
     assert list(proposal.composed().lines) == list(difflib.restore(partly, 2))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(SEEDS)
 def test_settled_rows_are_append_only_while_streaming(seed: int) -> None:
     rng = random.Random(seed)
@@ -167,7 +168,7 @@ def test_streaming_hunk_cannot_be_decided() -> None:
     assert proposal.composed().lines == ("a", "b")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEEDS)
 def test_freeze_and_resume_do_not_change_the_result(seed: int) -> None:
     rng = random.Random(seed)
@@ -192,7 +193,7 @@ def test_freeze_and_resume_do_not_change_the_result(seed: int) -> None:
     assert [(h.old, h.new) for h in stopped.hunks] == [(h.old, h.new) for h in plain.hunks]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEEDS)
 def test_abandon_keeps_what_was_not_reached(seed: int) -> None:
     rng = random.Random(seed)
@@ -238,7 +239,7 @@ def test_a_stopped_follow_up_gives_back_what_it_did_not_reach() -> None:
     assert proposal.composed().lines == tuple(wanted)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SEEDS)
 def test_giving_back_keeps_rows_and_hunks_whole(seed: int) -> None:
     rng = random.Random(seed)
@@ -488,7 +489,7 @@ def test_reverted_file_takes_the_accept_back() -> None:
     assert list(proposal.composed().lines) == old
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(SEEDS)
 def test_user_lines_survive_any_interleaving(seed: int) -> None:
     """Saves in the middle of a stream: no line of the user is lost, no unaccepted one is there."""
@@ -547,7 +548,7 @@ def test_user_deletes_an_unread_line_which_the_rewrite_keeps() -> None:
     assert list(proposal.composed().lines) == [old[0], "changed 1", old[2], old[3], old[5]]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEEDS)
 def test_many_turns(seed: int) -> None:
     """Rewrites of changing regions, decisions, undo and saves: the picture stays consistent."""

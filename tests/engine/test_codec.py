@@ -6,8 +6,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.engine.codec import EditCodec, RegionTooLong
 from midstream.engine.edit_request import EditRequest
@@ -76,7 +77,7 @@ instruction = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(instruction, lines, lines)
 @example("", "\n\t0\n", "\n\n")
 def test_any_rewrite_comes_back_exactly(
@@ -88,7 +89,7 @@ def test_any_rewrite_comes_back_exactly(
     assert decode(codec, request, ids) == target
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(instruction, lines, lines, lines)
 def test_kept_lines_and_the_rest_make_the_whole(
     codec: EditCodec, words: str, region: str, kept: str, rest: str
@@ -99,7 +100,7 @@ def test_kept_lines_and_the_rest_make_the_whole(
     assert decode(codec, request, ids) == rest
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(lines)
 def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
     request = EditRequest("leave it as it is", region)
@@ -108,7 +109,7 @@ def test_the_draft_means_no_change(codec: EditCodec, region: str) -> None:
     assert decode(codec, request, encoded.draft_ids) == region
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(lines, st.data())
 def test_the_decoder_takes_any_token_at_any_time(
     codec: EditCodec, region: str, data: st.DataObject
@@ -161,7 +162,7 @@ def test_a_swap_leaves_the_keyword_of_a_call_alone(codec: EditCodec) -> None:
     assert names(codec, ids) == "<L1> <swap> <i1> <i7> <L2>"
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.integers(0, 5), max_size=9), st.lists(st.integers(0, 5), max_size=9))
 def test_a_cut_puts_the_other_line_in_place_of_the_one(
     source: list[int], target: list[int]
@@ -224,7 +225,7 @@ def test_a_redirect_is_appended_to_what_is_in_the_cache(appending: EditCodec) ->
     assert kept + text == wanted
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(instruction, instruction, lines, lines, lines)
 def test_a_redirected_rewrite_comes_back_exactly(
     appending: EditCodec, first: str, second: str, region: str, kept: str, rest: str
@@ -306,7 +307,7 @@ def test_the_draft_goes_on_after_the_kept_lines(codec: EditCodec) -> None:
     assert decode(codec, request, codec.encode(request).draft_ids) == "".join(rows[2:])
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(line, max_size=8), st.lists(line, max_size=8), st.booleans())
 def test_alignment_keeps_the_order_and_every_target_line(
     source: list[str], target: list[str], open_end: bool

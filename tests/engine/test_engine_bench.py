@@ -13,6 +13,8 @@ from midstream.bench.bandwidth import weights_read
 from midstream.bench.engine import as_lines, measure, run
 from midstream.engine.folder import read_folder
 
+pytestmark = pytest.mark.system
+
 
 def test_everything_is_measured(tmp_path: Path) -> None:
     write_folder(

@@ -16,7 +16,10 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.resources import default_model, model_folders
 
-pytestmark = pytest.mark.skipif(not model_folders(), reason="no model has been exported yet")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not model_folders(), reason="no model has been exported yet"),
+]
 
 
 def test_it_passes_the_check() -> None:

@@ -8,8 +8,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.guard.prefix import PrefixLexer, complete_prefix
 
@@ -78,7 +79,7 @@ def test_brackets_and_quotes_inside_strings_do_not_count() -> None:
     ast.parse(text)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.text(max_size=40), max_size=20))
 def test_garbage_never_raises(lines: list[str]) -> None:
     complete_prefix(lines)

@@ -15,6 +15,8 @@ ort = pytest.importorskip("onnxruntime")
 from midstream.engine.codec import EditCodec  # noqa: E402
 from midstream.engine.edit_request import EditRequest  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 FOLDERS = [
     p.parent for p in sorted((Path(__file__).parents[2] / "models").glob("*/midstream.toml"))
 ]

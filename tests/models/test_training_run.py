@@ -24,6 +24,8 @@ from models.training.train import Trainer, load_sets, train  # noqa: E402
 from midstream.engine.codec import EditCodec  # noqa: E402
 from midstream.engine.edit_request import EditRequest  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 FOLDER = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
 SETTINGS: dict[str, Any] = {
     "muon_lr": 0.01,

@@ -23,6 +23,8 @@ from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 
+pytestmark = pytest.mark.system
+
 BEFORE = numbered()
 A = ("    step_02 = work(2)\n", "    A\n")
 B = ("    step_35 = work(35)\n", "    B\n")

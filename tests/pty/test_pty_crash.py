@@ -13,6 +13,8 @@ import pytest
 from midstream.bench.terminal import TerminalProgram
 from midstream.defects import MOST_FRAMES, brief, report
 
+pytestmark = pytest.mark.system
+
 CODE = "def count(items):\n    total = 0\n    return total + SENTINEL_IN_THE_FILE\n"
 
 BROKEN = {

@@ -15,6 +15,8 @@ import pytest
 from midstream.bench.terminal import TerminalProgram
 from midstream.tui.screens.steering import LATE_S
 
+pytestmark = pytest.mark.system
+
 CODE = (
     "def count(items):\n    total = 0\n    for item in items:\n"
     "        total += item\n    return total\n"

@@ -19,6 +19,8 @@ from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
 
+pytestmark = pytest.mark.system
+
 
 class BadNetwork:
     """A proxy that splits the stream anywhere, stalls, and cuts connections after random bytes."""

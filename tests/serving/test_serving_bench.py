@@ -15,6 +15,8 @@ from midstream.bench.wire_report import (
     print_report,
 )
 
+pytestmark = pytest.mark.system
+
 
 def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--quick", "--json", "--rtt", "10", "--no-model"]) == 0

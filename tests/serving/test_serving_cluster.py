@@ -24,6 +24,8 @@ from midstream.serving import cluster as cluster_module
 from midstream.serving.cluster import ClusterOptions, cluster
 from midstream.serving.source import ModelSource
 
+pytestmark = pytest.mark.system
+
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 
 

@@ -20,6 +20,8 @@ from wire_support import made_certificate, peer
 
 from midstream.cli import main
 
+pytestmark = pytest.mark.system
+
 ORIGIN = "http://localhost:3000"
 
 

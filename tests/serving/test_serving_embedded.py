@@ -20,6 +20,8 @@ from midstream.responses.client import Client
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.serving.embedded import EmbeddedServer
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:

@@ -23,6 +23,8 @@ from midstream.engine.types import GenerateRequest
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 
+pytestmark = pytest.mark.system
+
 TOOL = {"type": "custom", "name": "apply_patch", "description": "edits", "format": {"type": "text"}}
 
 # In use between server and Codex, but not in the SDK's types.

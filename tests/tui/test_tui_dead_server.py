@@ -7,11 +7,14 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from stepped import SteppedModel
 from tui_support import Stage
 
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+
+pytestmark = pytest.mark.system
 
 
 async def test_a_dead_model_server_is_started_again_by_enter(project: Path, tmp_path: Path) -> None:

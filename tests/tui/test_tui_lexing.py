@@ -8,9 +8,10 @@ import textwrap
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pygments.lexers import get_lexer_for_filename
+from tests.helpers.property import examples
 
 from midstream.edits import lexing
 from midstream.edits.lexing import KINDS, LineLexer, language_of, plain_runs
@@ -75,7 +76,7 @@ CODE = [line for line in PYTHON.split("\n") if '"""' not in line]
 
 
 @given(st.lists(st.sampled_from(CODE[:400]), max_size=40), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_growing_gives_the_same_as_all_at_once(lines: list[str], data: st.DataObject) -> None:
     growing = LineLexer("a.py")
     done = 0
@@ -129,7 +130,7 @@ PATTERNS = st.from_regex(
 
 
 @given(PATTERNS, st.text("abcdkswAKS_09 \t\n\x1c\u017f\u212a", min_size=1, max_size=6))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_no_match_begins_with_a_character_that_was_ruled_out(source: str, text: str) -> None:
     try:
         pattern = re.compile(source)

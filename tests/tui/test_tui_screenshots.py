@@ -17,6 +17,8 @@ import pytest
 from midstream.resources import themes_dir
 from midstream.tui.themes import load_theme
 
+pytestmark = pytest.mark.system
+
 FOLDER = Path(__file__).resolve().parents[2] / "screenshots"
 LARGEST = 6_000_000
 """Bytes of all pictures together."""

@@ -20,6 +20,8 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.screens.facts import Facts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 
+pytestmark = pytest.mark.system
+
 WIDE, SMALL = (160, 48), (80, 24)
 FACTS = StatusFacts(
     model="brook",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
@@ -31,7 +32,7 @@ def rows(view: FileView) -> list:
 
 
 @given(LINES, LINES, st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_rows_hold_both_texts_at_every_moment(
     old: list[str], new: list[str], data: st.DataObject
 ) -> None:

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from tests.helpers.property import examples
 from tui_support import on_stage
 
 from midstream.resources import themes_dir
@@ -24,7 +25,7 @@ TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
 
 
 @given(TEXTS, st.integers(1, 30))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_nothing_is_lost_and_every_line_fits(text: str, room: int) -> None:
     places = breaks(text, room)
     parts = [text[a:b] for a, b in zip((0, *places), (*places, len(text)), strict=True)]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from tests.helpers.property import examples
 from wafer_graphs import Builder, Sizes, fused_decoder, mixture, qwen2_like
 
 from midstream import wafer
@@ -158,7 +159,7 @@ def test_reader_matches_the_onnx_package(tmp_path: Path) -> None:
     assert ours.inputs[1].dims == ("batch", 2, "past", 32)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.binary(max_size=400))
 def test_rubbish_is_refused_with_a_sentence(data: bytes, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("rubbish") / "model.onnx"
@@ -167,7 +168,7 @@ def test_rubbish_is_refused_with_a_sentence(data: bytes, tmp_path_factory) -> No
         workload_from_onnx(path)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(cut=st.integers(64, 5000))  # less only loses the opset list behind the graph
 def test_truncated_models_never_crash(cut: int, tmp_path_factory) -> None:
     folder = tmp_path_factory.mktemp("cut")

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream import wafer
 from midstream.wafer.machines import wafer as find_wafer
@@ -156,7 +157,7 @@ def test_padding_is_within_the_published_range_on_odd_grids() -> None:
         assert plan.padding <= 0.13, model
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     weights=st.lists(st.floats(0.2, 5.0), min_size=1, max_size=60),
     width=st.integers(60, 800),

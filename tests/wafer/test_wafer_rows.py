@@ -8,8 +8,9 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.wafer import validation
 from midstream.wafer.baselines import compare
@@ -354,7 +355,7 @@ def test_longer_contexts_and_larger_models_are_slower() -> None:
     assert point(grids.format(480)) < point(grids.format(600)) < point(grids.format(720))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     cells=st.lists(
         st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=12),
@@ -375,7 +376,7 @@ def test_any_cells_give_rows_or_reasons(cells: list[str]) -> None:
         assert math.isfinite(row.scale)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     hardware=st.sampled_from(["wse2", "wse3", "a100x8", "h200", "b200x4"]),
     model=st.sampled_from([*preset_names(), "gemv-4096", "gemv-1000x70000"]),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 from workspace_support import git
 
 from midstream.workspace.boundary import is_git_name, resolve_inside
@@ -148,7 +149,7 @@ parts = st.sampled_from(
 )
 
 
-@settings(deadline=None)
+@examples(100)
 @given(st.lists(parts, max_size=8), st.booleans())
 def test_whatever_is_resolved_ends_inside(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], absolute: bool

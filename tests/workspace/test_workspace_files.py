@@ -11,8 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.workspace import atomic
 from midstream.workspace.files import (
@@ -34,11 +35,7 @@ def litter(root: Path) -> list[str]:
     return [path.name for path in root.rglob(".midstream-*")]
 
 
-@settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=30,
-)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_any_bytes_are_written_as_they_are(workspace: Workspace, old: bytes, new: bytes) -> None:
     (workspace.root / "f").write_bytes(old)

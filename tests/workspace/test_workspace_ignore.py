@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 from workspace_support import git
 
 from midstream.workspace.gitcmd import find_repository
@@ -41,7 +42,7 @@ def ignored_by_git(top: Path, candidates: list[str]) -> set[str]:
     return set(filter(None, os.fsdecode(done.stdout).split("\0")))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(patterns, patterns, patterns, st.lists(paths, min_size=1, max_size=30, unique=True))
 def test_the_same_verdicts_as_git(
     tmp_path_factory: pytest.TempPathFactory,

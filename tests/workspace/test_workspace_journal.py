@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.property import examples
 
 from midstream.workspace import journal as module
 from midstream.workspace.journal import (
@@ -63,7 +64,7 @@ def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path)
     journal.close()
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 60))
 def test_a_torn_last_line_costs_only_itself(
     tmp_path_factory: pytest.TempPathFactory, cut: int

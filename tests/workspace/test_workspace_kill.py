@@ -19,6 +19,8 @@ from workspace_steps import between_system_calls
 
 from midstream.workspace.files import Workspace, content_digest
 
+pytestmark = pytest.mark.system
+
 OLD: dict[str, bytes | None] = {
     "a": b"old a",
     "sub/b": b"old b",

@@ -1,0 +1,28 @@
+"""How much a property is tried on: little while one works, everything in the gate."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+QUICK = 25
+"""Examples of a property without ``--hypothesis-profile=gate``."""
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Nothing depends on how fast the machine is."""
+
+
+def register_profiles() -> None:
+    """Make ``gate`` known to ``--hypothesis-profile``, and fewer, fixed examples the default."""
+    settings.register_profile("gate", _COMMON, max_examples=100)
+    settings.register_profile("quick", _COMMON, max_examples=QUICK, derandomize=True)
+    settings.load_profile("quick")
+
+
+def thorough() -> bool:
+    """Whether this run tries everything: it was started with ``--hypothesis-profile=gate``."""
+    return settings.get_current_profile_name() == "gate"
+
+
+def examples(count: int, **more: object) -> settings:
+    """Try a property on so many examples in the gate, and on some of them otherwise."""
+    number = count if thorough() else min(count, QUICK)
+    return settings(max_examples=number, **more)  # type: ignore[arg-type]

@@ -1,0 +1,205 @@
+"""The linear mode as a program: through a pipe and on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midstream.bench.terminal import TerminalProgram
+
+pytestmark = pytest.mark.system
+
+CODE = (
+    "def count(items):\n    total = 0\n    for item in items:\n"
+    "        total += item\n    return total\n\n\n"
+    "def other(things):\n    return things\n"
+)
+DONE = CODE.replace("total", "found")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "things.py").write_text(CODE)
+    edit = [["total", "found"]]
+    script = [{"match": "slow", "edit": edit, "rate": 4}, {"match": "", "edit": edit, "rate": 900}]
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    return tmp_path
+
+
+def command(folder: Path) -> list[str]:
+    script = str(folder / "script.json")
+    return [sys.executable, "-m", "midstream", "project", "--plain", "--replay", script]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "MIDSTREAM_STATE_DIR": str(folder / "state")}
+
+
+def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(folder),
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=110,
+        check=False,
+    )
+
+
+def test_a_script_through_a_pipe(folder: Path) -> None:
+    run = piped(folder, "rename total in count", "hunks", "diff", "accept 1", "reject 2 no", "quit")
+    path = folder / "project" / "things.py"
+    out = run.stdout
+    assert run.returncode == 0, out + run.stderr
+    assert "\x1b" not in out
+    assert "\r" not in out
+    assert path.read_text() == CODE.replace("total = 0", "found = 0")
+    assert out.index("Working on things.py, count, lines 1 to 5.") < out.index("Hunk 1, things.py")
+    assert "-     total = 0\n+     found = 0\n" in out
+    assert "--- a/things.py\n+++ b/things.py\n@@ -1," in out
+    assert "Accepted 1; 1 hunk to decide." in out
+    assert out.index("things.py is written.") < out.index("Rejected 2; 0 hunks to decide.")
+
+
+def test_the_answer_is_awaited_and_one_undo_takes_all_back(folder: Path) -> None:
+    path = folder / "project" / "things.py"
+    run = piped(folder, "rename total in count", "accept all")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert path.read_text() == DONE
+    path.write_text(CODE)
+    run = piped(folder, "rename total in count", "accept 1-2", "undo", "show 2")
+    assert path.read_text() == CODE
+    assert "Hunk 2, things.py line 4, 2 out, 2 in, to decide:" in run.stdout
+    assert "2 hunks left to decide; --resume takes them up again." in run.stdout
+    run = piped(folder, "rename total in count", "accept 1")
+    assert "1 hunk left to decide; --resume takes it up again." in run.stdout
+
+
+def test_lines_of_a_hunk_are_decided_by_their_numbers(folder: Path) -> None:
+    run = piped(folder, "rename total in count", "show 2", "accept 2:1-9", "accept 2:3", "hunks")
+    out = run.stdout
+    assert run.returncode == 1  # for the lines that are not there
+    assert "1 -         total += item\n2 -     return total\n" in out
+    assert "3 +         found += item\n4 +     return found\n" in out
+    assert "Hunk 2 has lines 1 to 4; show 2 reads them with their numbers." in out
+    assert "Accepted line 3 of hunk 2; 3 hunks to decide." in out
+    text = (folder / "project" / "things.py").read_text()
+    assert text == CODE.replace("    return total\n", "    return total\n        found += item\n")
+
+
+def test_new_lines_are_typed_and_a_dot_ends_them(folder: Path) -> None:
+    run = piped(folder, "rename total in count", "edit 1", "    # hunks", "", "..", ".", "accept 1")
+    assert run.returncode == 0, run.stdout
+    assert "Type the new lines of hunk 1; a single dot ends them" in run.stdout
+    assert "+     # hunks\n+ \n+ .\n" in run.stdout
+    text = (folder / "project" / "things.py").read_text()
+    assert text == CODE.replace("    total = 0\n", "    # hunks\n\n.\n")
+
+
+def test_at_a_terminal_a_hunk_is_edited_in_the_editor(folder: Path) -> None:
+    editor = folder / "editor"
+    code = (
+        "import sys, pathlib\n"
+        "answer = input('EDITOR ASKS ')\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "file.write_text(file.read_text().replace('found = 0', f'found = {answer}'))\n"
+    )
+    editor.write_text(f"#!{sys.executable}\n{code}")
+    editor.chmod(0o755)
+    variables = {**environment(folder), "VISUAL": str(editor)}
+    with TerminalProgram(
+        command(folder), size=(80, 24), environment=variables, folder=folder
+    ) as program:
+        program.wait_for("Ready: ", 30)
+        program.write("rename of total in count\n")
+        program.wait_for("to decide.", 30)
+        program.write("edit 1\n")
+        program.wait_for("EDITOR ASKS", 15)
+        program.write("7\n")
+        program.wait_for("+     found = 7", 15)
+        program.write("accept 1\n")
+        program.wait_for("Accepted 1", 15)
+        program.write("quit\n")
+        assert program.exit_code(15) == 0
+    assert "found = 7" in (folder / "project" / "things.py").read_text()
+
+
+def test_what_cannot_be_done_is_said_and_counts(folder: Path) -> None:
+    run = piped(folder, "accept 7", "open nowhere.py", "show things.py:8-9", "undo")
+    assert run.returncode == 1
+    assert "There is no hunk 7; hunks lists those that wait." in run.stdout
+    assert "nowhere.py" in run.stdout
+    assert "8  def other(things):\n9      return things\n" in run.stdout
+    assert "There is no decision to take back." in run.stdout
+
+
+def test_a_question_is_answered_with_a_number(folder: Path) -> None:
+    twice = "class A:\n    def run(self):\n        total = 1\n        return total\n\n\n"
+    (folder / "project" / "things.py").write_text(twice + twice.replace("A", "B"))
+    run = piped(folder, "open things.py", "rename total in run", "2", "accept all")
+    assert "2  B.run" in run.stdout, run.stdout
+    text = (folder / "project" / "things.py").read_text()
+    assert text == twice + twice.replace("A", "B").replace("total", "found")
+
+
+def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Path) -> None:
+    with TerminalProgram(
+        command(folder), size=(80, 24), environment=environment(folder), folder=folder
+    ) as program:
+        program.wait_for("Ready: ", 30)
+        program.wait_for("> ", 5)
+        program.write("slow rename of total in count\n")
+        program.wait_for("Hunk 1, things.py line 2", 30)
+        program.write("accept 1\n")
+        program.wait_for("Accepted 1", 10)
+        path = folder / "project" / "things.py"
+        assert path.read_text() == CODE.replace("total = 0", "found = 0")
+        program.write("\x03")
+        program.wait_for("Stopped after", 10)
+        program.write("help\n")
+        program.wait_for("take the last decision back", 5)
+        program.write("\x03")
+        program.wait_for("Nothing is running", 5)
+        program.write("quit\n")
+        assert program.exit_code(15) == 0
+        assert b"\x1b[?1049h" not in program.output
+        assert b"\x1b[" not in program.output
+
+
+def test_no_screen_is_imported() -> None:
+    code = (
+        "import sys, midstream.plain.loop; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('textual', 'rich', 'numpy', 'git')])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_defect_is_one_sentence(folder: Path) -> None:
+    code = (
+        "import sys\nfrom midstream.plain.doing import Doing\n"
+        "async def broken(self, rest): raise ZeroDivisionError(rest)\n"
+        "Doing._hunks = broken\nfrom midstream.cli import main\n"
+        "sys.exit(main(['project', '--plain', '--replay', 'script.json']))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        input="hunks\n",
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("midstream: Midstream stopped because of a defect: ZeroDivision")
+    assert run.stderr.count("\n") == 1
