@@ -524,7 +524,7 @@ def test_a_full_disk_under_the_output_is_one_sentence() -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "midstream: Standard output cannot be written: No space left on device; "
-        "send it elsewhere.\n"
+        "redirect it elsewhere.\n"
     )
 
 

@@ -24,47 +24,49 @@ from midstream.arguments import Parser
 from midstream.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from midstream.demo import DemoInfo
     from midstream.settings import Settings
 
 INTERRUPTED = 130
-"""Exit code after Ctrl+C, as shells have it."""
+"""Exit code after Ctrl+C, as in shells."""
 
-_NOT_TAKEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a full or broken standard output answers."""
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a full or broken standard output."""
+
+
+BENCHES = ("engine", "tui", "wire", "edits", "guard")
+"""Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command and where it lives.
+    """A command.
 
     Attributes:
         name: What is typed.
         summary: One line for the list of commands.
-        module: Module with ``add_arguments(parser)`` and ``run(options) -> int``.
-        function: Instead of these, a function of ``module`` that takes the arguments as a list.
+        module: Module with ``add_arguments(parser)`` and ``run(options) -> int``; its docstring
+            begins with the description.  ``""`` for a command of this module.
+        add_arguments: Declares the arguments of a command of this module.
+        run: Runs it; its docstring is the description.
     """
 
     name: str
     summary: str
-    module: str
-    function: str = ""
+    module: str = ""
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    run: Callable[[argparse.Namespace], int] | None = None
 
-
-COMMANDS = (
-    Command("demo", "try it on a throw-away copy of a small project", "midstream.cli", "demo"),
-    Command("edit", "one instruction without the screen", "midstream.commands.edit"),
-    Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
-    Command("serve", "the model server alone", "midstream.commands.serve"),
-    Command("models", "list, info, check and add models", "midstream.commands.models"),
-    Command("wafer", "the wafer-scale simulator", "midstream.wafer.commands", "main"),
-    Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
-    Command("config", "settings, where they come from, changing one", "midstream.commands.config"),
-    Command("bench", "measure this machine", "midstream.cli", "bench"),
-    Command("doctor", "what works on this machine, and what to do", "midstream.cli", "doctor"),
-)
-
-BENCHES = ("engine", "tui", "wire", "edits", "guard")
-"""Modules of ``midstream.bench`` with ``run(argv) -> int``."""
+    def parser(self) -> Parser:
+        """Its parser; the parsed options have the function to call as ``run``."""
+        module = import_module(self.module) if self.module else None
+        description = (self.run.__doc__ if module is None else module.__doc__) or ""
+        parser = Parser(prog=f"midstream {self.name}", description=description.partition("\n\n")[0])
+        add_arguments = self.add_arguments if module is None else module.add_arguments
+        if add_arguments is not None:
+            add_arguments(parser)
+        parser.set_defaults(run=self.run if module is None else module.run)
+        return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,18 +87,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return 1
     except OSError as error:
-        if error.errno not in _NOT_TAKEN or error.filename is not None:
+        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
             raise
         _drop_output()
-        reason = error.strerror or "it takes nothing more"
-        _report(UserError(f"Standard output cannot be written: {reason}; send it elsewhere."))
+        reason = error.strerror or "write error"
+        _report(UserError(f"Standard output cannot be written: {reason}; redirect it elsewhere."))
         return UserError.exit_code
 
 
 def _open_missing_streams() -> None:
-    """Put the null device where the caller closed a standard stream, as ``<&-`` in a shell does.
+    """Open the null device for standard streams that the caller closed (``<&-`` in a shell).
 
-    Otherwise the next file that is opened would take the number of the stream.
+    Otherwise the next file that is opened would get the stream's descriptor.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -104,7 +106,7 @@ def _open_missing_streams() -> None:
 
 
 def _drop_output() -> None:
-    """Lead standard output away, since Python would try to flush it again when it ends."""
+    """Redirect standard output to the null device: Python flushes it once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -125,29 +127,17 @@ def _report(error: UserError, *, as_json: bool = False) -> None:
 def _dispatch(arguments: list[str]) -> int:
     command = next((c for c in COMMANDS if arguments[:1] == [c.name]), None)
     if command is None:
-        return screen(arguments)
-    rest = arguments[1:]
-    if command.function:
-        function: Callable[[list[str]], int] = getattr(
-            import_module(command.module), command.function
-        )
-        return function(rest)
-    module = import_module(command.module)
-    parser = Parser(
-        prog=f"midstream {command.name}", description=(module.__doc__ or "").partition("\n\n")[0]
-    )
-    module.add_arguments(parser)
-    return module.run(parser.parse_args(rest))
+        return _run_screen(arguments)
+    if command.name == "wafer":  # a program of its own, with its own errors
+        from midstream.wafer.commands import main as run_wafer
+
+        return run_wafer(arguments[1:])
+    options = command.parser().parse_args(arguments[1:])
+    return options.run(options)
 
 
-def screen(arguments: list[str]) -> int:
-    """``midstream [PATH]``: the screen on a folder or file.
-
-    Raises:
-        UserError: The path, the settings or the session cannot be used.
-    """
-    from midstream.commands.common import add_model_options
-
+def screen_parser() -> Parser:
+    """The parser of ``midstream [PATH]``."""
     width = max(len(command.name) for command in COMMANDS)
     listed = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
     parser = Parser(
@@ -159,96 +149,110 @@ def screen(arguments: list[str]) -> int:
     parser.add_argument(
         "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
     )
-    parser.add_argument("--resume", action="store_true", help="take up the last session here")
-    _add_looks(parser)
+    parser.add_argument("--resume", action="store_true", help="continue the last session here")
     parser.add_argument("--version", action="version", version=f"midstream {__version__}")
-    add_model_options(parser)
-    _check_command(arguments)
-    options = parser.parse_args(arguments)
-    from midstream.project import opened_by
-    from midstream.settings import load_settings
-
-    path = Path(options.path)
-    configured = load_settings(opened_by(path)[0])
-    settings = _as_asked(configured, options)
-    journal = _last_journal(path) if options.resume else None
-    if options.plain:
-        from midstream.plain.loop import run_plain
-
-        return run_plain(path, settings, resume=journal, replay=options.replay)
-    _check_terminal()
-    from midstream.tui.app import run_app
-
-    flags = settings.changes_since(configured)
-    return run_app(path, settings, resume=journal, replay=options.replay, flags=flags)
+    _screen_arguments(parser)
+    return parser
 
 
-def demo(arguments: list[str]) -> int:
-    """``midstream demo``: the screen on a throw-away copy of the example project.
-
-    Raises:
-        UserError: The settings or the session cannot be used.
-    """
+def _screen_arguments(parser: argparse.ArgumentParser) -> None:
     from midstream.commands.common import add_model_options
 
-    parser = Parser(
-        prog="midstream demo",
-        description="Try Midstream on a throw-away copy of a small project.",
+    parser.add_argument(
+        "--plain", action="store_true", help="line by line: for screen readers, pipes and scripts"
     )
-    _add_looks(parser)
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     add_model_options(parser)
-    options = parser.parse_args(arguments)
-    from midstream.demo import make_demo
-    from midstream.settings import load_settings
 
-    configured = load_settings()
-    settings = _as_asked(configured, options)
+
+def _run_screen(arguments: list[str]) -> int:
+    _check_command(arguments)
+    options = screen_parser().parse_args(arguments)
+    from midstream.project import opened_by
+
+    path = Path(options.path)
+    settings, flags = _read_settings(opened_by(path)[0], options)
+    journal = _last_journal(path) if options.resume else None
+    return _open(path, settings, flags, options, resume=journal)
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    """Try Midstream on a temporary copy of a small project."""
+    from midstream.demo import make_demo
+
+    settings, flags = _read_settings(None, options)
     if not options.plain:
         _check_terminal()
     info = make_demo()
     try:
-        if options.plain:
-            from midstream.plain.loop import run_plain
-
-            return run_plain(info.root, settings, replay=options.replay)
-        from midstream.tui.app import run_app
-
-        flags = settings.changes_since(configured)
-        return run_app(info.root, settings, demo=info, replay=options.replay, flags=flags)
+        return _open(info.root, settings, flags, options, demo=info)
     finally:
-        print(f"The copy you worked on is {info.root}; delete it when you like.")
+        print(f"The copy you worked on is in {info.root}; delete it when you like.")
 
 
-def bench(arguments: list[str]) -> int:
-    """``midstream bench WHAT``: run one of the benchmarks.
+def _read_settings(
+    folder: Path | None, options: argparse.Namespace
+) -> tuple[Settings, dict[str, object]]:
+    """The settings for a folder, and those among them that the command line sets."""
+    from midstream.commands.common import with_options
+    from midstream.settings import load_settings
 
-    Raises:
-        UsageError: There is no such benchmark.
-    """
-    parser = Parser(prog="midstream bench", description="Measure this machine.")
-    parser.add_argument("what", choices=BENCHES, help="what to measure; --help behind it says how")
-    options = parser.parse_args(arguments[:1])
-    run: Callable[[list[str]], int] = import_module(f"midstream.bench.{options.what}").run
-    return run(arguments[1:])
+    configured = load_settings(folder)
+    settings = with_options(configured, options)
+    if options.ascii:
+        settings = replace(settings, ascii=True)
+    return settings, settings.changes_since(configured)
 
 
-def doctor(arguments: list[str]) -> int:
-    """``midstream doctor``: what works on this machine, and what the screen says of the keys."""
-    from midstream.commands.doctor import add_arguments, run
+def _open(
+    path: Path,
+    settings: Settings,
+    flags: dict[str, object],
+    options: argparse.Namespace,
+    *,
+    resume: Path | None = None,
+    demo: DemoInfo | None = None,
+) -> int:
+    """Open the screen, or plain mode, on a path."""
+    if options.plain:
+        from midstream.plain.loop import run_plain
 
-    parser = Parser(
-        prog="midstream doctor",
-        description="What works on this machine, and what to do about what does not.",
+        return run_plain(path, settings, resume=resume, replay=options.replay)
+    _check_terminal()
+    from midstream.tui.app import run_app
+
+    return run_app(path, settings, demo=demo, resume=resume, replay=options.replay, flags=flags)
+
+
+def _bench_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=BENCHES, help="what to measure")
+    parser.add_argument(
+        "options", nargs=argparse.REMAINDER, metavar="...", help="its options; try --help"
     )
+
+
+def _run_bench(options: argparse.Namespace) -> int:
+    """Measure this machine."""
+    run: Callable[[list[str]], int] = import_module(f"midstream.bench.{options.what}").run
+    return run(options.options)
+
+
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    from midstream.commands.doctor import add_arguments
+
     add_arguments(parser)
-    options = parser.parse_args(arguments)
+
+
+def _run_doctor(options: argparse.Namespace) -> int:
+    """Show what works on this machine, and what to do about what does not."""
+    from midstream.commands.doctor import run
     from midstream.tui.own_keys import key_troubles
 
     return run(options, key_troubles)
 
 
 def _check_command(arguments: list[str]) -> None:
-    """Tell a mistyped command from a path.
+    """Recognise a mistyped command.
 
     Raises:
         UsageError: The first argument is neither.
@@ -259,23 +263,6 @@ def _check_command(arguments: list[str]) -> None:
     near = difflib.get_close_matches(first, [c.name for c in COMMANDS], n=1)
     hint = f'did you mean "midstream {near[0]}"?' if near else "name one that exists."
     raise UsageError(f"There is no file or folder {first}; {hint}")
-
-
-def _add_looks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plain", action="store_true", help="line by line: for screen readers, pipes and scripts"
-    )
-    parser.add_argument(
-        "--ascii", action="store_true", help="draw the screen with ASCII characters only"
-    )
-
-
-def _as_asked(settings: Settings, options: argparse.Namespace) -> Settings:
-    """The settings with what the command line says instead."""
-    from midstream.commands.common import with_options
-
-    settings = with_options(settings, options)
-    return replace(settings, ascii=True) if options.ascii else settings
 
 
 def _check_terminal() -> None:
@@ -299,3 +286,19 @@ def _last_journal(path: Path) -> Path:
             f"There is no session of {root.resolve()} to resume; start one with `midstream {path}`."
         )
     return journal
+
+
+COMMANDS = (
+    Command(
+        "demo", "try it on a temporary copy of a small project", "", _screen_arguments, _run_demo
+    ),
+    Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
+    Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
+    Command("serve", "run the model server alone", "midstream.commands.serve"),
+    Command("models", "list, check and add models", "midstream.commands.models"),
+    Command("wafer", "simulate a wafer-scale engine", "midstream.wafer.commands"),
+    Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
+    Command("config", "show settings and their sources, change one", "midstream.commands.config"),
+    Command("bench", "measure this machine", "", _bench_arguments, _run_bench),
+    Command("doctor", "show what works on this machine", "", _doctor_arguments, _run_doctor),
+)

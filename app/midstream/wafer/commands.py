@@ -102,6 +102,15 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
+def build_parser() -> argparse.ArgumentParser:
+    """The parser; its options have the function to call as ``run``."""
+    parser = _Parser(
+        prog="midstream wafer", description="Wafer-scale simulation; every number is simulated."
+    )
+    add_arguments(parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser))
+    return parser
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -110,12 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        parser = _Parser(
-            prog="midstream wafer", description="Wafer-scale simulation; every number is simulated."
-        )
-        subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-        add_arguments(subparsers)
-        arguments = parser.parse_args(given)
+        arguments = build_parser().parse_args(given)
         return int(arguments.run(arguments))
     except WaferError as error:
         return report_error(error, as_json="--json" in given)
