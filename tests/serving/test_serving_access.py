@@ -18,7 +18,6 @@ from wire_support import TOKEN, eventually, made_certificate, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving import running as running_module
-from midstream.serving import sockets as sockets_module
 from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
@@ -231,7 +230,7 @@ async def test_a_few_pings_and_fragments_are_served() -> None:
 async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sockets_module, "_MOST_UNREAD", 100_000)
+    monkeypatch.setattr(running_module, "_MOST_UNREAD", 100_000)
     limits = Limits(frames_per_second=1_000_000)
     async with running(limits=limits) as port, peer(port) as client:
         transport = client.socket.transport
@@ -246,7 +245,7 @@ async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
         (server_side,) = [
             found
             for found in gc.get_objects()
-            if issubclass(type(found), sockets_module._Bounded)  # pyright: ignore[reportPrivateUsage]
+            if issubclass(type(found), running_module._Bounded)  # pyright: ignore[reportPrivateUsage]
             and not found.transport.is_closing()
         ]
         assert server_side.transport.get_write_buffer_size() < 1_000_000, "of 10 million"

@@ -19,6 +19,7 @@ from midstream.errors import UnavailableError
 from midstream.responses.client import Client
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.serving.embedded import EmbeddedServer
+from midstream.serving.source import ModelSource
 
 pytestmark = pytest.mark.system
 
@@ -47,7 +48,7 @@ def gone(pid: int) -> bool:
 async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
     script: Path, tmp_path: Path
 ) -> None:
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     endpoint = await server.start()
     assert server.process is not None
     pid = server.process.pid
@@ -76,7 +77,7 @@ async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
 async def test_a_child_that_dies_ends_the_stream_at_once_and_can_be_replaced(
     script: Path, tmp_path: Path
 ) -> None:
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     client = Client(await server.start())
     stream = await client.create(messages=[("user", "go")])
     events = aiter(stream)
@@ -104,9 +105,10 @@ from pathlib import Path
 from midstream.responses.client import Client
 from midstream.responses.events import Delta
 from midstream.serving.embedded import EmbeddedServer
+from midstream.serving.source import ModelSource
 
 async def main():
-    server = EmbeddedServer(replay=Path(sys.argv[1]), state_dir=Path(sys.argv[2]))
+    server = EmbeddedServer(ModelSource(replay=Path(sys.argv[1])), state_dir=Path(sys.argv[2]))
     client = Client(await server.start())
     stream = await client.create(messages=[("user", "go")])
     async for event in stream:
@@ -140,7 +142,7 @@ def test_it_ends_with_its_parent_even_in_the_middle_of_a_stream(
 
 async def test_the_pipe_alone_is_enough_to_end_it(script: Path, tmp_path: Path) -> None:
     """Standard input ends the child where the kernel does not (other systems than Linux)."""
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     await server.start()
     process = server.process
     assert process is not None
@@ -153,7 +155,7 @@ async def test_the_pipe_alone_is_enough_to_end_it(script: Path, tmp_path: Path) 
 
 
 async def test_a_missing_model_folder_is_one_sentence(tmp_path: Path) -> None:
-    server = EmbeddedServer(model=tmp_path / "nowhere", state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(folder=tmp_path / "nowhere"), state_dir=tmp_path)
     with pytest.raises(UnavailableError, match=r"no model folder at .*nowhere"):
         await server.start()
     assert server.process is None
@@ -163,7 +165,7 @@ async def test_a_broken_model_folder_is_the_engines_sentence(tmp_path: Path) -> 
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "genai_config.json").write_text("{")
-    server = EmbeddedServer(model=folder, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(folder=folder), state_dir=tmp_path)
     with pytest.raises(UnavailableError) as caught:
         await server.start()
     assert str(folder) in str(caught.value)
@@ -174,7 +176,7 @@ async def test_a_broken_model_folder_is_the_engines_sentence(tmp_path: Path) -> 
 async def test_a_broken_script_is_named(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('[{"match": "x"}]')
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     with pytest.raises(UnavailableError, match=r"script\.json.*needs either text or edit"):
         await server.start()
 
@@ -187,7 +189,7 @@ async def test_a_project_file_is_not_imported_in_place_of_ours(
     (project / "uvicorn.py").write_text("raise SystemExit('imported from the project')")
     (project / "midstream").mkdir()
     monkeypatch.chdir(project)
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     await server.start()
     await server.close()
 
@@ -196,7 +198,7 @@ async def test_keys_of_hosted_endpoints_do_not_reach_the_child(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     await server.start()
     assert server.process is not None
     environment = proc(server.process.pid, "environ")
@@ -210,7 +212,7 @@ async def test_only_the_last_logs_are_kept(script: Path, tmp_path: Path) -> None
     folder.mkdir()
     for number in range(9):
         (folder / f"{number}.log").write_text("old")
-    server = EmbeddedServer(replay=script, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
     await server.start()
     await server.close()
     assert len(list(folder.iterdir())) == 5

@@ -21,6 +21,7 @@ from midstream.responses.client import Client
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
+from midstream.serving.source import ModelSource
 
 REGION = render_request(RegionRequest(instruction="rename total to amount", region=SAMPLE))
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @asynccontextmanager
 async def embedded(folder: Path, state: Path) -> AsyncGenerator[Client]:
-    server = EmbeddedServer(model=folder, threads=1, state_dir=state)
+    server = EmbeddedServer(ModelSource(folder=folder, threads=1), state_dir=state)
     client = Client(await server.start())
     try:
         yield client
@@ -109,9 +110,10 @@ _PARENT = """
 import asyncio, sys
 from pathlib import Path
 from midstream.serving.embedded import EmbeddedServer
+from midstream.serving.source import ModelSource
 
 async def main():
-    server = EmbeddedServer(model=Path(sys.argv[1]), state_dir=Path(sys.argv[2]))
+    server = EmbeddedServer(ModelSource(folder=Path(sys.argv[1])), state_dir=Path(sys.argv[2]))
     starting = asyncio.create_task(server.start())
     while server.process is None:
         await asyncio.sleep(0.001)
@@ -147,7 +149,7 @@ def damaged_copy(folder: Path, broken: Path) -> Path:
 
 async def test_a_damaged_graph_is_named(folder: Path, tmp_path: Path) -> None:
     broken = damaged_copy(folder, tmp_path / "broken")
-    server = EmbeddedServer(model=broken, state_dir=tmp_path)
+    server = EmbeddedServer(ModelSource(folder=broken), state_dir=tmp_path)
     with pytest.raises(Exception, match=r"\.onnx") as caught:
         await server.start()
     assert "\n" not in str(caught.value)

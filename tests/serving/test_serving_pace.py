@@ -20,6 +20,7 @@ from midstream.responses.events import Finished
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.pace import CHARS_PER_TOKEN, PacedModel
 from midstream.serving.replay import ReplayModel
+from midstream.serving.source import ModelSource
 from midstream.wafer.errors import WaferError
 from midstream.wafer.imitations import DEFAULT_MODEL, Imitation, imitation
 from midstream.wafer.pacing import Pace
@@ -209,7 +210,7 @@ def test_a_pace_that_nobody_knows_is_refused() -> None:
 async def test_the_child_process_paces_and_tells_the_client(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"match": "", "text": TEXT}]))
-    server = EmbeddedServer(replay=script, state_dir=tmp_path, pacing="gpu")
+    server = EmbeddedServer(ModelSource(replay=script, pacing="gpu"), state_dir=tmp_path)
     try:
         client = Client(await server.start())
         pacing = server.model_info.pacing
@@ -226,7 +227,7 @@ async def test_the_child_process_paces_and_tells_the_client(tmp_path: Path) -> N
         await client.close()
     finally:
         await server.close()
-    refused = EmbeddedServer(replay=script, state_dir=tmp_path, pacing="gpu:nosuch")
+    refused = EmbeddedServer(ModelSource(replay=script, pacing="gpu:nosuch"), state_dir=tmp_path)
     with pytest.raises(UserError, match="Pacing is not possible"):
         await refused.start()
     await refused.close()

@@ -45,6 +45,7 @@ from midstream.responses.events import Delta, Failed, Finished, StreamEvent
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.replay import ReplayModel
+from midstream.serving.source import ModelSource
 
 _WORD, _SHORT, _LONG = "1", "20", "20000"
 """Requests: the number of words of the answer."""
@@ -279,7 +280,7 @@ async def _measure_model(report: Report) -> None:
     stops: list[float] = []
     shares: list[float] = []
     regions = {region: instruction for instruction, region in reversed(REFERENCE_EDITS)}
-    server = EmbeddedServer()
+    server = EmbeddedServer(ModelSource())
     endpoint = await server.start()
     client = Client(endpoint)
     try:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from midstream.responses.events import Delta, Failed, Finished
     from midstream.responses.stream import Stream
 
-_LOST = frozenset({"connection_lost", "closed"})
 _WHY = {
     "max_output_tokens": "it wrote as much as it may at a time",
     "content_filter": "the endpoint's filter ended it",
@@ -257,7 +256,7 @@ class Answering:
                             await self._complete(answer)
                             followed = await self._followed(answer)
                     case Failed():
-                        offline = event.code in _LOST
+                        offline = event.offline
                         if answer.live:
                             self._failed(answer, event)
         except Exception as error:
@@ -306,7 +305,7 @@ class Answering:
         answer.announce(self._hunks, self._board)
 
     def _failed(self, answer: Answer, failed: Failed) -> None:
-        if failed.code in _LOST:
+        if failed.offline:
             answer.turn.again = "connects again" if self._link.server is None else "starts it again"
         self.cut(answer, TurnStatus.FAILED, failed.message)
         if again := answer.turn.again:

@@ -241,17 +241,18 @@ class Link:
     async def _start_server(self) -> Endpoint:
         from midstream.resources import find_model
         from midstream.serving.embedded import EmbeddedServer
+        from midstream.serving.source import ModelSource
 
         chosen = self._settings.model
-        server = EmbeddedServer(
+        source = ModelSource(
             None if chosen is None else find_model(chosen),
             self._replay,
-            self._settings.threads,
             self._settings.provider,
-            pace=self._settings.pace,
-            pacing=self._settings.pacing,
-            state_dir=self._state,
+            self._settings.threads,
+            self._settings.pace,
+            self._settings.pacing,
         )
+        server = EmbeddedServer(source, state_dir=self._state)
         self._server = server
         endpoint = await server.start()
         self.model_info = server.model_info

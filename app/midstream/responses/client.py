@@ -1,10 +1,10 @@
 """Responses over one persistent connection: creating, stopping, steering, reconnecting.
 
 One reader task always drains the connection, whatever the consumers do, so control never waits
-behind text. A response that the server never acknowledged is asked for again after a reconnect
-(nothing of it was delivered); one that had started fails with "connection_lost" and keeps its
-text. The whole conversation stays on this side: where it only grew, just the new messages are
-sent, and in full again if the server has forgotten the rest.
+behind text. A response that the server never acknowledged is requested again after a reconnect
+(none of it was delivered); one that had started fails as lost and keeps its text. The whole
+conversation stays on this side: where it only grew, just the new messages are sent, and in full
+again if the server has forgotten the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, Upgr
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import Failed, Finished, ServerEvent, Usage, WireResponse
+from midstream.responses.events import (
+    ErrorCode,
+    Failed,
+    Finished,
+    ServerEvent,
+    Usage,
+    WireResponse,
+)
 from midstream.responses.lane import Lane, Messages, Turn, failure
 from midstream.responses.link import Link
 from midstream.responses.stream import Stream
@@ -40,9 +47,6 @@ _PROBE_SECONDS = 0.3
 
 _AHEAD = "ahead"
 """The server's lane for what is read ahead."""
-
-_STALE_CODES = frozenset({"previous_response_not_found"})
-_RENEW_CODES = frozenset({"websocket_connection_limit_reached"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class Client:
         if spare is not None:
             self._part(spare)
         await asyncio.gather(*self._tasks, *self._partings, return_exceptions=True)
-        failed = Failed("closed", "The connection to the model server was closed.")
+        failed = Failed(ErrorCode.CLOSED, "The connection to the model server was closed.")
         for turn in (*self._lane.lose(failed), *self._unsent):
             self._lane.end(turn, failed)
         self._unsent.clear()
@@ -369,7 +373,7 @@ class Client:
             self._resending = self._spawn(self._resend())
 
     async def _resend(self) -> None:
-        failed = Failed("connection_lost", "The connection to the model server was lost.")
+        failed = Failed(ErrorCode.CONNECTION_LOST, "The connection to the model server was lost.")
         sent = max(turn.attempts for turn in self._unsent)
         for pause in _BACKOFF_SECONDS[sent - 1 :]:
             # Spread out: a server that comes back is not met by everybody at once.
@@ -388,7 +392,7 @@ class Client:
                         raise
                 return
             except UnavailableError as error:
-                failed = Failed("connection_lost", str(error))
+                failed = Failed(ErrorCode.CONNECTION_LOST, str(error))
         for turn in self._unsent:
             self._lane.end(turn, failed)
         self._unsent.clear()
@@ -428,7 +432,7 @@ class Client:
     def _recover(self, reason: str) -> None:
         """After the connection is gone: fail what had begun, ask again for the rest."""
         sentence = f"The connection to the model server was lost: {reason}."
-        failed = Failed("connection_lost", sentence)
+        failed = Failed(ErrorCode.CONNECTION_LOST, sentence)
         self._ask_again(self._lane.lose(failed))
         self._lose_ahead(failed)
 
@@ -486,12 +490,13 @@ class Client:
             return
         code = event.error.code if event.error is not None else None
         running, waiting = self._lane.running, self._lane.waiting
-        if code in _RENEW_CODES:
+        forgotten = code == ErrorCode.PREVIOUS_RESPONSE_NOT_FOUND
+        if code == ErrorCode.CONNECTION_LIMIT:
             self._leave()
             self._recover("the server limits how long a connection lives")
         elif self._stop_rung == "probe" and running is not None and running.stop is not None:
             self._drop(running)
-        elif waiting and code in _STALE_CODES and waiting[0].full_frame is not None:
+        elif forgotten and waiting and waiting[0].full_frame is not None:
             turn = waiting.popleft()
             self._chain = None
             self._ask_again([turn])

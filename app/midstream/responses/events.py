@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -78,18 +79,35 @@ class Finished:
     output: tuple[Entry, ...] = ()
 
 
+class ErrorCode(StrEnum):
+    """Codes of failures that this side gives or acts on; servers have many more."""
+
+    CLOSED = "closed"
+    CONNECTION_LIMIT = "websocket_connection_limit_reached"
+    CONNECTION_LOST = "connection_lost"
+    PREVIOUS_RESPONSE_NOT_FOUND = "previous_response_not_found"
+    SERVER_ERROR = "server_error"
+    STEERING_FAILED = "steering_failed"
+    TEXT_MISMATCH = "text_mismatch"
+    UNREACHABLE = "unreachable"
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The response could not be made or was lost; the text delivered so far stays valid.
 
     Attributes:
-        code: Machine-readable, such as "server_error", "previous_response_not_found",
-        "connection_lost".
+        code: An `ErrorCode`, or another one of the server's.
         message: One sentence for a person.
     """
 
     code: str
     message: str
+
+    @property
+    def offline(self) -> bool:
+        """Whether the server can no longer be reached, or was left."""
+        return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
 
 
 StreamEvent = Started | Delta | Finished | Failed

@@ -19,6 +19,7 @@ from midstream.responses.conversation import Entry
 from midstream.responses.events import (
     TERMINALS,
     TEXT_DELTAS,
+    ErrorCode,
     Failed,
     Finished,
     ServerEvent,
@@ -201,14 +202,11 @@ class Lane:
             self._steered[response.id] = turn.successors
         if response.status == "failed":
             fallback = "The model server failed without saying why."
-            self.end(turn, failure(response.error, "server_error", fallback), response)
+            self.end(turn, failure(response.error, ErrorCode.SERVER_ERROR, fallback), response)
             return
         if turn.stop is None and not self._complete(turn, response):
-            self.end(
-                turn,
-                Failed("text_mismatch", "The model server's text does not add up; try again."),
-                response,
-            )
+            sentence = "The model server's text does not add up; try again."
+            self.end(turn, Failed(ErrorCode.TEXT_MISMATCH, sentence), response)
             return
         details = response.incomplete_details
         terminal = Finished(
@@ -243,7 +241,7 @@ class Lane:
         if turns:
             refused = turns.pop(0)
             fallback = "The model server refused to be steered."
-            self.end(refused, failure(event.error, "steering_failed", fallback))
+            self.end(refused, failure(event.error, ErrorCode.STEERING_FAILED, fallback))
         if not self._steered.get(target, True):
             del self._steered[target]
 

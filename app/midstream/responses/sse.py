@@ -23,6 +23,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
     TEXT_DELTAS,
+    ErrorCode,
     ServerEvent,
     WireError,
     WireItem,
@@ -134,7 +135,7 @@ class SseLink:
                         ServerEvent(
                             type="error",
                             status=503,
-                            error=WireError(code="unreachable", message=sentence),
+                            error=WireError(code=ErrorCode.UNREACHABLE, message=sentence),
                         ),
                     )
 

@@ -22,11 +22,10 @@ from starlette.websockets import WebSocket
 from midstream.engine.types import TextModel
 from midstream.serving.access import AccessControl, Limited, refusal_response
 from midstream.serving.connection import Connection
+from midstream.serving.http import EventStream, post_response, telemetry_events
 from midstream.serving.limits import Limits
-from midstream.serving.post import EventStream, post_response
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
-from midstream.serving.telemetry import telemetry_events
 
 _PLACES = ("/v1/responses", "/v1/models", "/v1/telemetry", "/healthz", "/metrics")
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}

@@ -16,9 +16,11 @@ from typing import Any, cast
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
 
+from midstream.responses.events import ErrorCode
 from midstream.serving.conversations import ConversationCache
-from midstream.serving.items import Event
+from midstream.serving.limits import TokenBucket
 from midstream.serving.logs import fault
+from midstream.serving.output import Event
 from midstream.serving.requests import (
     CreateRequest,
     InterruptRequest,
@@ -93,7 +95,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         lifetime = self._limits.connection_seconds
         deadline = None if lifetime is None else loop.time() + lifetime
-        allowance, counted = float(self._limits.frames_per_second), loop.time()
+        bucket = TokenBucket(self._limits.frames_per_second, loop.time())
         try:
             while True:
                 try:
@@ -104,11 +106,7 @@ class Connection:
                     return
                 if message["type"] == "websocket.disconnect":
                     return
-                now = loop.time()
-                rate = self._limits.frames_per_second
-                allowance = min(rate, allowance + (now - counted) * rate) - _weight(message)
-                counted = now
-                if allowance < 0:
+                if not bucket.take(_weight(message), loop.time()):
                     await self._refuse(
                         RequestError(
                             "More messages (or larger ones) a second than this server reads.",
@@ -251,7 +249,7 @@ class Connection:
             _log.error("a response could not be served: %s", fault(error))
             sentence = f"The server failed ({type(error).__name__}); its log has details."
             await self._refuse(
-                RequestError(sentence, code="server_error", status=500), request.stream_id
+                RequestError(sentence, code=ErrorCode.SERVER_ERROR, status=500), request.stream_id
             )
             return None
 
@@ -425,7 +423,7 @@ class Connection:
         await self._refuse(
             RequestError(
                 "This connection has reached its time limit; open a new one.",
-                code="websocket_connection_limit_reached",
+                code=ErrorCode.CONNECTION_LIMIT,
             )
         )
         await self._close(_TRY_AGAIN_LATER, "connection time limit")

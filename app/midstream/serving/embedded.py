@@ -21,6 +21,7 @@ import msgspec
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.model_info import ModelInfo
+from midstream.serving.source import ModelSource
 from midstream.workspace.paths import state_dir
 
 _KEPT_LOGS = 5
@@ -35,12 +36,7 @@ class EmbeddedServer:
     to the thread that made it.
 
     Args:
-        model: Model folder; None for the shipped model.
-        replay: Replay script to serve instead of a model.
-        threads: Threads of the engine; None lets it choose.
-        provider: Execution provider of the engine.
-        pace: Tokens per second at most; None for as fast as the model is.
-        pacing: Machine and model whose simulated speed is imitated; see `wafer.paces`.
+        source: What to serve.
         state_dir: Where the log file goes; None for the user's state folder.
         niceness: How much the child yields to the screen and to other programs.
         start_seconds: How long loading may take.
@@ -48,23 +44,13 @@ class EmbeddedServer:
 
     def __init__(
         self,
-        model: Path | None = None,
-        replay: Path | None = None,
-        threads: int | None = None,
-        provider: str = "cpu",
+        source: ModelSource,
         *,
-        pace: float | None = None,
-        pacing: str = "off",
         state_dir: Path | None = None,
         niceness: int = 2,
         start_seconds: float = 60.0,
     ) -> None:
-        self._model = model
-        self._replay = replay
-        self._threads = threads
-        self._provider = provider
-        self._pace = pace
-        self._pacing = pacing
+        self._source = source
         self._state_dir = state_dir
         self._niceness = niceness
         self._start_seconds = start_seconds
@@ -139,16 +125,17 @@ class EmbeddedServer:
         await process.wait()
 
     def _arguments(self) -> list[str]:
-        arguments = ["--provider", self._provider, "--nice", str(self._niceness)]
-        if self._threads is not None:
-            arguments += ["--threads", str(self._threads)]
-        if self._pace is not None:
-            arguments += ["--pace", str(self._pace)]
-        if self._pacing != "off":
-            arguments += ["--pacing", self._pacing]
-        if self._replay is not None:
-            return [*arguments, "--replay", str(self._replay.resolve())]
-        folder = self._model
+        source = self._source
+        arguments = ["--provider", source.provider, "--nice", str(self._niceness)]
+        if source.threads is not None:
+            arguments += ["--threads", str(source.threads)]
+        if source.pace is not None:
+            arguments += ["--pace", str(source.pace)]
+        if source.pacing != "off":
+            arguments += ["--pacing", source.pacing]
+        if source.replay is not None:
+            return [*arguments, "--replay", str(source.replay.resolve())]
+        folder = source.folder
         if folder is None:
             from midstream.resources import default_model
 

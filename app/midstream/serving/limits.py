@@ -1,4 +1,4 @@
-"""How much of everything one peer may ask for. One place for all of it."""
+"""How much of everything one peer may ask for, and how a rate is counted."""
 
 from __future__ import annotations
 
@@ -54,3 +54,24 @@ class Limits:
     stored_characters: int = 64_000_000
     unread_seconds: float = 60.0
     event_seconds: float = 0.008
+
+
+class TokenBucket:
+    """Counts what comes in against a rate; as much as one second allows may come in a burst.
+
+    Args:
+        rate: Units a second.
+        now: The clock's time, in seconds.
+    """
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._left = rate
+        self._counted = now
+
+    def take(self, cost: float, now: float) -> bool:
+        """Whether this much more is within the rate; what exceeds it is counted as well."""
+        gained = (now - self._counted) * self._rate
+        self._left = min(self._rate, self._left + gained) - cost
+        self._counted = now
+        return self._left >= 0

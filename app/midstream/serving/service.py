@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any
 
 from midstream.engine.types import Message, TextModel
+from midstream.responses.events import ErrorCode
 from midstream.serving.conversations import Conversation, ConversationCache
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Metrics
@@ -142,7 +143,7 @@ class Service:
         if parent is None:
             raise RequestError(
                 f"Previous response with id {previous!r} not found.",
-                code="previous_response_not_found",
+                code=ErrorCode.PREVIOUS_RESPONSE_NOT_FOUND,
                 param="previous_response_id",
             )
         return (*parent.messages, *messages), parent

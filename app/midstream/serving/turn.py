@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
+from midstream.responses.events import ErrorCode
 from midstream.serving.conversations import Conversation
-from midstream.serving.items import Event
 from midstream.serving.limits import Limits
 from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
-from midstream.serving.output import Output
+from midstream.serving.output import Event, Output
 from midstream.serving.requests import CreateRequest
 from midstream.serving.tools import forced_tool, offered_tools, tool_instructions
 from midstream.serving.worker import Job, ModelWorker
@@ -308,7 +308,7 @@ class Turn:
         else:
             _log.error("a generation failed: %s", fault(error))
             sentence = f"The model failed ({type(error).__name__}); the server's log has details."
-            record.error = {"code": "server_error", "message": sentence}
+            record.error = {"code": ErrorCode.SERVER_ERROR, "message": sentence}
 
     def _count(self) -> None:
         usage, metrics = self._job.usage, self._metrics
@@ -353,7 +353,7 @@ class Turn:
         return {"confidence": usage.confidence, "gave_up": int(usage.gave_up)}
 
     def telemetry(self) -> dict[str, Any]:
-        """What the turn costs so far; `midstream.serving.telemetry` says what is in it."""
+        """What the turn costs so far; `midstream.serving.http` says what is in it."""
         usage = self._job.usage
         waiting = not (self._job.started or self._job.finished)
         return {
