@@ -38,9 +38,9 @@ from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
 from midstream.responses.profiles import Price  # noqa: E402
 from midstream.settings import Settings  # noqa: E402
 from midstream.tui.app import MidstreamApp  # noqa: E402
-from midstream.tui.screens import models, sessions  # noqa: E402
-from midstream.tui.screens.facts import Facts  # noqa: E402
-from midstream.tui.widgets.status_row import StatusFacts, StatusRow  # noqa: E402
+from midstream.tui.pages import models, sessions  # noqa: E402
+from midstream.tui.review import status  # noqa: E402
+from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
 
 INSTRUCTION = "rename entries to items and paid to settled in Invoice"
@@ -168,7 +168,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     """Go through the program; yields the name of every moment that has a picture."""
     app, review = stage.app, stage.app.review
     await stage.until(lambda: app.session and stage.session.state is SessionState.READY, "server")
-    await stage.until(lambda: review.files, "files")
+    await stage.until(lambda: review.state.files, "files")
     await stage.shown("12 files")
     yield "welcome"
     await stage.press("escape")
@@ -192,8 +192,8 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
         await stage.shown(words)
         yield moment
     await stage.back()
-    review.show_path(FILE, focus=False)
-    await stage.until(lambda: review.path == FILE, "the file")
+    review.navigate.show_path(FILE, focus=False)
+    await stage.until(lambda: review.state.path == FILE, "the file")
     await stage.press("i")
     await stage.type(INSTRUCTION)
     await stage.press("enter")
@@ -214,18 +214,18 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     await stage.type(REDIRECT)
     await stage.shown(REDIRECT)
     yield "redirect"
-    review.composer.put("")
+    review.panes.composer.put("")
     await stage.press("escape")
     await stage.feed([lines[22][half:], *lines[23:]])
     stage.model.give(None)
     await stage.until(lambda: stage.session.state is SessionState.READY, "the end")
-    review.hush()
+    review.notices.clear()
     await stage.press("g", "right_square_bracket")
     await stage.shown("4 to decide")
     yield "decided"
     if wide:
         await stage.press("t")
-        review.hush()
+        review.notices.clear()
         await stage.shown("4 to decide")
         yield "split"
     await stage.press("C")
@@ -238,22 +238,17 @@ def decided(stage: Stage, state: HunkState) -> int:
     return sum(hunk.state is state for hunk in stage.session.hunks)
 
 
-def show_still_facts(facts: Facts) -> None:
+def still_facts(session: PairingSession | None, path: str) -> StatusFacts:
     """The status row without rates, which differ from run to run."""
-    session = facts.session
-    row = facts.query_one(StatusRow)
     if session is None:
-        row.show(StatusFacts())
-        return
-    row.show(
-        StatusFacts(
-            model=session.model_name,
-            state=session.state,
-            branch="" if session.repo is None else session.repo.branch,
-            dirty=0 if session.repo is None else session.repo.dirty + session.repo.untracked,
-            watching="native",
-            guard=session.guard.light(facts.path).words,
-        )
+        return StatusFacts()
+    return StatusFacts(
+        model=session.model_name,
+        state=session.state,
+        branch="" if session.repo is None else session.repo.branch,
+        dirty=0 if session.repo is None else session.repo.dirty + session.repo.untracked,
+        watching="native",
+        guard=session.guard.light(path).words,
     )
 
 
@@ -271,7 +266,7 @@ def fixed(home: Path) -> Iterator[None]:
         patch.object(models, "chosen_id", lambda settings: CHOICES[0].id),
         patch.object(sessions, "earlier_sessions", lambda root: INFOS),
         patch.object(sessions, "summarize", lambda path: SUMMARIES[path.name]),
-        patch.object(Facts, "_show_status", show_still_facts),
+        patch.object(status, "status_facts", still_facts),
     ):
         for name in ("NO_COLOR", "MIDSTREAM_THEME"):
             os.environ.pop(name, None)

@@ -22,7 +22,7 @@ import pytest
 import midstream
 from midstream.cli import BENCHES, COMMANDS
 from midstream.commands.doctor import examine
-from midstream.tui.own_keys import key_troubles
+from midstream.tui.keymap import key_troubles
 
 pytestmark = pytest.mark.system
 

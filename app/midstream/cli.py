@@ -246,7 +246,7 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
 def _run_doctor(options: argparse.Namespace) -> int:
     """Show what works on this machine, and what to do about what does not."""
     from midstream.commands.doctor import run
-    from midstream.tui.own_keys import key_troubles
+    from midstream.tui.keymap import key_troubles
 
     return run(options, key_troubles)
 

@@ -31,13 +31,13 @@ def broken(self, crop):
 DiffPane.render_lines = broken
 """,
     "worker": """
-from midstream.tui.screens.following import Following
+from midstream.tui.review.follow import Follow
 def broken(self, turn):
     async def work():
-        kept = "a local variable with " + self.pane.lines[2]
+        kept = "a local variable with " + self._pane.lines[2]
         raise RuntimeError("the worker broke")
-    self.run_worker(work(), group="turn")
-Following.begin_following = broken
+    self._panes.screen.run_worker(work(), group="turn")
+Follow.begin = broken
 """,
 }
 RUN = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
-from midstream.tui.screens.steering import LATE_S
+from midstream.tui.review.steer import LATE_S
 
 pytestmark = pytest.mark.system
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import Static
 from tui_support import CODE, Stage
 
-from midstream.tui.screens.page import PageScreen
+from midstream.tui.pages.page import PageScreen
 from midstream.tui.widgets.key_bar import KeyBar
 
 P = TypeVar("P", bound=PageScreen)
@@ -36,7 +36,7 @@ def make_repo(root: Path) -> None:
 async def answered(stage: Stage, text: str = "rename total to found") -> None:
     """Open the file and have the model answer an instruction: two hunks wait."""
     await stage.open("pkg/things.py")
-    stage.screen.pane.go_to(7)
+    stage.pane.go_to(7)
     await stage.instruct(text)
     stage.model.give(RENAMED)
     stage.model.give(None)
@@ -53,7 +53,7 @@ async def accepted(stage: Stage, count: int = 1) -> None:
 
 async def page(stage: Stage, key: str, kind: type[P]) -> P:
     """Open a page with its key from the code."""
-    stage.screen.set_focus(stage.screen.pane)
+    stage.screen.set_focus(stage.pane)
     await stage.press(key)
     await stage.until(lambda: isinstance(stage.app.screen, kind), kind.__name__)
     await stage.pilot.pause(0.05)

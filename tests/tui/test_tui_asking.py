@@ -18,12 +18,11 @@ from midstream.responses.dialect import EFFORTS
 from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens.picker import PickerScreen
-from midstream.tui.screens.reading import ReadingScreen
-from midstream.tui.screens.telemetry import TelemetryScreen
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sheet import KeySheet, ReadingScreen
+from midstream.tui.pages.telemetry import TelemetryScreen
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.file_bar import FileBar
-from midstream.tui.widgets.key_sheet import KeySheet
 from midstream.tui.widgets.status_row import StatusRow
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
@@ -70,7 +69,7 @@ async def hosted_stage(
 async def send(stage: Stage, hosted: Hosted, text: str) -> None:
     before = len(hosted.creates)
     await stage.press("i")
-    stage.screen.composer.put(text)
+    stage.composer.put(text)
     await stage.press("enter")
     await stage.until(lambda: len(hosted.creates) > before, "request")
 
@@ -134,10 +133,10 @@ async def test_the_title_says_what_goes_along_while_typing(
         assert "With this instruction goes\nrun.py " in read(stage)
         assert "of at most 24,000, estimated" in read(stage)
         await stage.press("escape")
-        assert stage.screen.composer.text == "sort it as in @other.py"
-        stage.screen.composer.put("see @pkg/thing.py ")
+        assert stage.composer.text == "sort it as in @other.py"
+        stage.composer.put("see @pkg/thing.py ")
         await stage.until(lambda: "There is no file pkg/thing.py" in stage.title, "trouble")
-        stage.screen.composer.put("")
+        stage.composer.put("")
         await stage.until(lambda: "There is no" not in stage.title, "nothing to say")
 
 
@@ -171,7 +170,7 @@ async def test_a_built_in_model_gets_its_lines_and_no_preview(stage: Stage) -> N
     await stage.type("rename total to found")
     await stage.pilot.pause(0.6)
     assert "tokens" not in stage.title
-    assert not stage.screen.talks
+    assert not stage.screen.aim.is_chat
 
 
 # consent
@@ -183,23 +182,23 @@ async def test_an_ignored_file_is_sent_only_after_a_yes(
     async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
         await stage.open("run.py")
         await stage.press("i")
-        stage.screen.composer.put("use @.env")
+        stage.composer.put("use @.env")
         await stage.press("enter")
-        await stage.until(lambda: stage.screen.answers, "question")
+        await stage.until(lambda: stage.choices, "question")
         assert stage.notice == (
             "Git ignores .env, so it may hold secrets. Send it to model-x at hosted?"
         )
         await stage.press("2")
-        assert not stage.screen.answers
-        assert stage.screen.composer.text == "use @.env"
-        assert stage.screen.composer.has_focus_within
+        assert not stage.choices
+        assert stage.composer.text == "use @.env"
+        assert stage.composer.has_focus_within
         assert not hosted.creates
         await stage.press("enter")
-        await stage.until(lambda: stage.screen.answers, "question")
+        await stage.until(lambda: stage.choices, "question")
         await stage.press("1")
         await stage.until(lambda: hosted.creates, "request")
         assert "KEY=1" in hosted.messages[-1][1]
-        assert stage.screen.composer.text == ""
+        assert stage.composer.text == ""
         hosted.end()
         await stage.until(lambda: stage.session.state == "ready", "end")
 
@@ -208,10 +207,10 @@ async def test_a_name_that_is_no_file_leaves_the_text(hosted: Hosted, url: str, 
     async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
         await stage.open("run.py")
         await stage.press("i")
-        stage.screen.composer.put("see @pkg/thing.py please")
+        stage.composer.put("see @pkg/thing.py please")
         await stage.press("enter")
         await stage.until(lambda: "did you mean @pkg/things.py?" in stage.notice, "sentence")
-        assert stage.screen.composer.text == "see @pkg/thing.py please"
+        assert stage.composer.text == "see @pkg/thing.py please"
         assert not hosted.creates
 
 
@@ -228,7 +227,7 @@ async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> Non
         await stage.press("enter")
         assert stage.session.effort == "high"
         assert "high effort" in status(stage)
-        stage.screen.pane.go_to(16)
+        stage.pane.go_to(16)
         await stage.instruct("rename number to value")
         await stage.until(lambda: "candidate 1 of 4" in status(stage), "first")
         region = stage.model.region
@@ -265,11 +264,11 @@ async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: 
     async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
         await stage.open("run.py")
         await send(stage, hosted, "rename two")
-        assert stage.screen.pane.following
+        assert stage.pane.following
         hosted.say(block("run.py", LINES[3], "first = 3\n"))
         await stage.until(lambda: stage.session.hunks.undecided("run.py"), "hunk")
         hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond")
-        await stage.until(lambda: stage.screen.path == "other.py", "following")
+        await stage.until(lambda: stage.path == "other.py", "following")
         await stage.press("a")
         assert "The writing has just gone on to other.py" in stage.notice
         await stage.until(lambda: "following" in file_bar(stage), "state")
@@ -277,13 +276,13 @@ async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: 
         hosted.say(" = 40\n>>>>>>> REPLACE\n")
         hosted.end()
         await stage.until(lambda: stage.session.state == "ready", "end")
-        assert stage.screen.path == "other.py"
+        assert stage.path == "other.py"
         assert "1 in other files" in file_bar(stage)
         assert not [h for h in stage.session.hunks if h.decided]
         await stage.pilot.pause(0.5)
         await stage.press("a", "right_square_bracket")
-        await stage.until(lambda: stage.screen.path == "run.py", "next file")
-        assert stage.screen.decidable_hunk is not None
+        await stage.until(lambda: stage.path == "run.py", "next file")
+        assert stage.pane.undecided_hunk is not None
         await stage.press("a")
         await stage.until(lambda: not stage.session.hunks.undecided(), "decided")
         assert "first = 3" in (root / "run.py").read_text()
@@ -302,20 +301,20 @@ async def test_nothing_moves_for_a_reader_who_does_not_follow(
         hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond = 40\n")
         await stage.until(lambda: stage.session.writing is not None, "writing")
         await stage.until(lambda: "writing in other.py" in file_bar(stage), "state")
-        rail = [stage.screen.rail._strip(y).text for y in range(4)]
+        rail = [stage.rail._strip(y).text for y in range(4)]
         assert any("other.py" in row and "writing" in row for row in rail)
-        assert (stage.screen.path, stage.rows) == ("run.py", before)
+        assert (stage.path, stage.rows) == ("run.py", before)
         await stage.press("f")
-        await stage.until(lambda: stage.screen.path == "other.py", "there")
-        assert stage.screen.pane.following
-        stage.screen.show_path("run.py")
-        await stage.until(lambda: stage.screen.path == "run.py", "back by hand")
+        await stage.until(lambda: stage.path == "other.py", "there")
+        assert stage.pane.following
+        stage.screen.navigate.show_path("run.py")
+        await stage.until(lambda: stage.path == "run.py", "back by hand")
         await stage.pilot.pause(0.2)
-        assert stage.screen.path == "run.py"
+        assert stage.path == "run.py"
         hosted.say(">>>>>>> REPLACE\n")
         hosted.end()
         await stage.until(lambda: stage.session.state == "ready", "end")
-        assert stage.screen.path == "run.py"
+        assert stage.path == "run.py"
 
 
 # what found no place
@@ -337,7 +336,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         await stage.until(lambda: stage.session.state == "ready", "end")
         await stage.until(lambda: "! shows 2 edits without a place" in stage.notice, "notice")
         assert "! what failed" in stage.keys
-        stage.screen.hush()
+        stage.screen.notices.clear()
         await stage.press("exclamation_mark")
         words = read(stage)
         assert words.count("run.py: rename three") == 2
@@ -367,11 +366,11 @@ async def test_a_sensitive_file_is_advised_on_once(project: Path) -> None:
     async with on_stage(project) as stage:
         await stage.open("auth.py")
         for number in range(2):
-            stage.screen.pane.go_to(16)
+            stage.pane.go_to(16)
             await stage.instruct("rename number to value")
             seen = "auth.py looks security-sensitive" in stage.notice
             assert seen is (number == 0)
-            stage.screen.hush()
+            stage.screen.notices.clear()
             stage.model.give(stage.model.region)
             stage.model.give(None)
             await stage.until(lambda: stage.session.state == "ready", "end")
@@ -387,13 +386,13 @@ async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> Non
         said: list[str] = []
         for number in range(5):
             await stage.open(f"part{number}.py")
-            stage.screen.pane.go_to(16)
+            stage.pane.go_to(16)
             await stage.instruct("rename number to value")
             stage.model.give(stage.model.region.replace("number", "value"))
             stage.model.give(None)
             await stage.until(lambda: stage.session.state == "ready", "end")
             said.append(stage.notice)
-            stage.screen.hush()
+            stage.screen.notices.clear()
         assert ["deeper model" in text for text in said] == [False, False, False, True, False]
 
 
@@ -409,7 +408,7 @@ async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) 
             await send(stage, hosted, "rename one")
             await stage.until(lambda: stage.session.state == "ready", "end")
         assert "$0.0460" in status(stage)
-        stage.screen.set_focus(stage.screen.pane)
+        stage.screen.set_focus(stage.pane)
         await stage.press("W")
         screen = stage.app.screen
         assert isinstance(screen, TelemetryScreen)

@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
-from midstream.tui.screens.commit import CommitScreen
+from midstream.tui.pages.commit import CommitScreen
 from midstream.workspace.repo import recent_subjects
 
 
@@ -356,7 +356,7 @@ async def test_the_counter_warns_at_50_and_72(stage: Stage) -> None:
 
 async def test_S_in_the_code_stages_the_file(stage: Stage, repo: Path) -> None:  # noqa: N802
     await answered(stage)
-    stage.screen.set_focus(stage.screen.pane)
+    stage.screen.set_focus(stage.pane)
     await stage.press("S")
     await stage.until(lambda: stage.notice, "notice")
     assert stage.notice == "Nothing was accepted in this file, so there is nothing to stage."

@@ -11,7 +11,7 @@ from tui_support import Stage, on_stage
 
 from midstream.pairing.commit import EarlierChanges
 from midstream.settings import Settings
-from midstream.tui.screens.commit import CommitScreen
+from midstream.tui.pages.commit import CommitScreen
 
 KEPT = Settings(attention=False)
 PATH = "pkg/things.py"

@@ -134,7 +134,7 @@ def test_only_long_pastes_become_chips(block: str, shown: str) -> None:
 
 async def test_a_mention_is_taken_from_the_list(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    composer = stage.screen.composer
+    composer = stage.composer
     await stage.press("i")
     await stage.type("make it like @")
     await stage.until(lambda: len(composer.list.candidates) >= 3, "list")
@@ -154,7 +154,7 @@ async def test_a_mention_is_taken_from_the_list(stage: Stage) -> None:
 
 async def test_enter_takes_and_escape_closes_only_the_list(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    composer = stage.screen.composer
+    composer = stage.composer
     await stage.press("i")
     await stage.type("see @no")
     await stage.until(lambda: composer.choosing, "list")
@@ -169,12 +169,12 @@ async def test_enter_takes_and_escape_closes_only_the_list(stage: Stage) -> None
     assert composer.text == "see @not and @notes.md "
     assert not stage.model.requests
     await stage.press("escape")
-    assert stage.screen.pane.has_focus
+    assert stage.pane.has_focus
 
 
 async def test_a_typed_out_name_does_not_hold_enter_back(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    composer = stage.screen.composer
+    composer = stage.composer
     await stage.press("i")
     await stage.type("rename total in count as in @notes.md")
     await stage.pilot.pause(0.1)
@@ -185,7 +185,7 @@ async def test_a_typed_out_name_does_not_hold_enter_back(stage: Stage) -> None:
 
 async def test_a_long_paste_is_a_chip_and_sent_whole(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    composer = stage.screen.composer
+    composer = stage.composer
     block = "".join(f"line {n}\n" for n in range(84))
     await stage.press("i")
     await stage.type("see ")
@@ -193,7 +193,7 @@ async def test_a_long_paste_is_a_chip_and_sent_whole(stage: Stage) -> None:
     await stage.until(lambda: composer.field.text == "see [pasted 84 lines]", "chip")
     assert composer.text == f"see {block}"
     assert "ctrl+t open paste" in stage.keys
-    assert stage.screen.composer.field.size.height == 1
+    assert stage.composer.field.size.height == 1
     # It is one thing: what is typed in it goes behind it, Backspace takes it as a whole.
     await stage.press("left", "left")
     await stage.type("!")
@@ -212,7 +212,7 @@ async def test_a_long_paste_is_a_chip_and_sent_whole(stage: Stage) -> None:
 
 
 async def test_down_goes_back_to_later_instructions(stage: Stage) -> None:
-    composer = stage.screen.composer
+    composer = stage.composer
     composer.history = ["first", "second"]
     await stage.type("dra")
     await stage.press(Keys.Up, Keys.Up)
@@ -229,7 +229,7 @@ async def test_the_folder_of_the_session_is_searched(project: Path) -> None:
     (project / "pkg" / "other.py").write_text("def elsewhere():\n    pass\n")
     async with on_stage(project) as stage:
         await stage.open("pkg/things.py")
-        composer = stage.screen.composer
+        composer = stage.composer
         await stage.press("i")
         await stage.type("@elsew")
         await stage.until(lambda: composer.choosing, "found in another file")

@@ -30,10 +30,10 @@ async def test_a_hunk_in_conflict_says_so_at_every_key(project: Path) -> None:
         await in_conflict(stage, project)
         await stage.press("escape")
         for key in ("]", "a", "A", "e"):
-            stage.screen.hush()
+            stage.screen.notices.clear()
             await stage.press(key)
-            assert stage.screen.hunk is not None
-            assert stage.screen.hunk.state is HunkState.CONFLICT
+            assert stage.pane.hunk is not None
+            assert stage.pane.hunk.state is HunkState.CONFLICT
             if key != "A":
                 assert "ask for the edit again" in stage.notice, key
                 assert "away" in stage.notice, key
@@ -52,7 +52,7 @@ async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) ->
         assert any("total = 0.0" in row for row in stage.rows)
         await stage.press("u")
         await stage.until(lambda: [row for row in stage.rows if row.strip()] == shown, "back")
-        assert stage.screen.hunk is not None
-        assert stage.screen.hunk.state is HunkState.CONFLICT
+        assert stage.pane.hunk is not None
+        assert stage.pane.hunk.state is HunkState.CONFLICT
         assert (project / "pkg" / "things.py").read_text() == users
         assert "r put it away" in stage.keys

@@ -21,8 +21,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 from tui_support import Stage
 
-from midstream.tui.screens.compositing import SparingCompositor
-from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.compositor import SparingCompositor
+from midstream.tui.eager import EagerScreen
 from midstream.tui.terminal import teach_sequences
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
@@ -95,7 +95,7 @@ async def test_fewer_widgets_are_asked_for_the_same_lines(stage: Stage) -> None:
     await stage.pilot.pause(0.1)
     compositor = stage.screen._compositor
     assert isinstance(compositor, SparingCompositor)
-    pane = stage.screen.pane.region
+    pane = stage.pane.region
     for crop in (compositor.size.region, pane, Region(3, 2, 40, 1), Region(0, 30, 120, 6)):
         lines = range(crop.y, crop.bottom)
         wanted = Compositor._render_chops(compositor, crop, lines.__contains__)
@@ -193,7 +193,7 @@ async def test_nobody_is_asked_for_what_lies_between_two_changes(stage: Stage) -
 
 async def test_growing_silently_lays_nothing_out(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    pane, screen = stage.screen.pane, stage.screen
+    pane, screen = stage.pane, stage.screen
     await stage.pilot.pause(0.1)
     set_silently(pane, Size(10, 5_000))
     assert not screen._layout_required
@@ -204,7 +204,7 @@ async def test_growing_silently_lays_nothing_out(stage: Stage) -> None:
 
 async def test_the_pane_paints_every_row_it_is_asked_for(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    pane = stage.screen.pane
+    pane = stage.pane
     width, height = pane.size
     strips = pane.render_lines(Region(0, 0, width, height))
     assert [strip.cell_length for strip in strips] == [width] * height
@@ -214,7 +214,7 @@ async def test_the_pane_paints_every_row_it_is_asked_for(stage: Stage) -> None:
 
 async def test_only_rows_that_differ_are_painted_again(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    pane = stage.screen.pane
+    pane = stage.pane
     await stage.pilot.pause(0.05)
     asked: list[Region] = []
     refresh = pane.refresh
@@ -230,7 +230,7 @@ async def test_only_rows_that_differ_are_painted_again(stage: Stage) -> None:
 
 @pytest.mark.parametrize("flag", ["", "1"])
 def test_the_plain_paint_flag_gives_textuals_own_painting(flag: str) -> None:
-    code = "from midstream.tui.screens import eager; print(eager.EAGER)"
+    code = "from midstream.tui import eager; print(eager.EAGER)"
     run = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "MIDSTREAM_PLAIN_PAINT": flag},

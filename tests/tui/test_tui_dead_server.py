@@ -28,7 +28,7 @@ async def test_a_dead_model_server_is_started_again_by_enter(project: Path, tmp_
         await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
         await stage.open("pkg/things.py")
         await stage.press("i")
-        stage.screen.composer.put("slowly in double")
+        stage.composer.put("slowly in double")
         await stage.press("enter")
         await stage.until(lambda: stage.session.state == "streaming", "streaming")
         server = stage.session._link.server

@@ -50,12 +50,12 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         stage.model.give(NEW_SECOND)
         stage.model.give(None)
         await stage.until(lambda: stage.session.hunks.undecided("pkg/bill.py"), "a hunk that waits")
-        assert stage.screen.path == "pkg/things.py"
+        assert stage.path == "pkg/things.py"
         assert "wanted in other places" in stage.notice
         await stage.press("F")
         await stage.until(lambda: "continuous" not in status(stage), "off")
         await stage.press("]")
-        await stage.until(lambda: stage.screen.path == "pkg/bill.py", "the next hunk, elsewhere")
+        await stage.until(lambda: stage.path == "pkg/bill.py", "the next hunk, elsewhere")
         await stage.press("a")
         await stage.until(lambda: "row.price + 1" in bill.read_text(), "written")
 
@@ -68,8 +68,8 @@ async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
         await stage.instruct("rename cost to price in first")
         stage.model.give("def first(row):\n    return row.price\n")
         stage.model.give(None)
-        await stage.until(lambda: stage.screen.decidable_hunk is not None, "a hunk")
-        cursor = stage.screen.pane.cursor
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "a hunk")
+        cursor = stage.pane.cursor
         await stage.press("E")
         await stage.until(lambda: stage.session.in_background, "the errand")
         stage.screen.refresh_facts()
@@ -79,7 +79,7 @@ async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
         stage.model.give(None)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "its companion")
         assert stage.model.region == "def second(row):\n    return row.cost + 1\n"
-        assert stage.screen.pane.cursor == cursor
+        assert stage.pane.cursor == cursor
         await stage.until(lambda: not stage.session.errands.waiting, "nothing is left to ask")
 
 

@@ -33,36 +33,34 @@ async def test_an_empty_folder_says_so_and_shows_the_first_file(
     if repository:
         make_repository(root)
     async with on_stage(root, size=WIDE) as stage:
-        screen = stage.screen
         await stage.until(lambda: "no files yet" in start_page(stage), "empty folder")
         await stage.press("escape", "o")
         assert "holds no files yet" in stage.notice
         await watching(stage)
         (root / "first.py").write_text("x = 1\n")
         await stage.until(lambda: "1 file" in start_page(stage), "first file")
-        assert "first.py" in [row.value for row in screen.rail.rows]
+        assert "first.py" in [row.value for row in stage.rail.rows]
         await stage.press("o", "f", "i", "enter")
-        await stage.until(lambda: screen.path == "first.py", "opened")
+        await stage.until(lambda: stage.path == "first.py", "opened")
 
 
 async def test_what_others_make_move_and_take_away(project: Path) -> None:
     make_repository(project)
     async with on_stage(project, size=WIDE) as stage:
-        screen = stage.screen
-        await stage.until(lambda: len(screen.files) == 2, "listed")
+        await stage.until(lambda: len(stage.files) == 2, "listed")
         await watching(stage)
         (project / "pkg" / "new.py").write_text("y = 1\n")
-        await stage.until(lambda: "pkg/new.py" in screen.files, "new file")
+        await stage.until(lambda: "pkg/new.py" in stage.files, "new file")
         (project / ".gitignore").write_text("*.log\nnotes.md\n")
-        await stage.until(lambda: "notes.md" not in screen.files, "ignored file")
+        await stage.until(lambda: "notes.md" not in stage.files, "ignored file")
         (project / "run.log").write_text("done\n")
         (project / "more").mkdir()
         (project / "more" / "deep.py").write_text("z = 1\n")
-        await stage.until(lambda: "more/deep.py" in screen.files, "new folder")
-        assert "run.log" not in screen.files
+        await stage.until(lambda: "more/deep.py" in stage.files, "new folder")
+        assert "run.log" not in stage.files
         shutil.move(project / "pkg", project.parent / "elsewhere")
         await stage.until(
-            lambda: screen.files == (".gitignore", "more/deep.py"), "folder moved away"
+            lambda: stage.files == (".gitignore", "more/deep.py"), "folder moved away"
         )
         (project / "more" / "deep.py").unlink()
-        await stage.until(lambda: screen.files == (".gitignore",), "file taken away")
+        await stage.until(lambda: stage.files == (".gitignore",), "file taken away")

@@ -45,16 +45,16 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     assert KEY not in rows
     assert KEY not in stage.notice
     assert "AKIA****" in rows
-    view = stage.screen.view
+    view = stage.view
     assert view is not None
     place = view.rows_of(held.id)
     assert place is not None
     await stage.press("escape")
     assert stage.screen.query_one(FileBar).facts.quarantined == 1
     for key in ("]", "L"):  # both lead there and say what to do
-        stage.screen.pane.go_to(0)
+        stage.pane.go_to(0)
         await stage.press(key)
-        assert stage.screen.hunk is held
+        assert stage.pane.hunk is held
         assert "L releases it" in stage.notice
     await stage.press("a")
     assert "Quarantined" in stage.notice
@@ -65,8 +65,8 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     await stage.press("enter")
     await stage.until(lambda: held.state is HunkState.SETTLED, "release")
     assert held.note == "a test key"
-    assert stage.screen.pane.has_focus
-    stage.screen.pane.go_to(place[0])
+    assert stage.pane.has_focus
+    stage.pane.go_to(place[0])
     await stage.press("a")
     await stage.until(lambda: held.state is HunkState.ACCEPTED, "accept")
     assert KEY in (project / "pkg" / "things.py").read_text()
@@ -145,18 +145,18 @@ async def test_a_quarantined_hunk_is_rejected_with_a_reason_that_survives_leavin
             stage.model.give(line)
     await stage.until(lambda: "quarantined" in stage.notice, "halt")
     [held] = [h for h in stage.session.hunks if h.state is HunkState.QUARANTINED]
-    view = stage.screen.view
+    view = stage.view
     assert view is not None
     place = view.rows_of(held.id)
     assert place is not None
     await stage.press("escape")
-    stage.screen.pane.go_to(place[0])
+    stage.pane.go_to(place[0])
     for key, state in (("L", HunkState.QUARANTINED), ("X", HunkState.REJECTED)):
         await stage.press(key)
         await stage.type("no keys")
         await stage.press("escape")
         assert held.state is HunkState.QUARANTINED
-        assert stage.screen.pane.has_focus
+        assert stage.pane.has_focus
         await stage.press(key)
         await stage.press("escape" if state is HunkState.QUARANTINED else "enter")
         await stage.until(lambda state=state: held.state is state, key)

@@ -17,12 +17,13 @@ from midstream.tui.keymap import (
     all_keys,
     bindings,
     clashes,
+    key_troubles,
     keys_of,
     left_without,
+    own_keys,
     show_key,
 )
-from midstream.tui.own_keys import key_troubles, own_keys
-from midstream.tui.screens.hints import Moment, hints
+from midstream.tui.review.hints import Moment, hints
 
 
 @pytest.mark.parametrize("preset", KEY_PRESETS)
@@ -99,11 +100,11 @@ async def test_the_git_preset_decides_with_y_and_n(project: Path) -> None:
         stage.model.give(None)
         await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
         assert stage.keys[:2] == ["y accept", "n reject"]
-        first = stage.screen.decidable_hunk
+        first = stage.pane.undecided_hunk
         assert first is not None
         await stage.press("y")
         await stage.until(lambda: first.state == "accepted", "accepted")
-        second = stage.screen.decidable_hunk
+        second = stage.pane.undecided_hunk
         assert second is not None
         await stage.press("n")
         await stage.until(lambda: second.state == "rejected", "rejected")
@@ -159,8 +160,8 @@ async def test_own_keys_act_and_mistakes_are_said(project: Path) -> None:
         assert stage.app.keys["row.down"] == "down"
         await stage.open("pkg/things.py")
         await stage.press("t")
-        assert stage.screen.pane.layout_choice == "auto"
+        assert stage.pane.layout_choice == "auto"
         await stage.press("ctrl+y")
-        assert stage.screen.pane.layout_choice == "split"
+        assert stage.pane.layout_choice == "split"
         await stage.press("T")
         assert stage.app.screen is stage.screen

@@ -13,16 +13,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 from tui_support import Stage, on_stage
 
-from midstream.tui.screens.commit import CommitScreen
-from midstream.tui.screens.models import ModelsScreen
-from midstream.tui.screens.settings import SettingsScreen
+from midstream.tui.pages.commit import CommitScreen
+from midstream.tui.pages.models import ModelsScreen
+from midstream.tui.pages.settings import SettingsScreen
+from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.fields import LineField
-from midstream.tui.widgets.key_sheet import KeySheet
 
 
 def marked(stage: Stage) -> str:
     """The new lines of the hunk under the cursor."""
-    hunk = stage.screen.hunk
+    hunk = stage.pane.hunk
     assert hunk is not None
     return "".join(hunk.new).strip()
 
@@ -51,14 +51,14 @@ async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(
     await answered(stage)
     monkeypatch.setattr(type(stage.screen), "talks", True)
     await stage.press("g", "]", "]", "c")
-    assert stage.screen.composer.field.has_focus
-    field = stage.screen.composer.field
+    assert stage.composer.field.has_focus
+    field = stage.composer.field
     assert field.text == "[hunk at line 11] "
     assert "about the hunk at line 11" in stage.title
     assert "count, lines 6-13" in stage.title
     await stage.type("as in double, please")
     assert "count, lines 6-13" in stage.title, "what is named is not the place"
-    along = stage.screen.composer.title
+    along = stage.composer.title
     await stage.until(lambda: "lines 6-13" in along.along, "what goes along is the same")
     await stage.press("enter")
     await stage.until(lambda: len(stage.model.requests) == 2, "request")
@@ -74,15 +74,15 @@ async def test_the_chip_of_a_hunk_goes_as_a_whole(
     await answered(stage)
     monkeypatch.setattr(type(stage.screen), "talks", True)
     await stage.press("g", "]", "]", "c", "backspace", "backspace")
-    assert stage.screen.composer.field.text == ""
+    assert stage.composer.field.text == ""
     assert "about the hunk" not in stage.title
 
 
 async def test_an_edit_model_gets_no_place_in_a_comment(stage: Stage) -> None:
     await answered(stage)
     await stage.press("g", "]", "]", "c")
-    assert stage.screen.composer.field.has_focus
-    assert stage.screen.composer.text == ""
+    assert stage.composer.field.has_focus
+    assert stage.composer.text == ""
     assert "Say all of what should change" in stage.notice
     assert "count, lines 6-13" in stage.title
 
@@ -93,20 +93,20 @@ async def test_enter_in_the_code_goes_to_the_composer_and_in_the_list_opens_the_
     await stage.open("notes.md")
     await stage.open("pkg/things.py")
     await stage.press("enter")
-    assert stage.screen.composer.field.has_focus
+    assert stage.composer.field.has_focus
     await stage.press("escape", "ctrl+e")
-    assert stage.screen.rail.has_focus
+    assert stage.rail.has_focus
     await stage.press("up", "enter")
-    await stage.until(lambda: stage.screen.path == "notes.md", "the file of the list")
+    await stage.until(lambda: stage.path == "notes.md", "the file of the list")
 
 
 async def test_braces_turn_to_the_files_beside(stage: Stage) -> None:
     await stage.open("notes.md")
     await stage.open("pkg/things.py")
     await stage.press("}")
-    await stage.until(lambda: stage.screen.path == "notes.md", "the next, round the end")
+    await stage.until(lambda: stage.path == "notes.md", "the next, round the end")
     await stage.press("{")
-    await stage.until(lambda: stage.screen.path == "pkg/things.py", "the one before")
+    await stage.until(lambda: stage.path == "pkg/things.py", "the one before")
 
 
 @pytest.mark.parametrize(("down", "up"), [("d", "ctrl+u"), ("ctrl+d", "ctrl+u")])
@@ -114,7 +114,7 @@ async def test_half_a_page(stage: Stage, down: str, up: str) -> None:
     path = stage.app.root / "pkg" / "long.py"
     path.write_text("".join(f"a{n} = {n}\n" for n in range(300)))
     await stage.open("pkg/long.py")
-    pane = stage.screen.pane
+    pane = stage.pane
     assert pane.cursor == 0
     await stage.press(down)
     assert pane.cursor == pane.height // 2
@@ -145,7 +145,7 @@ async def test_palette_and_help_open_while_a_text_is_written(stage: Stage, key: 
     assert bool(stage.app.screen.query(KeySheet)) == (key == "f1")
     await stage.press("escape")
     assert stage.app.screen is stage.screen
-    assert stage.screen.composer.text == "half"
+    assert stage.composer.text == "half"
 
 
 async def test_examples_are_for_the_demo(stage: Stage) -> None:
@@ -257,7 +257,7 @@ async def test_in_a_burst_no_key_overtakes_another(
 ) -> None:
     await stage.open("pkg/things.py")
     burst(stage, ("i", *keys))
-    await stage.until(lambda: stage.screen.composer.text == text, text)
+    await stage.until(lambda: stage.composer.text == text, text)
     await stage.press("escape", "slash")
     field = stage.screen.query_one("#search", Widget).query_one(LineField)
     burst(stage, keys)

@@ -14,8 +14,8 @@ from midstream.pairing import model_lists
 from midstream.pairing.model_lists import ask_everybody
 from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
-from midstream.tui.screens import models as models_page
-from midstream.tui.screens.models import ModelsScreen
+from midstream.tui.pages import models as models_page
+from midstream.tui.pages.models import ModelsScreen
 
 PLAIN = Settings(journal=False, attention=False)
 
@@ -91,7 +91,7 @@ async def test_switching_keeps_the_session_and_asks_the_other_model(
                 assert len(session.hunks.undecided()) == 1
                 former = len(stage.model.requests)
                 await stage.press("i")
-                stage.screen.composer.put("rename number to value in double")
+                stage.composer.put("rename number to value in double")
                 await stage.press("enter")
                 await stage.until(lambda: other.requests, "request at the other one")
                 assert len(stage.model.requests) == former

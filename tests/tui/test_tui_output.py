@@ -30,8 +30,8 @@ from textual.messages import ExitApp
 from textual.strip import Strip
 from tui_support import Stage
 
+from midstream.tui.eager import SHORTEST_FRAME_S, let_keys_pass
 from midstream.tui.output import UNDER_WAY_S, Outlet, PromptDriver, prompt
-from midstream.tui.screens.eager import SHORTEST_FRAME_S, let_keys_pass
 
 PAGE = "ä line of a frame, 0123456789 \u2501\n" * 600
 
@@ -269,7 +269,7 @@ def test_the_program_uses_it_unless_told_otherwise(flag: str, driver: str, tmp_p
 
 
 async def test_what_was_typed_is_painted_before_anything_else_happens(stage: Stage) -> None:
-    screen, field = stage.screen, stage.screen.composer.field
+    screen, field = stage.screen, stage.composer.field
     await stage.press("escape", "i")
     screen._last_paint -= SHORTEST_FRAME_S  # A test's pause ends with a paint.
     painted = screen._last_paint
@@ -287,7 +287,7 @@ async def test_what_was_typed_is_painted_before_anything_else_happens(stage: Sta
 
 async def test_a_frame_that_is_due_comes_behind_the_key(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    screen, field = stage.screen, stage.screen.composer.field
+    screen, field = stage.screen, stage.composer.field
     await stage.press("escape", "i")
     asked: list[str] = []
 
@@ -309,14 +309,14 @@ async def test_a_frame_that_is_due_comes_behind_the_key(stage: Stage) -> None:
 
 async def test_keys_that_have_arrived_go_before_a_frame(stage: Stage) -> None:
     await stage.press("escape", "i")
-    field = stage.screen.composer.field
+    field = stage.composer.field
     stage.app.post_message(Key("q", "q"))
     await let_keys_pass()
     assert field.text == "q"
 
 
 async def test_a_line_that_is_added_is_laid_out_before_it_is_painted(stage: Stage) -> None:
-    screen, field = stage.screen, stage.screen.composer.field
+    screen, field = stage.screen, stage.composer.field
     await stage.press("escape", "i")
     screen._last_paint -= SHORTEST_FRAME_S
     painted = screen._last_paint
@@ -327,7 +327,7 @@ async def test_a_line_that_is_added_is_laid_out_before_it_is_painted(stage: Stag
 
 
 async def test_colours_that_are_kept_follow_theme_and_focus(stage: Stage) -> None:
-    field = stage.screen.composer.field
+    field = stage.composer.field
     await stage.press("escape", "i")
     await stage.type("text")
     seen = []

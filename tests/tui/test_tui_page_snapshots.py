@@ -22,7 +22,7 @@ from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import SETTINGS, Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens import models, sessions, settings, telemetry_lines
+from midstream.tui.pages import models, sessions, settings, telemetry_lines
 from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import IndexState
 

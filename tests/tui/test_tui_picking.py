@@ -11,7 +11,7 @@ from tui_support import Stage, on_stage
 
 from midstream.demo import DemoInfo
 from midstream.settings import load_settings
-from midstream.tui.screens.picker import PickerScreen
+from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.widgets.row_list import RowList
 
 
@@ -80,7 +80,7 @@ async def test_a_path_that_is_not_listed_opens_when_it_is_typed(
     await stage.type("e.py")
     await stage.until(lambda: rows.value == "hidden/one.py", "row")
     await stage.press("enter")
-    await stage.until(lambda: stage.screen.path == "hidden/one.py", "file")
+    await stage.until(lambda: stage.path == "hidden/one.py", "file")
 
 
 async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:

@@ -7,8 +7,8 @@ import pytest
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.intraline import compare_rows
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
-from midstream.tui.screens.picker import fuzzy_score
-from midstream.tui.screens.search import MatchFinder
+from midstream.tui.pages.picker import fuzzy_score
+from midstream.tui.review.search import MatchFinder
 
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tui_support import CODE, Stage, on_stage
 
-from midstream.tui.screens import review_base
+from midstream.tui import notices
 
 COUNT = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
 NEW_COUNT = COUNT.replace("total", "found").splitlines(keepends=True)
@@ -27,7 +27,7 @@ async def test_alt_enter_queues_and_the_text_runs_afterwards(stage: Stage) -> No
     await stage.press("alt+enter")
     assert stage.session.queued == ["rename number in double"]
     assert "Queued" in stage.notice
-    assert stage.screen.composer.text == ""
+    assert stage.composer.text == ""
     await stage.stream("".join(NEW_COUNT[2:]))
     stage.model.give(None)
     await stage.until(lambda: len(stage.model.requests) == 2, "queued request")
@@ -41,10 +41,10 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     await stage.press("alt+enter", "ctrl+c")
     await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
     assert stage.notice.endswith("; 1 queued, enter in the empty line fetches it.")
-    assert stage.screen.composer.text == ""
+    assert stage.composer.text == ""
     requests = len(stage.model.requests)
     await stage.press("enter")
-    assert stage.screen.composer.text == "then this", stage.notice
+    assert stage.composer.text == "then this", stage.notice
     assert not stage.session.queued
     assert len(stage.model.requests) == requests, "it is shown before it is sent"
 
@@ -56,7 +56,7 @@ async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:
     await stage.press("enter")
     await stage.until(lambda: bool(stage.notice), "sentence")
     assert "nowhere_at_all" in stage.notice
-    assert stage.screen.composer.text == "rename x in nowhere_at_all"
+    assert stage.composer.text == "rename x in nowhere_at_all"
 
 
 async def test_a_question_is_answered_with_a_number(project: Path) -> None:
@@ -67,20 +67,20 @@ async def test_a_question_is_answered_with_a_number(project: Path) -> None:
     async with on_stage(project) as stage:
         await stage.type("rename self in run")
         await stage.press("enter")
-        await stage.until(lambda: bool(stage.screen.answers), "question")
+        await stage.until(lambda: bool(stage.choices), "question")
         assert stage.notice.endswith("hich one do you mean?"), "the names stand below, numbered"
-        assert stage.screen.notice.choices == ("pkg/two.py: A.run", "pkg/two.py: B.run")
-        assert stage.screen.composer.text == "rename self in run"
+        assert stage.screen.panes.notice.choices == ("pkg/two.py: A.run", "pkg/two.py: B.run")
+        assert stage.composer.text == "rename self in run"
         await stage.press("2")
         await stage.until(lambda: bool(stage.model.requests), "request")
         assert "return 2" in stage.model.region
-        assert stage.screen.composer.text == ""
+        assert stage.composer.text == ""
 
 
 async def test_a_question_outlives_the_facts_that_cover_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(review_base, "COVER_S", 0.3)
+    monkeypatch.setattr(notices, "COVER_S", 0.3)
     (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
     await stage.open("pkg/things.py")
     await stage.press("i")
@@ -88,10 +88,10 @@ async def test_a_question_outlives_the_facts_that_cover_it(
     await stage.press("enter")
     await stage.until(lambda: "not in pkg/things.py but in pkg/more.py" in stage.notice, "question")
     await stage.press("a")
-    assert "No hunk" in stage.notice
+    assert stage.notice == "No undecided hunks."
     await stage.until(lambda: "go there?" in stage.notice, "the question again")
     await stage.press("a", "1")
     await stage.until(lambda: stage.model.requests, "the answer counts")
-    assert stage.screen.path == "pkg/more.py"
+    assert stage.path == "pkg/more.py"
     await stage.pilot.pause(0.5)
     assert "go there?" not in stage.notice

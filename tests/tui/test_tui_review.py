@@ -9,9 +9,10 @@ import pytest
 from textual.geometry import Region
 from tui_support import CODE, Stage, on_stage
 
+from midstream.actions import ACTIONS
 from midstream.pairing.turns import SessionState
+from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
-from midstream.tui.widgets.key_sheet import KeySheet
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 
 NEW_COUNT = (
@@ -33,21 +34,21 @@ async def start(stage: Stage) -> None:
 
 
 async def test_first_screen_says_what_to_do(stage: Stage) -> None:
-    assert stage.screen.composer.field.has_focus
+    assert stage.composer.field.has_focus
     assert "f1 keys" in stage.keys
     await stage.press("escape", "o")
     await stage.type("thin")
     await stage.press("enter")
-    await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
+    await stage.until(lambda: stage.path == "pkg/things.py", "file")
     assert any("def count(items):" in row for row in stage.rows)
-    assert stage.screen.pane.has_focus
+    assert stage.pane.has_focus
 
 
 async def test_title_names_the_lines_an_instruction_gets(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("j", "j", "j", "j", "j", "j", "j")
     assert "count, lines 6-13" in stage.title
-    assert stage.screen.pane.scope == (5, 13)
+    assert stage.pane.scope == (5, 13)
     await stage.press("v", "j")
     assert "lines 8-9" in stage.title
     await stage.press("escape", "i")
@@ -61,7 +62,7 @@ async def test_the_title_leaves_out_folders_before_the_lines(project: Path) -> N
     deep.write_text(CODE)
     async with on_stage(project, size=(80, 24)) as stage:
         await stage.open("a_folder_with_a_long_name/and_another_one/things.py")
-        stage.screen.pane.go_to(8)
+        stage.pane.go_to(8)
         await stage.until(lambda: "lines 6-13" in stage.title, "lines")
         assert "Instruct · things.py  count, lines 6-13" in stage.title
 
@@ -102,7 +103,7 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     await stage.stream("".join(NEW_COUNT))
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
-    first = stage.screen.decidable_hunk
+    first = stage.pane.undecided_hunk
     assert first is not None
     before = stage.rows
     await stage.press("r")
@@ -113,7 +114,7 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     (refused,) = [row for row in stage.rows if "found = 0" in row]
     assert kept.split()[-6:] == ["8", "8", "┊", "total", "=", "0"]
     assert refused.split()[-5:] == ["✗", "+", "found", "=", "0"]
-    second = stage.screen.decidable_hunk
+    second = stage.pane.undecided_hunk
     assert second is not None
     assert second.id != first.id
     assert (project / "pkg" / "things.py").read_text() == CODE
@@ -168,7 +169,7 @@ async def test_enter_while_streaming_redirects(stage: Stage) -> None:
     assert texts[1].rstrip("\n") == "".join(NEW_COUNT[:4]).rstrip("\n")
     assert "keep the loop" in texts[2]
     await stage.stream("".join(NEW_COUNT[4:]))
-    assert stage.screen.pane.following
+    assert stage.pane.following
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
     segment = stage.session.files["pkg/things.py"].segments[0]
@@ -189,7 +190,7 @@ async def test_the_view_is_never_told_off_while_it_goes_to_the_writing(
 
     monkeypatch.setattr(bar, "show", listen)
     await stage.instruct("rename total in count")
-    await stage.until(lambda: stage.screen.pane.following, "following")
+    await stage.until(lambda: stage.pane.following, "following")
     await stage.stream("".join(NEW_COUNT[:2]))
     assert any("following" in row for row in told)
     assert not any("follow off" in row or "writing in" in row for row in told), told
@@ -208,7 +209,7 @@ async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> Non
 async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:2]))
-    pane = stage.screen.pane
+    pane = stage.pane
     assert pane.following
     await stage.press("g")
     assert not pane.following
@@ -226,11 +227,11 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     body = "".join(f"    step({n})\n" for n in range(50))
     (project / "pkg" / "long.py").write_text(f"def run():\n    total = 0\n{body}    return 1\n")
     await stage.open("pkg/long.py")
-    stage.screen.pane.mark = 0
-    stage.screen.pane.go_to(52)
+    stage.pane.mark = 0
+    stage.pane.go_to(52)
     await stage.instruct("rename total to count")
     await stage.stream(f"def run():\n    count = 0\n{body}")
-    pane = stage.screen.pane
+    pane = stage.pane
     assert pane.following
     assert not any("count = 0" in row for row in stage.rows)
     stage.model.give("    return 1\n")
@@ -255,7 +256,7 @@ async def test_an_answer_that_nobody_can_have_read_is_shown_from_its_first_hunk(
     await stage.until(lambda: stage.session.state == "ready", "end")
     await stage.until(lambda: any("count = 0" in row for row in stage.rows), "shown")
     first = min(stage.session.hunks, key=lambda hunk: hunk.start)
-    assert stage.screen.hunk is first
+    assert stage.pane.hunk is first
 
 
 async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, project: Path) -> None:
@@ -265,13 +266,13 @@ async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, proj
     await stage.instruct("rename total to count in run")
     await stage.stream("def run():\n    step(0)\n")
     await stage.press("i")
-    stage.screen.composer.put("rename total to found")
+    stage.composer.put("rename total to found")
     await stage.press("enter")
     await stage.until(lambda: len(stage.model.requests) == 2, "redirect")
     await stage.stream(body.split("\n", 1)[1] + "    return found\n")
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
-    assert stage.screen.composer.field.has_focus
+    assert stage.composer.field.has_focus
     await stage.pilot.pause(0.1)
     assert any("return found" in row for row in stage.rows)
 
@@ -280,16 +281,16 @@ async def test_what_is_folded_fills_the_window(stage: Stage, project: Path) -> N
     body = "".join(f"step({n})\n" for n in range(60))
     (project / "pkg" / "long.py").write_text(f"{body}total = 0\n{body}")
     await stage.open("pkg/long.py")
-    stage.screen.pane.go_to(60, centre=True)
+    stage.pane.go_to(60, centre=True)
     await stage.press("v")
     await stage.instruct("rename total to count")
     stage.model.give("count = 0\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
     await stage.press("z")
-    assert stage.screen.view.size < stage.screen.pane.height
+    assert stage.view.size < stage.pane.height
     assert "57 unchanged lines" in stage.rows[0]
-    assert "57 unchanged lines" in stage.rows[stage.screen.view.size - 1]
+    assert "57 unchanged lines" in stage.rows[stage.view.size - 1]
 
 
 async def test_escape_only_closes(stage: Stage) -> None:
@@ -301,7 +302,7 @@ async def test_escape_only_closes(stage: Stage) -> None:
     await stage.press("i")
     await stage.type("half a thought")
     await stage.press("escape")
-    assert stage.screen.composer.text == "half a thought"
+    assert stage.composer.text == "half a thought"
     assert stage.session.state == "streaming"
 
 
@@ -316,12 +317,12 @@ async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
 async def test_ctrl_c_right_after_enter_stops_what_is_not_sent_yet(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("i")
-    stage.screen.composer.put("rename total in count")
+    stage.composer.put("rename total in count")
     # In one burst, before the session has heard of the instruction.
-    stage.screen.action_send()
-    stage.screen.action_stop()
+    stage.screen.steer.send()
+    stage.screen.steer.stop()
     await stage.until(lambda: "Stopped before" in stage.notice, "told")
-    assert stage.screen.composer.text == "rename total in count"
+    assert stage.composer.text == "rename total in count"
     assert stage.session.state == "ready"
     assert not stage.session.turns
     await stage.press("enter")
@@ -334,7 +335,7 @@ async def test_ctrl_c_right_after_an_answer_was_meant_for_it(stage: Stage) -> No
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready", "end")
     await stage.press("ctrl+c")
-    assert stage.notice == "The answer had ended already; its hunks wait for your decision."
+    assert stage.notice == "The answer had already ended; its hunks wait for your decision."
     await stage.press("ctrl+c")
     assert "again quits" in stage.notice
     assert stage.app.is_running
@@ -350,9 +351,9 @@ async def test_history_and_newline_in_the_composer(stage: Stage) -> None:
         lambda: stage.session.state == "ready" and stage.session.turn is not None, "end"
     )
     await stage.press("i", "up")
-    assert stage.screen.composer.text == "rename total in count"
+    assert stage.composer.text == "rename total in count"
     await stage.press("ctrl+j")
-    assert stage.screen.composer.text == "rename total in count\n"
+    assert stage.composer.text == "rename total in count\n"
 
 
 async def test_search_marks_and_walks(stage: Stage) -> None:
@@ -360,7 +361,7 @@ async def test_search_marks_and_walks(stage: Stage) -> None:
     await stage.press("slash")
     await stage.type("total")
     await stage.press("enter")
-    pane = stage.screen.pane
+    pane = stage.pane
     assert pane.cursor == 7
     assert sorted(pane.found) == [7, 10, 11, 12]
     await stage.press("n")
@@ -375,16 +376,11 @@ async def test_copy_gives_code_without_the_gutter(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("j", "j", "j", "j", "j", "v", "j", "y")
     assert stage.app.clipboard == 'def count(items):\n    """Count the items that are true."""\n'
-    assert stage.screen.pane.mark is None
+    assert stage.pane.mark is None
 
 
 async def test_every_action_of_the_palette_exists(stage: Stage) -> None:
-    from midstream.tui.keymap import ACTIONS
-
-    missing = [
-        a.call for a in ACTIONS if not callable(getattr(stage.screen, f"action_{a.call}", None))
-    ]
-    assert not missing
+    assert all(callable(stage.screen.method(action.call)) for action in ACTIONS)
 
 
 async def test_palette_runs_an_action(stage: Stage) -> None:
@@ -392,9 +388,9 @@ async def test_palette_runs_an_action(stage: Stage) -> None:
     await stage.press("colon")
     await stage.type("last row")
     await stage.press("enter")
-    view = stage.screen.view
+    view = stage.view
     assert view is not None
-    await stage.until(lambda: stage.screen.pane.cursor == view.size - 1, "last row")
+    await stage.until(lambda: stage.pane.cursor == view.size - 1, "last row")
 
 
 async def test_help_opens_and_closes(stage: Stage) -> None:
@@ -407,14 +403,14 @@ async def test_help_opens_and_closes(stage: Stage) -> None:
 
 async def test_layouts_by_width(project: Path) -> None:
     async with on_stage(project, size=(160, 48)) as stage:
-        assert stage.screen.rail.display
+        assert stage.rail.display
         await stage.pilot.resize_terminal(100, 30)
         await stage.pilot.pause()
-        assert not stage.screen.rail.display
+        assert not stage.rail.display
         await stage.press("escape", "ctrl+e")
-        assert stage.screen.rail.display
+        assert stage.rail.display
         await stage.press("escape")
-        assert not stage.screen.rail.display
+        assert not stage.rail.display
         await stage.pilot.resize_terminal(60, 18)
         await stage.pilot.pause()
         assert stage.screen.has_class("-small")
@@ -425,7 +421,7 @@ async def test_layouts_by_width(project: Path) -> None:
 async def test_the_layout_key_changes_what_is_seen_at_once(project: Path) -> None:
     async with on_stage(project, size=(120, 40)) as stage:
         await stage.open("pkg/things.py")
-        pane, view = stage.screen.pane, stage.screen.view
+        pane, view = stage.pane, stage.view
         assert view is not None
         assert not view.split
         seen = []
@@ -445,9 +441,9 @@ async def test_the_layout_key_changes_what_is_seen_at_once(project: Path) -> Non
 
 async def test_a_file_that_is_no_text_is_one_sentence(stage: Stage, project: Path) -> None:
     (project / "blob.bin").write_bytes(b"\x00\x01\x02")
-    stage.screen.show_path("blob.bin")
+    stage.screen.navigate.show_path("blob.bin")
     await stage.until(lambda: "blob.bin" in stage.notice, "sentence")
-    assert stage.screen.path == ""
+    assert stage.path == ""
 
 
 async def test_control_characters_never_reach_the_terminal(stage: Stage, project: Path) -> None:
@@ -469,37 +465,37 @@ async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, sta
         await stage.stream("".join(NEW_COUNT))
         stage.model.give(None)
         await stage.until(lambda: stage.session.state == "ready", "end")
-        first = stage.screen.decidable_hunk
+        first = stage.pane.undecided_hunk
         assert first is not None
         await stage.press("r")
         await stage.until(lambda: first.state == "rejected", "rejected")
     journal = Journal.latest(state, project)
     assert journal is not None
     async with on_stage(project, settings=Settings(), resume=journal) as stage:
-        await stage.until(lambda: stage.screen.decidable_hunk is not None, "the hunk that is left")
-        assert stage.screen.pane.has_focus
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "the hunk that is left")
+        assert stage.pane.has_focus
         assert [hunk.state for hunk in stage.session.hunks].count("rejected") == 1
         assert "The last session is back" in stage.notice
-        rows = stage.screen.view.rows_of(stage.screen.decidable_hunk.id)
+        rows = stage.view.rows_of(stage.pane.undecided_hunk.id)
         assert rows is not None
-        assert stage.screen.pane.top < rows[0], "what is above the hunk is to be seen"
+        assert stage.pane.top < rows[0], "what is above the hunk is to be seen"
         await stage.press("R")
         await stage.until(lambda: not stage.session.hunks.undecided(), "all decided")
     async with on_stage(project, settings=Settings(), resume=journal) as stage:
-        await stage.until(lambda: stage.screen.pane.cursor == 5, "where the last turn was")
+        await stage.until(lambda: stage.pane.cursor == 5, "where the last turn was")
         assert "every hunk in it is decided" in stage.notice
 
 
 async def test_line_breaks_in_one_burst_stay_where_they_are(stage: Stage) -> None:
     await stage.type("one\ntwo\nthree")
-    assert stage.screen.composer.text == "one\ntwo\nthree"
+    assert stage.composer.text == "one\ntwo\nthree"
 
 
 async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    stage.screen.set_focus(stage.screen.pane)
+    stage.screen.set_focus(stage.pane)
     await stage.type("iaAr then R")
-    assert stage.screen.composer.text == "aAr then R"
+    assert stage.composer.text == "aAr then R"
 
 
 async def test_help_that_does_not_fit_is_scrolled_with_the_keyboard(project: Path) -> None:
@@ -530,7 +526,7 @@ async def test_without_colours_a_pane_that_is_wider_than_its_rows_can_be_painted
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_stage(project) as stage:
         await stage.open("pkg/things.py")
-        pane = stage.screen.pane
+        pane = stage.pane
         width = pane.size.width + 4
         assert [strip.cell_length for strip in pane.render_lines(Region(0, 0, width, 3))] == [
             width

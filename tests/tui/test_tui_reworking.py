@@ -11,7 +11,7 @@ from tui_support import CODE, Stage, on_stage
 from midstream.edits.hunks import HunkState
 from midstream.edits.request import parse_request
 from midstream.settings import Settings
-from midstream.tui.screens.hunk_editor import HunkEditor
+from midstream.tui.pages.hunk_editor import HunkEditor
 
 BLOCK = "    total = 0\n    for item in items:\n        if item:\n            total += 1\n"
 NEW = "    found = 0\n    for thing in items:\n        if thing:\n            found += 1\n"
@@ -25,12 +25,12 @@ async def propose(stage: Stage) -> None:
     stage.model.give(NEW_COUNT)
     stage.model.give(None)
     await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
-    hunk = stage.screen.decidable_hunk
+    hunk = stage.pane.undecided_hunk
     assert hunk is not None
     assert (hunk.deleted, hunk.added) == (4, 4)
-    rows = stage.screen.view.rows_of(hunk.id)
+    rows = stage.view.rows_of(hunk.id)
     assert rows is not None
-    stage.screen.pane.go_to(rows[0])
+    stage.pane.go_to(rows[0])
     await stage.pilot.pause()
 
 
@@ -45,9 +45,9 @@ async def test_marked_new_lines_are_accepted_alone(stage: Stage, project: Path) 
     await stage.press("a")
     wanted = CODE.replace(BLOCK, BLOCK + "    found = 0\n")
     await stage.until(lambda: on_disk(project) == wanted, "write")
-    assert stage.screen.pane.mark is None
+    assert stage.pane.mark is None
     assert "1 line accepted and written; u takes it back." in stage.notice
-    assert stage.screen.decidable_hunk is not None
+    assert stage.pane.undecided_hunk is not None
     await stage.press("u")
     await stage.until(lambda: on_disk(project) == CODE, "undo")
     assert [h.id for h in stage.session.hunks.undecided()] == [1]
@@ -83,7 +83,7 @@ async def test_marks_without_a_hunk_say_so(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("v", "j", "a")
     assert stage.notice == "No line of an undecided hunk is marked."
-    assert stage.screen.pane.mark is not None
+    assert stage.pane.mark is not None
 
 
 async def test_split_at_the_cursor_keeps_what_belongs_together(stage: Stage, project: Path) -> None:
@@ -180,7 +180,7 @@ async def test_rejecting_with_a_reason(stage: Stage) -> None:
     await stage.pilot.press("n", "o", "space", "a", "escape")
     await stage.pilot.pause()
     assert stage.session.hunks.get(1).state is HunkState.SETTLED
-    assert stage.screen.pane.has_focus
+    assert stage.pane.has_focus
     await stage.press("X")
     assert stage.screen.query_one("ReasonBar Input", Input).value == "no a"
     await stage.press("enter")

@@ -9,7 +9,7 @@ from pages_support import accepted, answered, hints, page, rows, shown
 from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
-from midstream.tui.screens.sessions import SessionsScreen
+from midstream.tui.pages.sessions import SessionsScreen
 from midstream.workspace.journal import Journal, sessions
 
 KEPT = Settings(journal=True, attention=False)
@@ -65,7 +65,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
         await stage.until(lambda: stage.session is not former, "session")
         assert len(stage.session.hunks.undecided()) == 1
-        await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
+        await stage.until(lambda: stage.path == "pkg/things.py", "file")
         await stage.until(lambda: stage.session.state == "ready", "ready")
         await stage.press("a")
         await stage.until(lambda: not stage.session.hunks.undecided(), "accepted")
@@ -156,7 +156,7 @@ async def test_a_running_answer_is_not_cut_off(project: Path) -> None:
     await one_session(project)
     async with on_stage(project, settings=KEPT) as stage:
         await stage.open("pkg/things.py")
-        stage.screen.pane.go_to(7)
+        stage.pane.go_to(7)
         await stage.instruct("rename total to found")
         screen = await opened(stage)
         await stage.press("j", "enter")

@@ -11,8 +11,8 @@ from textual.events import Key
 from tui_support import Stage, on_stage
 
 from midstream.settings import Settings, load_settings
-from midstream.tui.screens.picker import PickerScreen
-from midstream.tui.screens.settings import SettingsScreen
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.settings import SettingsScreen
 
 FILE = """\
 # mine
@@ -108,7 +108,7 @@ async def test_a_choice_is_chosen_from_a_list(stage: Stage, config: Path) -> Non
     await stage.type("uni")
     await stage.press("enter")
     await stage.until(lambda: 'layout = "unified"  # wide screen' in config.read_text(), "written")
-    await stage.until(lambda: stage.screen.pane.layout_choice == "unified", "holds")
+    await stage.until(lambda: stage.pane.layout_choice == "unified", "holds")
 
 
 async def test_themes_are_shown_while_choosing_and_escape_goes_back(

@@ -17,8 +17,8 @@ from tui_support import CODE
 from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens.facts import Facts
-from midstream.tui.widgets.status_row import StatusFacts, StatusRow
+from midstream.tui.review import status
+from midstream.tui.widgets.status_row import StatusFacts
 
 pytestmark = pytest.mark.system
 
@@ -41,7 +41,7 @@ Step = Callable[[Pilot[None]], Awaitable[None]]
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What differs from run to run is fixed: rates, times, the place of the folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(Facts, "_show_status", lambda self: self.query_one(StatusRow).show(FACTS))
+    monkeypatch.setattr(status, "status_facts", lambda session, path: FACTS)
 
 
 def app_on(root: Path, theme: str, **settings: object) -> MidstreamApp:
@@ -59,8 +59,8 @@ async def opened(pilot: Pilot[None]) -> MidstreamApp:
         if (
             session is not None
             and session.state == "ready"
-            and app.review.path
-            and app.review.files
+            and app.review.state.path
+            and app.review.state.files
         ):
             break
         await pilot.pause(0.02)
@@ -72,9 +72,9 @@ async def decided(pilot: Pilot[None]) -> None:
     """Three hunks: accepted, rejected, and one under the cursor."""
     app = await opened(pilot)
     review = app.review
-    review.pane.go_to(7)
-    review.composer.put("rename total to found")
-    review.action_send()
+    review.panes.pane.go_to(7)
+    review.panes.composer.put("rename total to found")
+    review.steer.send()
     for _ in range(600):
         assert app.session is not None
         if app.session.turn is not None and not app.session.turn.running:
@@ -85,7 +85,7 @@ async def decided(pilot: Pilot[None]) -> None:
     await pilot.pause(0.3)
     await pilot.press("r")
     await pilot.pause(0.3)
-    review.hush()
+    review.notices.clear()
     await pilot.pause(0.1)
 
 

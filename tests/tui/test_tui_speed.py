@@ -20,7 +20,7 @@ from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import UNICODE
-from midstream.tui.screens.pace import LONGEST_S, SHARE, FramePace
+from midstream.tui.pace import LONGEST_S, SHARE, FramePace
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.rail import FileEntry
 
@@ -177,8 +177,8 @@ def test_what_a_stream_made_is_collected_later_and_not_when_it_ends() -> None:
 
 async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    rail = stage.screen.rail
-    files = stage.screen.files
+    rail = stage.rail
+    files = stage.files
     rail.show_files([FileEntry("pkg/things.py", added=1, current=True)], files)
     before = [rail._strip(y) for y in range(len(rail.rows))]
     rail.show_files([FileEntry("pkg/things.py", added=2, current=True)], files)

@@ -19,12 +19,14 @@ from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
 
 from midstream.edits.hunks import HunkState, Quarantine
+from midstream.pairing.session import PairingSession
 from midstream.pairing.turns import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens.facts import Facts
-from midstream.tui.widgets.status_row import StatusRow
+from midstream.tui.review import status
+from midstream.tui.services import RUNNING
+from midstream.tui.widgets.status_row import StatusFacts
 
 LOOKS = {"wide-midnight": ((150, 40), "midnight"), "small-paper": ((80, 24), "paper")}
 CODE = '''"""Invoices."""
@@ -71,15 +73,17 @@ class Running:
 
     async def opened(self) -> None:
         session = lambda: self.app.session  # noqa: E731
-        await self.until(lambda: session() and session().state == "ready" and self.review.path)
-        await self.until(lambda: self.review.files)
+        await self.until(
+            lambda: session() and session().state == "ready" and self.review.state.path
+        )
+        await self.until(lambda: self.review.state.files)
         await self.pilot.press("escape")
 
     async def asked(self, lines: int) -> None:
         await self.opened()
-        self.review.pane.go_to(7)
-        self.review.composer.put("rename amount to owed")
-        self.review.action_send()
+        self.review.panes.pane.go_to(7)
+        self.review.panes.composer.put("rename amount to owed")
+        self.review.steer.send()
         await self.until(lambda: self.model.requests)
         self.model.give("".join(NEW[:lines]))
         segments = lambda: self.app.session.files["invoice.py"].segments  # noqa: E731
@@ -89,13 +93,13 @@ class Running:
         await self.asked(len(NEW))
         self.model.give(None)
         await self.until(lambda: self.app.session.state == "ready")
-        self.review.hush()
+        self.review.notices.clear()
         await self.pilot.press("g", "right_square_bracket")
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause(0.15)
-        self.review.hush()
+        self.review.notices.clear()
         await self.pilot.pause(0.1)
 
 
@@ -130,13 +134,13 @@ async def quarantined(run: Running) -> None:
     hunk = run.app.session.hunks.undecided()[1]
     why = Quarantine("", "a made-up finding, for the picture")
     run.app.session.hunks.quarantine(hunk.id, why)
-    run.review.pane.sync()
+    run.review.panes.pane.sync()
     await run.press("J")
 
 
 async def split(run: Running) -> None:
     await run.settled()
-    while run.review.pane.layout_choice != "split":
+    while run.review.panes.pane.layout_choice != "split":
         await run.press("t")
 
 
@@ -158,7 +162,7 @@ async def wrapped(run: Running) -> None:
 async def mentioning(run: Running) -> None:
     await run.opened()
     await run.press("i", "a", "s", "space", "i", "n", "space", "at")
-    await run.until(lambda: len(run.review.composer.list.candidates) > 2)
+    await run.until(lambda: len(run.review.panes.composer.list.candidates) > 2)
 
 
 async def helped(run: Running) -> None:
@@ -216,11 +220,11 @@ def test_state(
     model, endpoint = stepped
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def show_status(facts: Facts) -> None:
-        state = SessionState.STREAMING if facts.running else SessionState.READY
-        facts.query_one(StatusRow).show(replace(FACTS, state=state))
+    def facts(session: PairingSession | None, path: str) -> StatusFacts:
+        running = session is not None and session.state in RUNNING
+        return replace(FACTS, state=SessionState.STREAMING if running else SessionState.READY)
 
-    monkeypatch.setattr(Facts, "_show_status", show_status)
+    monkeypatch.setattr(status, "status_facts", facts)
     root = tmp_path / "project"
     root.mkdir()
     (root / "invoice.py").write_text(CODE)

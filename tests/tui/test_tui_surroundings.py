@@ -13,7 +13,7 @@ from tui_support import Stage, on_stage
 
 from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
-from midstream.tui.screens.models import ModelsScreen
+from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 from midstream.workspace.drafts import read_drafts
@@ -51,7 +51,7 @@ async def test_no_color_leaves_glyphs_that_tell_the_states(
         stage.model.give(NEW)
         stage.model.give(None)
         await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
-        pane = stage.screen.pane
+        pane = stage.pane
         strips = pane.render_lines(Region(0, 0, *pane.size))
         for strip in strips:
             for segment in strip:
@@ -89,8 +89,8 @@ async def test_a_click_on_what_is_counted_goes_there(project: Path) -> None:
         bar = stage.screen.query_one(FileBar)
         await stage.until(lambda: "2 in other files" in bar.render().plain, "counted")
         await stage.pilot.click(bar, offset=(bar.render().plain.index("in other"), 0))
-        await stage.until(lambda: stage.screen.path == "pkg/things.py", "file")
-        await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
+        await stage.until(lambda: stage.path == "pkg/things.py", "file")
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
         row = stage.screen.query_one(StatusRow)
         await stage.pilot.click(row, offset=(row.render().plain.index("stepped"), 0))
         await stage.until(lambda: isinstance(stage.app.screen, ModelsScreen), "models")
@@ -99,21 +99,21 @@ async def test_a_click_on_what_is_counted_goes_there(project: Path) -> None:
 async def test_the_mouse_moves_scrolls_and_presses_hints(project: Path) -> None:
     async with on_stage(project, size=(160, 30)) as stage:
         await stage.open("pkg/things.py")
-        pane = stage.screen.pane
+        pane = stage.pane
         await stage.pilot.click(pane, offset=(20, 4))
         assert pane.cursor == 4
         await stage.pilot.click("#keys", offset=(3, 0))
         await stage.pilot.pause()
-        assert stage.screen.composer.field.has_focus
-        row = next(y for y, r in enumerate(stage.screen.rail.rows) if r.value == "notes.md")
+        assert stage.composer.field.has_focus
+        row = next(y for y, r in enumerate(stage.rail.rows) if r.value == "notes.md")
         await stage.pilot.click("#rail", offset=(3, row))
-        await stage.until(lambda: stage.screen.path == "notes.md", "opened with the mouse")
+        await stage.until(lambda: stage.path == "notes.md", "opened with the mouse")
 
 
 async def test_a_drag_marks_lines_and_a_click_takes_the_mark_away(project: Path) -> None:
     async with on_stage(project, size=(120, 30)) as stage:
         await stage.open("pkg/things.py")
-        pane = stage.screen.pane
+        pane = stage.pane
         await stage.pilot.mouse_down(pane, offset=(20, 6))
         for y in (6, 7, 9):
             # The pilot's own move holds no button.
@@ -164,11 +164,9 @@ async def test_a_save_by_an_editor_shows_and_moves_hunks(project: Path) -> None:
         stage.model.give(None)
         await stage.until(lambda: stage.session.hunks.undecided(), "hunk")
         (hunk,) = stage.session.hunks.undecided()
-        before = stage.screen.view.rows_of(hunk.id)[0]
+        before = stage.view.rows_of(hunk.id)[0]
         path.write_text("# one more line\n" + path.read_text())
-        await stage.until(
-            lambda: stage.screen.view.rows_of(hunk.id)[0] == before + 1, "the hunk moves"
-        )
+        await stage.until(lambda: stage.view.rows_of(hunk.id)[0] == before + 1, "the hunk moves")
         await stage.press("a")
         await stage.until(lambda: "number + number" in path.read_text(), "write")
         assert path.read_text().startswith("# one more line\n")
@@ -181,34 +179,34 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         stage.model.give(None)
         await stage.until(lambda: stage.session.state == "ready", "end")
         await stage.press("i")
-        stage.screen.composer.put("")
+        stage.composer.put("")
         await stage.type("half a sentence")
-        await stage.until(lambda: stage.screen.composer.text == "half a sentence", "typed")
+        await stage.until(lambda: stage.composer.text == "half a sentence", "typed")
     async with on_stage(project, settings=Settings()) as stage:
-        await stage.until(lambda: stage.screen.composer.text == "half a sentence", "draft")
+        await stage.until(lambda: stage.composer.text == "half a sentence", "draft")
         await stage.press("up")
-        assert stage.screen.composer.text == "rename total in count"
+        assert stage.composer.text == "rename total in count"
         await stage.press("ctrl+u")
-        stage.screen.composer.put("")
+        stage.composer.put("")
         await stage.pilot.pause()
     async with on_stage(project, settings=Settings(journal=False)) as stage:
         assert stage.session.drafts is None
-        assert stage.screen.composer.text == ""
+        assert stage.composer.text == ""
     async with on_stage(project, settings=Settings()) as stage:
-        assert stage.screen.composer.text == ""
+        assert stage.composer.text == ""
 
 
 async def test_an_erased_draft_is_gone_even_if_the_program_is_killed(project: Path) -> None:
     """Nothing of what a quit does runs after a kill: the disk is looked at before it."""
     async with on_stage(project, settings=Settings()) as stage:
         await stage.type("qq")
-        await stage.until(lambda: stage.screen.composer.text == "qq", "typed")
+        await stage.until(lambda: stage.composer.text == "qq", "typed")
     async with on_stage(project, settings=Settings()) as stage:
-        await stage.until(lambda: stage.screen.composer.text == "qq", "it was left at the quit")
+        await stage.until(lambda: stage.composer.text == "qq", "it was left at the quit")
         await stage.press("backspace", "backspace")
         await stage.until(lambda: not read_drafts(state_dir(), project).draft, "gone on the disk")
         await stage.type("something else")
-        await stage.until(lambda: stage.screen.composer.text == "something else", "typed")
+        await stage.until(lambda: stage.composer.text == "something else", "typed")
         assert read_drafts(state_dir(), project).draft == ""
     assert read_drafts(state_dir(), project).draft == "something else"
 
@@ -268,7 +266,7 @@ async def test_a_merge_that_is_not_finished_is_told_beside_the_branch(project: P
 async def test_the_title_of_a_small_screen_keeps_the_lines(project: Path) -> None:
     async with on_stage(project, size=(40, 12)) as stage:
         await stage.open("pkg/things.py")
-        stage.screen.pane.go_to(8)
+        stage.pane.go_to(8)
         await stage.until(lambda: "lines 6-13" in stage.title, "lines")
         assert stage.title.startswith("── Instruct · count, lines 6-13 ")
 
@@ -277,10 +275,10 @@ async def test_a_long_text_leaves_room_for_the_code(project: Path) -> None:
     async with on_stage(project, size=(40, 12)) as stage:
         await stage.open("pkg/things.py")
         await stage.press("i")
-        stage.screen.composer.put("\n".join(f"line {n}" for n in range(20)))
-        await stage.until(lambda: stage.screen.composer.field.size.height > 1, "grown")
-        assert stage.screen.composer.field.size.height <= 4
-        assert stage.screen.pane.size.height >= 4
+        stage.composer.put("\n".join(f"line {n}" for n in range(20)))
+        await stage.until(lambda: stage.composer.field.size.height > 1, "grown")
+        assert stage.composer.field.size.height <= 4
+        assert stage.pane.size.height >= 4
 
 
 async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
@@ -289,10 +287,10 @@ async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
         await stage.open("pkg/things.py")
         await stage.press("i")
         await stage.type("like ")
-        stage.screen.composer.field.post_message(events.Paste(block))
-        await stage.until(lambda: stage.screen.composer.text == f"like {block}", "pasted")
+        stage.composer.field.post_message(events.Paste(block))
+        await stage.until(lambda: stage.composer.text == f"like {block}", "pasted")
     async with on_stage(project, settings=Settings()) as stage:
-        composer = stage.screen.composer
+        composer = stage.composer
         await stage.until(lambda: composer.field.text == "like [pasted 30 lines]", "draft")
         assert composer.text == f"like {block}"
         # Written out by hand, it stays written out.
@@ -300,7 +298,7 @@ async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
         assert composer.field.text == f"like {block}"
         await stage.pilot.pause()
     async with on_stage(project, settings=Settings()) as stage:
-        composer = stage.screen.composer
+        composer = stage.composer
         await stage.until(lambda: bool(composer.text), "draft")
         assert composer.field.text == f"like {block}"
 
@@ -310,8 +308,8 @@ async def test_the_rail_shows_each_folder_once(project: Path) -> None:
         (project / "pkg" / name).parent.mkdir(exist_ok=True)
         (project / "pkg" / name).write_text("x = 1\n")
     async with on_stage(project, size=(160, 40)) as stage:
-        await stage.until(lambda: len(stage.screen.files) == 5, "files")
+        await stage.until(lambda: len(stage.files) == 5, "files")
         assert "tab files" in stage.keys
-        heads = ["".join(t for t, _ in row.left) for row in stage.screen.rail.rows]
+        heads = ["".join(t for t, _ in row.left) for row in stage.rail.rows]
         assert heads.count("pkg/") == 1
         assert heads.index("pkg/") < heads.index("pkg/Z/")

@@ -32,8 +32,8 @@ from midstream.serving.running import serve
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.screens.page_help import PageHelp
-from midstream.tui.screens.telemetry import TelemetryScreen
+from midstream.tui.pages.help import PageHelp
+from midstream.tui.pages.telemetry import TelemetryScreen
 from midstream.tui.widgets.bars import band_bar, bar, graph
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar
@@ -87,9 +87,9 @@ class Replayed:
 
     async def instruct(self) -> None:
         review = self.app.review
-        review.pane.go_to(8)
-        review.composer.put("rename total to found")
-        review.action_send()
+        review.panes.pane.go_to(8)
+        review.panes.composer.put("rename total to found")
+        review.steer.send()
         await self.until(lambda: self.app.session.turn is not None, "turn")  # type: ignore[union-attr]
 
     async def ended(self) -> None:
@@ -127,8 +127,8 @@ async def replayed(
         async with app.run_test(size=size):
             stage = Replayed(app)
             await stage.until(lambda: app.session and app.session.state == "ready", "ready")
-            await stage.until(lambda: app.review.path, "file")
-            app.review.set_focus(app.review.pane)
+            await stage.until(lambda: app.review.state.path, "file")
+            app.review.set_focus(app.review.panes.pane)
             yield stage
 
 
@@ -147,7 +147,7 @@ async def test_one_key_opens_and_escape_closes(project: Path) -> None:
         assert stage.words("figures").startswith("Wafer clock  simulated")
         await stage.press("escape")
         assert stage.app.screen is stage.app.review
-        stage.app.review.set_focus(stage.app.review.composer.field)
+        stage.app.review.set_focus(stage.app.review.panes.composer.field)
         await opened(stage, "f2")
 
 
@@ -335,7 +335,7 @@ async def test_the_wafer_stays_beside_the_code_while_one_works(project: Path) ->
         for words in ("simulated", "assumed", "J/token", "busy", "software", "8 x H100 SXM"):
             assert words in facts.plain, words
         assert max(line.cell_len for line in facts.lines) <= pane.content_size.width
-        assert review.pane.size.width > 60
+        assert review.panes.pane.size.width > 60
         await stage.instruct()
         seen: set[int] = set()
 
@@ -387,7 +387,7 @@ async def test_the_covered_code_view_paints_nothing(project: Path) -> None:
         await asyncio.sleep(0.3)
         refresh = view.refresh
         view.refresh = lambda *regions, **more: (seen.append(regions), refresh(*regions, **more))[1]  # type: ignore[method-assign]
-        stage.app.review.pane.refresh()
+        stage.app.review.panes.pane.refresh()
         await asyncio.sleep(0.3)
         assert seen == []
         await stage.press("escape")

@@ -12,14 +12,14 @@ from tui_support import Stage, on_stage
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
+from midstream.tui import notices
 from midstream.tui.app import MidstreamApp
-from midstream.tui.screens import review_base
 
 
 async def test_what_became_of_a_turn_stays_until_somebody_is_there(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(review_base, "FACT_S", 0.1)
+    monkeypatch.setattr(notices, "FACT_S", 0.1)
     await stage.open("pkg/things.py")
     await stage.press("v")
     await stage.instruct("leave it")
@@ -30,7 +30,7 @@ async def test_what_became_of_a_turn_stays_until_somebody_is_there(
     assert "Nothing to change" in stage.notice
     await stage.press("j")
     assert stage.notice == ""
-    monkeypatch.setattr(review_base, "FACT_S", 3.0)
+    monkeypatch.setattr(notices, "FACT_S", 3.0)
     await stage.press("w")
     assert "Long lines wrap" in stage.notice
     await stage.until(lambda: stage.notice == "", "the fact goes by itself")
@@ -38,7 +38,7 @@ async def test_what_became_of_a_turn_stays_until_somebody_is_there(
 
 async def test_an_outcome_is_not_taken_away_by_keys_that_were_on_their_way(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    stage.screen.say("info", "It is done.", outcome=True)
+    stage.screen.notices.say("info", "It is done.", outcome=True)
     await stage.press("j", "k")
     assert stage.notice == "It is done."
 
@@ -52,7 +52,7 @@ async def test_letters_without_a_meaning_are_answered_once(stage: Stage) -> None
     await stage.press("escape", "p", "p", "p")
     assert stage.notice == ""
     await stage.press("i", "p", "p", "escape")
-    assert stage.screen.composer.text == "pp"
+    assert stage.composer.text == "pp"
 
 
 async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
@@ -65,8 +65,8 @@ async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
     await stage.instruct("double it")
     stage.model.give("value_0 = 00\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
-    hunk, pane = stage.screen.decidable_hunk, stage.screen.pane
+    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+    hunk, pane = stage.pane.undecided_hunk, stage.pane
     assert hunk is not None
     pane.scroll_to_row(100)
     await stage.pilot.pause()
@@ -89,8 +89,8 @@ async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
     await stage.instruct("double it")
     stage.model.give("value_0 = 00\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.screen.decidable_hunk is not None, "hunk")
-    stage.screen.pane.scroll_to_row(100)
+    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+    stage.pane.scroll_to_row(100)
     await stage.pilot.pause()
     assert not any("value_0 = 00" in row for row in stage.rows)
     await stage.press(key)
@@ -98,19 +98,19 @@ async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
     if key == "E":  # it would ask at once
         assert "out of sight" in stage.notice
     else:
-        assert stage.screen.typing or stage.app.screen is not stage.screen
+        assert stage.screen.panes.typing or stage.app.screen is not stage.screen
 
 
 async def test_a_closed_list_of_mentions_is_not_taken_from(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("i")
     await stage.type("see @thi")
-    await stage.until(lambda: stage.screen.composer.choosing, "list")
+    await stage.until(lambda: stage.composer.choosing, "list")
     assert "up/down choose" in stage.keys
     await stage.press("escape")
-    assert not stage.screen.composer.choosing
+    assert not stage.composer.choosing
     await stage.press("tab", "tab")
-    assert stage.screen.composer.text == "see @thi"
+    assert stage.composer.text == "see @thi"
 
 
 async def test_wrapping_is_remembered(
@@ -120,7 +120,7 @@ async def test_wrapping_is_remembered(
     for wraps in (False, True):
         async with on_stage(project, settings=Settings(attention=False)) as stage:
             await stage.open("pkg/things.py")
-            assert stage.screen.pane.wrap is wraps
+            assert stage.pane.wrap is wraps
             if not wraps:
                 await stage.press("w")
 
@@ -154,12 +154,12 @@ async def test_what_is_sent_while_the_session_opens_is_sent_then(
                 await stage.press("ctrl+c")
                 assert stage.notice == "It is not sent; your text stays here."
             may_open.set()
-            await stage.until(lambda: stage.screen.path == "pkg/things.py", "opened")
+            await stage.until(lambda: stage.path == "pkg/things.py", "opened")
             if stops:
                 await stage.until(lambda: stage.session.state == "ready", "ready")
-                assert stage.screen.composer.text == "rename number in double"
+                assert stage.composer.text == "rename number in double"
                 assert not model.requests
             else:
                 await stage.until(lambda: model.requests, "request")
                 assert model.region.startswith("def double")
-                assert stage.screen.composer.text == ""
+                assert stage.composer.text == ""

@@ -55,7 +55,7 @@ async def test_the_screen_follows_the_file(
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(config))
     settings = Settings(journal=False, attention=False, theme="mine")
     async with on_stage(project, settings=settings) as stage:
-        app, pane = stage.app, stage.screen.pane
+        app, pane = stage.app, stage.pane
         await stage.open("pkg/things.py")
         write(folder / "mine.toml", recoloured("#ff0000"), 2)
         app._look_at_themes()

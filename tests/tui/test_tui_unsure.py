@@ -38,7 +38,7 @@ async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, uns
         await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
         await stage.open("pkg/things.py")
         await stage.press("i")
-        stage.screen.composer.put("rename `total` to `found` in count")
+        stage.composer.put("rename `total` to `found` in count")
         await stage.press("enter")
         await stage.until(
             lambda: (

@@ -71,7 +71,7 @@ def test_gutters_and_rows(long_project: Path) -> None:
     async def scene() -> None:
         async with on_stage(long_project, size=(100, 30)) as stage:
             await stage.open("long.py")
-            pane = stage.screen.pane
+            pane = stage.pane
             assert stage.rows[1].endswith("\u2026")
             await stage.press("w")
             rows = stage.rows
@@ -107,7 +107,7 @@ def test_gutters_and_rows(long_project: Path) -> None:
 async def test_scrolled_sideways_it_says_so(long_project: Path) -> None:
     async with on_stage(long_project, size=(100, 30)) as stage:
         await stage.open("long.py")
-        pane = stage.screen.pane
+        pane = stage.pane
         await stage.press("j", "l", "l")
         assert pane.left == 16
         assert stage.rows[1][pane._painter.gutter] == "\u2026"
@@ -133,7 +133,7 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
     (root / "f.py").write_text(f"def work():\n{body}")
     async with on_stage(root, size=(80, 24)) as stage:
         await stage.open("f.py")
-        pane = stage.screen.pane
+        pane = stage.pane
         pane.set_layout(layout)
         await stage.press("w")
         await stage.instruct("rename compute to measure in work")
@@ -143,7 +143,7 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
         ]
         for at in range(0, len(new), 4):
             await stage.stream("".join(new[at : at + 4]))
-            view = stage.screen.view
+            view = stage.view
             assert view is not None
             if view.writing is not None:
                 assert 0 <= pane.lines_above(view.writing) < pane.height

@@ -43,6 +43,9 @@ class Stage:
         self.pilot = pilot
         self.model = model
         self.screen = app.review
+        self.pane = app.review.panes.pane
+        self.composer = app.review.panes.composer
+        self.rail = app.review.panes.rail
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         deadline = asyncio.get_running_loop().time() + TIMEOUT_S
@@ -66,7 +69,24 @@ class Stage:
 
     @property
     def notice(self) -> str:
-        return self.screen.notice.text
+        return self.screen.panes.notice.text
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The answers of an open question."""
+        return self.screen.notices.choices
+
+    @property
+    def path(self) -> str:
+        return self.screen.state.path
+
+    @property
+    def view(self):
+        return self.screen.state.view
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return self.screen.state.files
 
     @property
     def session(self):
@@ -76,7 +96,7 @@ class Stage:
     @property
     def rows(self) -> list[str]:
         """The visible text of the code pane."""
-        return self.screen.pane.lines
+        return self.pane.lines
 
     @property
     def keys(self) -> list[str]:
@@ -87,16 +107,16 @@ class Stage:
 
     @property
     def title(self) -> str:
-        return self.screen.composer.title.render().plain
+        return self.composer.title.render().plain
 
     async def open(self, path: str) -> None:
         await self.until(lambda: self.app.session is not None)
-        self.screen.show_path(path)
-        await self.until(lambda: self.screen.path == path, f"open {path}")
+        self.screen.navigate.show_path(path)
+        await self.until(lambda: self.path == path, f"open {path}")
 
     async def instruct(self, text: str) -> None:
         await self.press("i")
-        self.screen.composer.put(text)
+        self.composer.put(text)
         before = len(self.model.requests)
         await self.press("enter")
         await self.until(lambda: len(self.model.requests) > before, "request")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.tui.diff.rows import Look
-from midstream.tui.screens.pace import FramePace
+from midstream.tui.pace import FramePace
 
 if TYPE_CHECKING:
-    from midstream.tui.screens.review import ReviewScreen
+    from midstream.tui.review.screen import ReviewScreen
 
 BEAT_S: Final = 0.004
 _DECIDED: Final = frozenset({Look.CONTEXT, Look.ADDED, Look.DELETED})
@@ -43,7 +43,7 @@ class CountedFrames(FramePace):
         """Note a frame, and look at the rows that it shows."""
         super().took(seconds)
         self._seconds.append(seconds)
-        pane = self._screen.pane
+        pane = self._screen.panes.pane
         for y in range(pane.top, pane.bottom):
             row = None if pane.view is None else pane.view.row(y)
             if row is None or row.look not in _DECIDED or row.source < 0:
@@ -106,7 +106,7 @@ def main() -> int:
     _, file, *arguments = sys.argv
 
     class Beating(app.MidstreamApp):
-        CSS_PATH = Path(app.__file__).parent / "screens" / "review.tcss"
+        CSS_PATH = Path(app.__file__).parent / "review" / "review.tcss"
 
         def on_load(self) -> None:
             frames = CountedFrames(self.review)

@@ -1,4 +1,4 @@
-"""Hunks, turns and files as lines of text, made to be heard as well as read."""
+"""Hunks, turns and files as lines of text, for screen readers as well as for reading."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.pairing.turns import Turn, TurnStatus
 
@@ -18,11 +19,6 @@ _WORDS = {
     HunkState.CONFLICT: "in conflict with the file as it is now",
     HunkState.SUPERSEDED: "replaced by a later one",
 }
-
-
-def counted(number: int, what: str) -> str:
-    """``1 hunk``, ``3 hunks``."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:

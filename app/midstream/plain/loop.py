@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from midstream.commands.common import printable
+from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.events import (
     FileChangedOnDisk,
@@ -35,7 +36,7 @@ from midstream.pairing.events import (
 )
 from midstream.pairing.turns import SessionState
 from midstream.plain import lines
-from midstream.plain.doing import Doing
+from midstream.plain.commands import PlainCommands
 from midstream.plain.words import BY_NAME, Said, understand
 from midstream.project import opened_by
 
@@ -98,13 +99,13 @@ class PlainLoop:
         self._stopped_at = -QUIT_WITHIN_S
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._doing = Doing(session, self._say, terminal=terminal)
+        self._commands = PlainCommands(session, self._say, terminal=terminal)
         self._may_read = threading.Event()
         """Set while lines are read; an editor has the terminal for itself."""
 
     async def open(self, name: str) -> None:
         """Begin with a file."""
-        await self._doing.do(Said(BY_NAME["open"], name))
+        await self._commands.do(Said(BY_NAME["open"], name))
 
     async def run(self) -> None:
         """Read and do lines until they end or one says so."""
@@ -136,7 +137,7 @@ class PlainLoop:
         return watching or self._session.state in _RUNNING
 
     async def _line(self, line: str) -> None:
-        if self._doing.takes_text and not self._later:
+        if self._commands.takes_text and not self._later:
             await self._take_text(line)
             return
         if not line.strip() and not self._later:
@@ -146,7 +147,7 @@ class PlainLoop:
         if not self._terminal and self._later:
             self._later.append(line)
             return
-        said = understand(line, self._doing.is_file)
+        said = understand(line, self._commands.is_file)
         if self._waits(said) and self._busy:
             self._later.append(line)
         else:
@@ -158,13 +159,13 @@ class PlainLoop:
     async def _go_on(self) -> None:
         """Do the lines whose time has come; leave when there will be no more."""
         while self._later and not self._left:
-            if self._doing.takes_text:
+            if self._commands.takes_text:
                 await self._take_text(self._later.popleft())
                 continue
             if not self._later[0].strip():
                 self._later.popleft()
                 continue
-            said = understand(self._later[0], self._doing.is_file)
+            said = understand(self._later[0], self._commands.is_file)
             if self._waits(said) and self._busy:
                 return
             self._later.popleft()
@@ -174,11 +175,11 @@ class PlainLoop:
 
     async def _take_text(self, line: str) -> None:
         try:
-            await self._doing.take_text(line)
+            await self._commands.take_text(line)
         except UserError as error:
             self.failed = True
             self._say(str(error))
-        if self._terminal and not self._doing.takes_text:
+        if self._terminal and not self._commands.takes_text:
             self._prompt()
 
     async def _do(self, said: Said) -> None:
@@ -188,16 +189,16 @@ class PlainLoop:
             if said.word.name == "quit":
                 self._left = True
             else:
-                await self._doing.do(said)
+                await self._commands.do(said)
         except UserError as error:
             self.failed = True
             self._say(str(error))
-            for number, choice in enumerate(self._doing.wonder(error, said), 1):
+            for number, choice in enumerate(self._commands.wonder(error, said), 1):
                 self._say(f"{number}  {choice}")
         self._tell_news()
         if self._session.state in _RUNNING or self._session.queued:
             self._watch()
-        elif self._terminal and not self._left and not self._doing.takes_text:
+        elif self._terminal and not self._left and not self._commands.takes_text:
             self._prompt()
 
     def _watch(self) -> None:
@@ -234,9 +235,9 @@ class PlainLoop:
         if isinstance(event, TurnStarted):
             self._say(lines.started(event.turn))
         elif isinstance(event, HunkSettled):
-            self._say_all(self._doing.settled(event.hunk_id))
+            self._say_all(self._commands.settled(event.hunk_id))
         elif isinstance(event, TurnFinished):
-            self._say_all(self._doing.left_over(event.turn.path))
+            self._say_all(self._commands.left_over(event.turn.path))
             self._say(lines.ended(event.turn, len(self._session.hunks.undecided(event.turn.path))))
             self._prompt()
         elif isinstance(event, NoticePosted):
@@ -345,5 +346,5 @@ async def _run(
         waiting = len(session.hunks.undecided())
     if waiting and settings.journal:
         them = "it" if waiting == 1 else "them"
-        put(f"{lines.counted(waiting, 'hunk')} left to decide; --resume takes {them} up again.\n")
+        put(f"{counted(waiting, 'hunk')} left to decide; --resume takes {them} up again.\n")
     return int(loop.failed and not terminal)

@@ -1,7 +1,7 @@
-"""What a line means: a command with what belongs to it, or an instruction for the model.
+"""What a line means: a command with its arguments, or an instruction for the model.
 
 A line is a command only if its first word is one and the rest fits it, so that "show the total at
-the end" is an instruction and "show 3" is not.  Knows the words, does nothing.
+the end" is an instruction and "show 3" is not.  Commands on hunks come from the table of actions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from midstream.actions import ACTIONS, Action, HunkCommand, Reason
+
 INSTRUCT: Final = "do"
-"""The command that a line without a command word is."""
+"""The command a line without a command word stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,11 @@ class Word:
 
     Attributes:
         name: Its word.
-        form: How it is written.
+        form: Examples of how to type it.
         help: What it does.
-        fits: An expression that the rest of the line has to match.
-        now: Whether it is for a running answer, and therefore never waits for its end.
+        fits: Regular expression that the rest of the line has to match.
+        now: Whether it acts on a running answer, and therefore never waits for its end.
+        hunks: The action it stands for, for commands on hunks.
     """
 
     name: str
@@ -32,36 +35,43 @@ class Word:
     help: str
     fits: str = ""
     now: bool = False
+    hunks: HunkCommand | None = None
 
 
 _LINES: Final = r"\d+:\d+(?:-\d+)?"
-_NUMBERS: Final = rf"(?:all|{_LINES}|\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*)?"
+_NUMBERS: Final = r"\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*"
 _PLACE: Final = r"\S+"
 
+
+def _hunk_word(action: Action, command: HunkCommand) -> Word:
+    """The command for an action on hunks."""
+    reason = " WHY" if command.reason is not Reason.NONE else ""
+    lines = f"{_LINES}|" if command.lines else ""
+    fits = {
+        Reason.NONE: rf"(?:all|{lines}{_NUMBERS})?",
+        Reason.OPTIONAL: rf"(?:all|(?:{lines}\d+)( .*)?)?",
+        Reason.REQUIRED: r"\d+ .+",
+    }[command.reason]
+    form = command.form or f"{action.word} 3{reason}"
+    return Word(action.word, form, command.help or action.help, fits, hunks=command)
+
+
 WORDS: Final = (
-    Word("accept", "accept 3, accept 1-4, accept all", "write these hunks to the file", _NUMBERS),
-    Word(
-        "reject",
-        "reject 3 WHY",
-        "leave a hunk out; the model hears why",
-        rf"(?:all|(?:{_LINES}|\d+)( .*)?)?",
-    ),
-    Word("edit", "edit 3", "change its new lines, in your $EDITOR or line by line", r"\d+"),
-    Word("hunks", "hunks", "list the hunks that wait for a decision"),
+    *(_hunk_word(action, action.hunk) for action in ACTIONS if action.hunk is not None),
+    Word("hunks", "hunks", "list the undecided hunks"),
     Word("show", "show 3, show FILE, show FILE:10-20", "read a hunk or lines again", _PLACE + "|"),
-    Word("diff", "diff", "what waits, as a patch"),
-    Word("undo", "undo", "take the last decision back, on disk as well"),
-    Word("redo", "redo", "make it again"),
-    Word("release", "release 3 WHY", "let a hunk that the guard holds be decided", r"\d+ .+"),
-    Word("stop", "stop", "stop the model; what has settled stays", "", True),
-    Word("redirect", "redirect TEXT", "stop, keep what has settled, go on differently", ".+", True),
-    Word("queue", "queue TEXT", "send when the answer has ended", ".+", True),
+    Word("diff", "diff", "the undecided hunks as a patch"),
+    Word("undo", "undo", "undo the last decision, on disk as well"),
+    Word("redo", "redo", "redo it"),
+    Word("stop", "stop", "stop the model; settled hunks stay", "", True),
+    Word("redirect", "redirect TEXT", "stop, keep settled hunks, continue differently", ".+", True),
+    Word("queue", "queue TEXT", "send when the answer ends", ".+", True),
     Word("open", "open FILE, open FILE:10-20", "what the next instruction is about", _PLACE),
     Word("files", "files", "the files of this folder"),
-    Word("allow", "allow", "send the files that were asked about"),
-    Word("do", "do TEXT", "an instruction that begins with a command's word", ".+"),
-    Word("help", "help", "these words"),
-    Word("quit", "quit", "leave; what is undecided is kept"),
+    Word("allow", "allow", "send the files you were asked about"),
+    Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),
+    Word("help", "help", "this list"),
+    Word("quit", "quit", "leave; undecided hunks are kept"),
 )
 BY_NAME: Final = {word.name: word for word in WORDS}
 
@@ -75,7 +85,7 @@ class Said:
 
 
 def understand(line: str, is_file: Callable[[str], bool]) -> Said:
-    """What a line means; a single letter or sign is a key of the other screen, not an instruction.
+    """What a line means; a single character is a key of the full screen, so it shows the help.
 
     Args:
         line: The line; not empty.
@@ -121,5 +131,5 @@ def help_lines() -> list[str]:
     width = max(len(word.form) for word in WORDS)
     return [
         *(f"{word.form:<{width}}  {word.help}" for word in WORDS),
-        f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines of a hunk; show 3 numbers them",
+        f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines; show 3 numbers them",
     ]

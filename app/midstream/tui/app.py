@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.screen import Screen, ScreenResultCallbackType
 
 from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
@@ -23,13 +24,11 @@ from midstream.project import opened_by
 from midstream.resources import themes_dir, tilde
 from midstream.theme_files import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
+from midstream.tui.eager import EAGER
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.keymap import all_keys, first_key, keys_of
-from midstream.tui.own_keys import key_troubles, own_keys
-from midstream.tui.screens.eager import EAGER
-from midstream.tui.screens.page import PageScreen
-from midstream.tui.screens.review import ReviewScreen
-from midstream.tui.screens.sheet import SheetScreen
+from midstream.tui.keymap import all_keys, first_key, key_troubles, keys_of, own_keys
+from midstream.tui.review.screen import ReviewScreen
+from midstream.tui.services import Result, Themed
 from midstream.tui.terminal import teach_sequences
 from midstream.tui.themes import (
     LOOK_EVERY_S,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
+    from midstream.tui.widgets.wafer_pane import WaferPane
 
 QUIET_S = 2.0
 """Nobody has typed for so long: a moment for what would keep a key waiting."""
@@ -69,7 +69,7 @@ class MidstreamApp(App[None]):
     """
 
     TITLE = "Midstream"
-    CSS_PATH = "screens/review.tcss"
+    CSS_PATH = "review/review.tcss"
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -101,6 +101,7 @@ class MidstreamApp(App[None]):
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
         self.commit_message = ""
+        self.wafer: WaferPane | None = None
         self.failure: UserError | None = None
         self.defect: tuple[Exception, Path | None] | None = None
         """What the program failed with, and the report."""
@@ -120,7 +121,7 @@ class MidstreamApp(App[None]):
         # An empty entry would leave an action its default keys.
         self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
         self.set_class(settings.ascii, "-ascii")
-        self.review = ReviewScreen(demo)
+        self.review = ReviewScreen(self)
 
     def _first_palette(self, depth: str | None) -> Palette:
         if not self.palettes:
@@ -166,8 +167,8 @@ class MidstreamApp(App[None]):
         else:
             await super().on_event(event)
 
-    def take_early_keys(self) -> None:
-        """The screen is there: what was typed before acts now, in its order."""
+    def screen_ready(self) -> None:
+        """The review screen is mounted: keys typed before act now, in order."""
         early, self._early = self._early, []
         for event in early:
             self.post_message(event)
@@ -209,14 +210,14 @@ class MidstreamApp(App[None]):
         self.session = session
         self.review.attach(session)
         if self._open_file is not None:
-            self.review.show_path(self._open_file, focus=False)
-        self.review.send_held()
+            self.review.navigate.show_path(self._open_file, focus=False)
+        self.review.steer.send_held()
         wrong = [
             *self._theme_troubles(),
             *key_troubles(self.settings.keys, self.settings.key_binds),
         ]
         if wrong:
-            self.review.say("warning", " ".join(wrong))
+            self.say("warning", " ".join(wrong))
         garbage.begin()
 
     async def take_up(self, journal: Path) -> None:
@@ -252,8 +253,8 @@ class MidstreamApp(App[None]):
             self.defect = self._exception, keep_report(self._exception)
         self._close_messages_no_wait()
 
-    def tell_defect(self, error: Exception) -> str:
-        """Keep a report of a defect that the program survives; the sentence about it."""
+    def report_defect(self, error: Exception) -> str:
+        """Write a report of an internal error; returns the sentence to show."""
         path = keep_report(error)
         where = "" if path is None else f"; the report is in {tilde(path)}"
         return f"Midstream itself failed ({brief(error)}){where}. Nothing was lost."
@@ -274,10 +275,12 @@ class MidstreamApp(App[None]):
             self.mutate_reactive(MidstreamApp.theme)  # Its file has changed.
         else:
             self.theme = f"midstream-{name}"
-        self.review.set_palette(palette)
+        self.review.panes.set_palette(palette, self.glyphs)
         for screen in self.screen_stack:
-            if isinstance(screen, (PageScreen, SheetScreen)):
+            if isinstance(screen, Themed):
                 screen.set_palette(palette)
+        if self.wafer is not None:
+            self.wafer.set_palette(palette)
 
     def _look_around(self) -> None:
         self._look_at_themes()
@@ -299,10 +302,10 @@ class MidstreamApp(App[None]):
         if self.palette.name in news.palettes:
             self.use_theme(self.palette.name)
         if news.errors:
-            self.review.say("error", f"{news.errors[0]} The colours stay as they were.")
+            self.say("error", f"{news.errors[0]} The colours stay as they were.")
         elif news.palettes:
             labels = ", ".join(palette.label for palette in news.palettes.values())
-            self.review.say("info", f"Theme {labels} was read again.")
+            self.say("info", f"Theme {labels} was read again.")
 
     def apply(self, settings: Settings) -> None:
         """Take settings over that were just read from the files.
@@ -315,7 +318,7 @@ class MidstreamApp(App[None]):
         if now.theme != former.theme:
             self.use_theme(self._first_palette(self.console.color_system).name)
         if now.layout != former.layout:
-            self.review.pane.set_layout(now.layout)
+            self.review.panes.pane.set_layout(now.layout)
         if (now.keys, now.key_binds) != (former.keys, former.key_binds):
             own, _ = own_keys(now.key_binds)
             self.keys = keys_of(now.keys, own)
@@ -326,6 +329,62 @@ class MidstreamApp(App[None]):
             if now.effort != former.effort:
                 self.session.effort = now.effort
         self.review.refresh_facts()
+
+    # what screens use, see tui.services
+
+    @property
+    def running(self) -> bool:
+        """Whether the model is answering."""
+        return self.review.state.running
+
+    @property
+    def shown_path(self) -> str:
+        """The file on the review screen, or ``""``."""
+        return self.review.state.path
+
+    @property
+    def has_terminal_focus(self) -> bool:
+        """Whether the terminal window has the focus, as far as it tells."""
+        return self.app_focus
+
+    def say(self, level: str, text: str) -> None:
+        """Show a sentence on the review screen."""
+        self.review.notices.say(level, text)
+
+    def open_screen(
+        self,
+        screen: Screen[Result],
+        closed: ScreenResultCallbackType[Result] | None = None,
+    ) -> None:
+        """Push a screen; ``closed`` gets its result."""
+        self.push_screen(screen, closed)
+
+    def show_wafer(self, model: str | None) -> None:
+        """Show the simulated wafer beside the code, or remove it with ``None``."""
+        if self.wafer is not None:
+            self.wafer.remove()
+            self.wafer = None
+        if model is not None:
+            from midstream.tui.widgets.wafer_pane import WaferPane
+
+            self.wafer = WaferPane(self, model)
+            self.review.panes.body.mount(self.wafer)
+
+    def stop_model(self) -> None:
+        """Stop the model."""
+        self.review.steer.stop()
+
+    def repaint(self) -> None:
+        """Repaint the whole terminal."""
+        self.refresh(layout=True)
+
+    def suspend_to_shell(self) -> None:
+        """Suspend the process; ``fg`` resumes it."""
+        self.action_suspend_process()
+
+    def quit(self) -> None:
+        """End the program."""
+        self.exit()
 
     @property
     def given_endpoint(self) -> str:

@@ -1,145 +1,20 @@
-# ruff: noqa: E501 (the table is read by columns)
-"""Every action of the review screen as data: id, keys, words.
+"""Keys: presets, the user's own keys, clashes between them, and Textual bindings.
 
-Bindings, the key bar, the help screen and the palette are all made from this one table, so that
-none of them can promise a key that does nothing.  Presets and the user's own keys only replace key
-strings by id.
+The actions themselves are in ``midstream.actions``; presets and the user's keys replace key strings
+by action id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+import difflib
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from textual.binding import Binding
+from textual.keys import Keys
 
-from midstream.tui.page_keys import PAGE_ACTIONS, PAGE_BY_ID, Page, PageAction, actions_of
-
-
-class Place(StrEnum):
-    """Where an action's keys hold."""
-
-    ANYWHERE = "anywhere"
-    REVIEW = "review"
-    """Wherever keys are not text: the code, the file rail."""
-    COMPOSER = "composer"
-
-
-class Group(StrEnum):
-    """Headings of the help screen, in this order."""
-
-    DECIDE = "Decide"
-    STEER = "Steer the model"
-    MOVE = "Move"
-    VIEW = "View"
-    PROGRAM = "Program"
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """Something a person can do.
-
-    Attributes:
-        id: Name for the user's key settings; never changes.
-        keys: Default keys, comma separated, in Textual's names.
-        call: Textual action of the review screen that does it.
-        short: One or two words for the key bar.
-        help: A sentence for the help screen and the palette.
-        group: Heading in the help screen.
-        place: Where the keys hold.
-        priority: Whether the keys win over a text field.
-    """
-
-    id: str
-    keys: str
-    call: str
-    short: str
-    help: str
-    group: Group
-    place: Place = Place.REVIEW
-    priority: bool = False
-
-
-_D, _S, _M, _V, _P = Group.DECIDE, Group.STEER, Group.MOVE, Group.VIEW, Group.PROGRAM
-_C, _A = Place.COMPOSER, Place.ANYWHERE
-
-ACTIONS: Final = (
-    Action("hunk.accept", "a", "accept", "accept", "Accept the hunk under the cursor, go on to the next", _D),
-    Action("hunk.reject", "r", "reject", "reject", "Reject the hunk under the cursor, go on to the next", _D),
-    Action("hunk.accept_rest", "A", "accept_rest", "accept rest", "Accept the hunks of this file that were read; again: the others, except risky ones", _D),
-    Action("hunk.reject_rest", "R", "reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
-    Action("hunk.reject_why", "X", "reject_why", "reject, why", "Reject the hunk and say why; the model hears it", _D),
-    Action("hunk.split", "s", "split", "split", "Split the hunk at the cursor, or around the marked rows", _D),
-    Action("hunk.edit", "e", "edit", "edit", "Edit the new lines of the hunk yourself", _D),
-    Action("hunk.release", "L", "release", "release", "Let a quarantined hunk be decided after all, with a reason", _D),
-    Action("decision.undo", "u", "undo", "undo", "Take the last decision back, on disk as well", _D),
-    Action("decision.redo", "U", "redo", "redo", "Make the decision again that was taken back", _D),
-    Action("changes.stage", "S", "stage", "stage", "Stage what was accepted in this file; nothing else of it", _D),
-    Action("commit", "C", "commit", "commit", "Commit what was accepted: choose files, write the message", _D),
-    Action("hunk.comment", "c", "comment", "comment", "Tell the model about this hunk; it goes on from there", _S),
-    Action("hunk.elsewhere", "E", "elsewhere", "elsewhere", "Ask for the same change in the other places where it is wanted", _S),
-    Action("effort", "m", "effort", "effort", "Choose how much is done for an answer: one pass, checks, candidates", _S),
-    Action("failures", "exclamation_mark", "failures", "what failed", "The edits of answers that found no place, and why", _S),
-    Action("context", "f3", "context", "what is sent", "What goes along with the instruction, and what of it is cut", _S, _A, True),
-    Action("continuous", "F", "continuous", "follow-on", "Continuous mode: propose the follow-on edits whenever you save a change", _S),
-    Action("compose", "i", "compose", "instruct", "Write an instruction for the marked lines", _S),
-    Action("choose", "enter", "choose", "instruct", "Write an instruction; in the file list: open the file", _S),
-    Action("model.stop", "ctrl+c", "stop", "stop", "Stop the model, keep what is settled; when idle, twice quits", _S, _A, True),
-    Action("composer.send", "enter", "send", "send", "Send; while the model writes: redirect it, what is settled stays", _S, _C),
-    Action("composer.queue", "alt+enter", "queue", "queue", "Send after the current answer has ended", _S, _C),
-    Action("composer.newline", "ctrl+j", "newline", "new line", "Break the line", _S, _C),
-    Action("composer.expand", "ctrl+t", "expand", "open paste", "Write out the pasted block that a chip stands for", _S, _C),
-    Action("composer.recall", "up", "recall", "recall", "In the first line: earlier instructions", _S, _C),
-    Action("composer.leave", "escape", "leave", "back", "Back to the code; the text stays", _S, _C),
-    Action("row.down", "j,down", "down", "down", "Next row", _M),
-    Action("row.up", "k,up", "up", "up", "Row above", _M),
-    Action("hunk.next_undecided", "]", "next_undecided", "next", "Next undecided hunk", _M),
-    Action("hunk.previous_undecided", "[", "previous_undecided", "previous", "Undecided hunk above", _M),
-    Action("hunk.next", "J,shift+down", "next_hunk", "next hunk", "Next hunk, decided or not", _M),
-    Action("hunk.previous", "K,shift+up", "previous_hunk", "previous hunk", "Hunk above, decided or not", _M),
-    Action("file.next", "}", "next_file", "next file", "Next open file", _M),
-    Action("file.previous", "{", "previous_file", "previous file", "Open file before this one", _M),
-    Action("page.down", "space,pagedown", "page_down", "page down", "One page down", _M),
-    Action("page.up", "b,pageup", "page_up", "page up", "One page up", _M),
-    Action("half.down", "d,ctrl+d", "half_down", "half down", "Half a page down", _M),
-    Action("half.up", "ctrl+u", "half_up", "half up", "Half a page up", _M),
-    Action("top", "g,home", "top", "top", "First row", _M),
-    Action("bottom", "G,end", "bottom", "bottom", "Last row", _M),
-    Action("row.left", "h,left", "left", "left", "Show columns further left", _M),
-    Action("row.right", "l,right", "right", "right", "Show columns further right", _M),
-    Action("follow", "f", "follow", "follow", "Follow the writing, or stop following", _V),
-    Action("select", "v", "select", "mark lines", "Mark lines from here, to decide, split, copy or instruct exactly these", _V),
-    Action("fold", "z", "fold", "fold", "Show only the changes and some lines around, or everything", _V),
-    Action("layout", "t", "layout", "layout", "Layout: automatic, unified, or old and new side by side", _V),
-    Action("search", "slash", "search", "search", "Search in this file", _V),
-    Action("search.next", "n", "search_next", "next match", "Next match", _V),
-    Action("search.previous", "N", "search_previous", "match above", "Match above", _V),
-    Action("copy", "y", "copy", "copy", "Copy the marked lines, or the hunk, without the gutter", _V),
-    Action("open", "o", "open_file", "open", "Open a file by name", _V),
-    Action("rail", "ctrl+e", "rail", "files", "Show or hide the file list", _V),
-    Action("suggestions", "x", "suggestions", "examples", "Show or hide the example instructions", _V),
-    Action("wrap", "w", "wrap", "wrap", "Wrap long lines, or scroll them sideways with h and l", _V),
-    Action("telemetry", "W", "telemetry", "rates, wafer", "Rates measured here, beside what a simulated wafer would do", _V),
-    Action("telemetry.anywhere", "f2", "telemetry", "rates, wafer", "Rates and wafer, also while writing", _V, _A, True),
-    Action("models", "M", "models", "model", "Choose the model: built-in ones and endpoints", _V),
-    Action("theme", "T", "theme", "theme", "Choose a theme", _V),
-    Action("pane.next", "tab", "next_pane", "next pane", "Next pane", _P, _A, True),
-    Action("pane.previous", "shift+tab", "previous_pane", "previous pane", "Pane before", _P, _A, True),
-    Action("palette", "colon", "palette", "palette", "Every action, by name", _P),
-    Action("palette.anywhere", "ctrl+p", "palette", "palette", "Every action, by name, also while writing", _P, _A, True),
-    Action("help", "question_mark", "help", "keys", "The keys of this place", _P),
-    Action("help.anywhere", "f1", "help", "keys", "The keys, also while writing", _P, _A, True),
-    Action("sessions", "H", "sessions", "sessions", "Earlier sessions of this folder: take one up again, or delete it", _P),
-    Action("settings", "comma", "settings", "settings", "Every setting: its value, where that comes from, and changing it", _P),
-    Action("close", "escape", "close", "close", "Close what is open; never stops or sends anything", _P),
-    Action("repaint", "ctrl+l", "repaint", "repaint", "Paint the whole screen again", _P, _A, True),
-    Action("suspend", "ctrl+z", "suspend", "suspend", "Back to the shell for a while; fg there goes on here", _P),
-    Action("quit.twice", "q", "quit_twice", "quit", "Quit, when pressed twice", _P),
-    Action("quit", "ctrl+q", "quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A, True),
-)  # fmt: skip
-BY_ID: Final = {action.id: action for action in ACTIONS}
+from midstream.actions import ACTIONS, BY_ID, PAGES, Place, actions_on
 
 PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
     "default": {},
@@ -212,8 +87,7 @@ def left_without(preset: str, own: Mapping[str, str]) -> list[str]:
 
 def _claimed(preset: str, own: Mapping[str, str]) -> dict[str, str]:
     changed = {**PRESETS.get(preset, {}), **own}
-    everything: tuple[Action | PageAction, ...] = (*ACTIONS, *PAGE_ACTIONS)
-    return {action.id: named(changed.get(action.id, action.keys)) for action in everything}
+    return {id_: named(changed.get(id_, action.keys)) for id_, action in BY_ID.items()}
 
 
 def _split(keys: Mapping[str, str], action_id: str) -> list[str]:
@@ -250,45 +124,44 @@ def clashes(keys: Mapping[str, str]) -> list[str]:
 
 
 def _together() -> Iterator[list[str]]:
-    """Ids of the actions whose keys hold at the same time, for every place."""
+    """Groups of action ids whose keys are active at the same time."""
     for place in (Place.REVIEW, Place.COMPOSER):
-        yield [
-            action.id
-            for action in ACTIONS
-            if action.place is place
-            or (action.place is Place.ANYWHERE and (place is Place.REVIEW or action.priority))
-        ]
-    for page in Page:
-        if page is not Page.ANY:
-            yield [action.id for action in actions_of(page)]
-
-
-def known_ids() -> frozenset[str]:
-    """The id of every action, for the user's key settings."""
-    return frozenset(BY_ID) | frozenset(PAGE_BY_ID)
+        yield [action.id for action in ACTIONS if action.place in (place, Place.ANYWHERE)]
+    for page in PAGES:
+        yield [action.id for action in actions_on(page)]
 
 
 def bindings(*places: Place) -> list[Binding]:
-    """Textual bindings, with ids, for the actions of some places."""
+    """Textual bindings for the review actions of some places; ids are the action ids."""
     return [
         Binding(
             action.keys,
-            f"screen.{action.call}" if action.place is Place.COMPOSER else f"key('{action.id}')",
+            f"screen.key('{action.id}')",
             action.help,
             show=False,
             id=action.id,
-            # A key that is not text acts when it arrives and not after a way through the widgets:
-            # in a burst of keys, the ones after "i" must already go to the composer.
-            # Leaving the text must come before the keys that follow it as well.
-            priority=action.priority
-            or action.place is Place.REVIEW
-            or action.id == "composer.leave",
+            # Priority bindings act as soon as the key arrives, not after it has bubbled through the
+            # widgets: in a burst of keys, those after "i" must already reach the composer.
+            priority=action.place is not Place.COMPOSER or action.id == "composer.leave",
         )
         for action in ACTIONS
         if action.place in places
     ]
 
 
+def page_bindings(page: Place) -> list[Binding]:
+    """Textual bindings for a page, and the number keys that answer a question."""
+    return [
+        *(
+            Binding(a.keys, f"page('{a.id}')", a.help, show=False, priority=True, id=a.id)
+            for a in actions_on(page)
+        ),
+        *(Binding(str(n), f"answer({n})", show=False, priority=True) for n in range(1, 10)),
+    ]
+
+
+_MODIFIERS: Final = ("ctrl", "alt", "shift", "super", "hyper", "meta")
+_NAMES: Final = frozenset(key.value for key in Keys)
 _SHOWN: Final = {
     "question_mark": "?",
     "slash": "/",
@@ -327,3 +200,56 @@ def first_key(keys: Mapping[str, str], action_id: str) -> str:
 def all_keys(keys: Mapping[str, str], action_id: str) -> str:
     """Every key of an action, for the help screen."""
     return " ".join(show_key(key) for key in keys[action_id].split(","))
+
+
+def own_keys(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
+    """The keys that can be used, by action id, and a sentence for every one that cannot.
+
+    Args:
+        pairs: Action ids and keys, comma separated (``a,y``, ``ctrl+y``, ``?``); no keys at all
+            leave an action to the palette.
+    """
+    keys: dict[str, str] = {}
+    sentences: list[str] = []
+    known = sorted(BY_ID)
+    for action, text in pairs:
+        if action not in known:
+            near = difflib.get_close_matches(action, known, n=1, cutoff=0.4)
+            hint = f'did you mean "{near[0]}"?' if near else "F1 lists the actions."
+            sentences.append(f'[keys.bind] names no action "{action}"; {hint}')
+            continue
+        names = [_name(part.strip()) for part in text.split(",")] if text.strip() else []
+        if None in names:
+            wrong = [p.strip() for p in text.split(",")][names.index(None)]
+            sentences.append(
+                f'[keys.bind] "{action}": there is no key "{wrong}"; write keys as in "a,ctrl+y,?".'
+            )
+            continue
+        keys[action] = ",".join(name for name in names if name)
+    return keys, sentences
+
+
+def key_troubles(preset: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for everything that is wrong with the person's own keys under a preset."""
+    own, wrong = own_keys(pairs)
+    return [*wrong, *left_without(preset, own), *clashes(keys_of(preset, own))]
+
+
+def _name(key: str) -> str | None:
+    """A key as key events name it, ``None`` if there is no such key."""
+    *modifiers, name = key.split("+") if key != "+" else [key]
+    if not name or any(modifier not in _MODIFIERS for modifier in modifiers):
+        return None
+    name = key_name(name)
+    if len(name) > 1 and name not in _NAMES and not _is_character(name):
+        return None
+    return "+".join([*modifiers, named(name)])
+
+
+def _is_character(name: str) -> bool:
+    """Whether a name is that of a character, such as ``left_square_bracket``."""
+    try:
+        unicodedata.lookup(name.replace("_", " "))
+    except KeyError:
+        return False
+    return True

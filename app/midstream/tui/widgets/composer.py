@@ -23,11 +23,11 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
+from midstream.tui.eager import EAGER, paint_now
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import Place, bindings
 from midstream.tui.mentions import MentionSource, Typed, typed_at
 from midstream.tui.pastes import Pastes
-from midstream.tui.screens.eager import EAGER, paint_now
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.completions import Completions

@@ -23,9 +23,10 @@ from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
 
-from midstream.edits.hunks import Hunk
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.tui.diff.intraline import Range
 from midstream.tui.diff.painter import RowPainter
+from midstream.tui.diff.parts import Part, parts_in
 from midstream.tui.diff.rows import ViewRow
 from midstream.tui.diff.split_painter import SplitPainter
 from midstream.tui.diff.strips import RowStrips
@@ -237,6 +238,31 @@ class DiffPane(PaneMouse, can_focus=True):
     def hunk(self) -> Hunk | None:
         """The hunk under the cursor."""
         return None if self.view is None else self.view.hunk_at(self.cursor)
+
+    @property
+    def undecided_hunk(self) -> Hunk | None:
+        """The hunk under the cursor if it waits for a decision."""
+        hunk = self.hunk
+        return hunk if hunk is not None and hunk.state is HunkState.SETTLED else None
+
+    @property
+    def marked_parts(self) -> list[Part]:
+        """The parts of hunks that are marked."""
+        rows = self.selection_rows
+        return [] if rows is None or self.view is None else parts_in(self.view, *rows)
+
+    def unmark(self) -> None:
+        """Remove the marks."""
+        self.mark = None
+        self.go_to(self.cursor, detach=False)
+
+    def show_hunk_at(self, row: int) -> bool:
+        """Show all of the hunk at a row, if it fits; returns whether there is one."""
+        hunk = None if self.view is None else self.view.hunk_at(row)
+        rows = None if hunk is None or self.view is None else self.view.rows_of(hunk.id)
+        if rows is not None:
+            self.show_rows(*rows)
+        return rows is not None
 
     @property
     def new_rows(self) -> int:

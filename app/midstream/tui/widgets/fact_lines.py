@@ -16,8 +16,8 @@ class FactLines(Widget):
         text-wrap: nowrap; text-overflow: clip; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
         self.lines: tuple[Text, ...] = ()
 
     def show(self, lines: Sequence[Text]) -> None:

@@ -13,7 +13,7 @@ from textual.app import App
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from midstream.tui.screens.eager import EagerScreen
+from midstream.tui.eager import EagerScreen
 
 
 class _InOrder:

@@ -115,7 +115,11 @@ class FileBar(TextLine):
             (facts.conflicts, "in conflict", palette.style("warning")),
             (facts.rejected, "rejected", palette.style("error")),
             (facts.accepted, "accepted", palette.style("success")),
-            (facts.undecided, "to decide", calling(palette.style("accent"), "next_undecided")),
+            (
+                facts.undecided,
+                "to decide",
+                calling(palette.style("accent"), "navigate.next_undecided"),
+            ),
         )
         for number, words, style in counts:
             if number:
@@ -125,13 +129,13 @@ class FileBar(TextLine):
                 )
         if facts.elsewhere:
             joint = f" {states} " if pieces else ""
-            style = calling(palette.style("muted"), "other_file")
+            style = calling(palette.style("muted"), "navigate.other_file")
             pieces.append(Text(f"{joint}{facts.elsewhere} in other files", style))
         if facts.writing_in and facts.writing_in != facts.path:
             joint = "   " if pieces else ""
             name = visible(facts.writing_in).rpartition("/")[2]
             words = f"{joint}writing in {name} {states} {facts.follow_key}"
-            pieces.append(Text(words, calling(palette.style("warning"), "follow")))
+            pieces.append(Text(words, calling(palette.style("warning"), "follow.toggle")))
         elif facts.writing_in:
             joint = "   " if pieces else ""
             if facts.following:
@@ -140,7 +144,7 @@ class FileBar(TextLine):
                 many = f"{facts.new_rows} new line{'s' * (facts.new_rows != 1)}"
                 new = f" {states} {many}" if facts.new_rows else ""
                 words = f"{joint}follow off{new} {states} {facts.follow_key}"
-                pieces.append(Text(words, calling(palette.style("warning"), "follow")))
+                pieces.append(Text(words, calling(palette.style("warning"), "follow.toggle")))
         return pieces
 
 

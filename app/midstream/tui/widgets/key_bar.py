@@ -20,7 +20,8 @@ class KeyHint:
     Attributes:
         key: As people write it.
         words: What it does, in one or two words.
-        call: The screen action behind it, ``""`` where a click cannot stand for the key.
+        call: What a click does: a controller's method, or the Textual action of a page; ``""``
+            where a click cannot stand for the key.
     """
 
     key: str
@@ -41,8 +42,8 @@ class KeyBar(Widget):
 
         call: str
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, name: str | None = None) -> None:
+        super().__init__(id=name)
         self.hints: tuple[KeyHint, ...] = ()
         self._palette = palette
         self._ranges: list[tuple[int, int, str]] = []

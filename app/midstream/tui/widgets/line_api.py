@@ -28,7 +28,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from midstream.tui.screens.eager import EAGER
+from midstream.tui.eager import EAGER
 from midstream.tui.themes import Palette
 
 

@@ -145,11 +145,11 @@ class StatusRow(TextLine):
         pieces.append(
             Text(
                 f"  {visible(facts.model) or 'model server'}",
-                calling(palette.style("foreground", bold=True), "models"),
+                calling(palette.style("foreground", bold=True), "show.models"),
             )
         )
         if facts.effort:
-            pieces.append(Text(f"  {facts.effort} effort", calling(muted, "effort")))
+            pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
         if facts.queued:
             pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
@@ -174,7 +174,7 @@ class StatusRow(TextLine):
         muted = palette.style("muted")
         pieces: list[_Piece] = []
         if facts.continuous:
-            style = calling(palette.style("accent"), "continuous")
+            style = calling(palette.style("accent"), "steer.continuous")
             pieces.append(_Piece(Text("continuous   ", style), 4))
         if facts.watching:
             native = facts.watching == "native"
@@ -198,7 +198,7 @@ class StatusRow(TextLine):
             if facts.dirty:
                 branch.append(f" {self._glyphs.separator} ", palette.style("warning"))
                 pieces.append(_Piece(branch, 2))
-                style = calling(palette.style("warning"), "commit")
+                style = calling(palette.style("warning"), "show.commit")
                 pieces.append(_Piece(Text(f"{facts.dirty} changed", style), 3))
             else:
                 branch.append(f" {self._glyphs.separator} clean", muted)

@@ -41,8 +41,8 @@ class WaferMap(Widget):
     WaferMap { height: 1fr; width: 1fr; background: $ms-background; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, glyphs: Glyphs, name: str) -> None:
+        super().__init__(id=name)
         self.facts: MapFacts | None = None
         self._palette = palette
         self._glyphs = glyphs

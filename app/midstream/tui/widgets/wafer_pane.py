@@ -1,6 +1,6 @@
 """The simulated wafer beside the code: its map, a step, and what is measured here, while one works.
 
-A narrow form of the full view (``screens/telemetry.py``), which puts it there and takes it away.
+A narrow form of the full view (``pages/telemetry.py``), which puts it there and takes it away.
 It asks for nothing while nothing streams and nothing is behind what covers it.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,8 +16,7 @@ from textual.containers import Vertical
 
 from midstream.errors import UserError
 from midstream.pairing.simulating import Simulated, rounded_context, simulate_model
-from midstream.tui.glyphs import Glyphs
-from midstream.tui.screens.telemetry_lines import (
+from midstream.tui.pages.telemetry_lines import (
     Lines,
     Measured,
     beside_lines,
@@ -32,7 +31,7 @@ from midstream.tui.widgets.wafer_layout import MapFacts
 from midstream.tui.widgets.wafer_map import WaferMap
 
 if TYPE_CHECKING:
-    from midstream.tui.app import MidstreamApp
+    from midstream.tui.services import AppServices
 
 FRAME_S: Final = 0.25
 """Seconds between two pictures while tokens pass."""
@@ -49,8 +48,7 @@ class WaferPane(Vertical):
     """Map and figures of one model.
 
     Args:
-        palette: The theme.
-        glyphs: The characters.
+        program: The application.
         model: The model that is simulated: a preset or a model folder.
     """
 
@@ -61,10 +59,13 @@ class WaferPane(Vertical):
     WaferPane #beside-facts { height: auto; margin: 1 0 0 0; }
     """
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, model: str) -> None:
+    def __init__(self, program: AppServices, model: str) -> None:
         super().__init__(id="beside")
-        self._palette = palette
-        self._make = Lines(palette, glyphs)
+        self.program = program
+        self._palette = program.palette
+        self._make = Lines(program.palette, program.glyphs)
+        self._map = WaferMap(self._palette, program.glyphs, "beside-map")
+        self._facts = FactLines("beside-facts")
         self.model = model
         self.simulated: Simulated | None = None
         self.trouble = ""
@@ -73,38 +74,31 @@ class WaferPane(Vertical):
         self._streamed = False
         self._asked = 0
 
-    @property
-    def program(self) -> MidstreamApp:
-        """The app, with its own type."""
-        return cast("MidstreamApp", self.app)  # pyright: ignore[reportUnknownMemberType]
-
     def compose(self) -> ComposeResult:
         """The map, and lines below it."""
-        map_, facts = WaferMap(self._palette, self._make.glyphs), FactLines()
-        map_.id, facts.id = "beside-map", "beside-facts"
-        yield map_
-        yield facts
+        yield self._map
+        yield self._facts
 
     def on_mount(self) -> None:
         """Begin to watch."""
         self.set_interval(FRAME_S, self._tick)
-        self.watch(self.program, "theme", self._follow_theme, init=False)
         self._ask(Measured.of(self.program.session))
 
     def on_resize(self) -> None:
         """Other lines fit."""
         self.call_after_refresh(self.show)
 
-    def _follow_theme(self) -> None:
-        self._palette = self.program.palette
-        self._make = Lines(self._palette, self._make.glyphs)
-        self.query_one(WaferMap).set_palette(self._palette)
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self._make = Lines(palette, self._make.glyphs)
+        self._map.set_palette(palette)
         self.show()
 
     def _tick(self) -> None:
-        if not self._shown or self.screen is not self.program.screen:
+        if not self._shown or not self.screen.is_current:
             return
-        self.display = self.program.size.width >= BESIDE_FROM
+        self.display = self.screen.size.width >= BESIDE_FROM
         now = Measured.of(self.program.session)
         if not now.running and not self._streamed:
             return
@@ -144,7 +138,7 @@ class WaferPane(Vertical):
             self._show_map(now)
 
     def _show_facts(self, now: Measured) -> None:
-        facts, make, simulated = self.query_one(FactLines), self._make, self.simulated
+        facts, make, simulated = self._facts, self._make, self.simulated
         width = self.content_size.width
         if width <= 0:
             return
@@ -167,4 +161,4 @@ class WaferPane(Vertical):
         if now.running and session is not None:
             working, passed = self._sweep.advance(simulated, session.meter)
             facts = replace(facts, working=working, passed=passed)
-        self.query_one(WaferMap).show(facts)
+        self._map.show(facts)

@@ -1,0 +1,242 @@
+# ruff: noqa: E501 (the table is read by columns)
+"""Every user action as data: id, keys, words, and what carries it out.
+
+Key bindings, the key bar, help, the palette and the commands of plain mode are all derived from this
+table, so none of them can offer something that does nothing.  A new action on hunks needs an entry
+here, the controller method it calls, a session method and a journal entry; nothing else.
+
+This module imports no Textual: plain mode reads it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+from midstream.edits.hunks import HunkState
+
+
+class Place(StrEnum):
+    """Where the keys of an action are active."""
+
+    ANYWHERE = "anywhere"
+    """The review screen, text fields included."""
+    REVIEW = "review"
+    """The review screen, except while typing."""
+    COMPOSER = "composer"
+    PAGE = "page"
+    """Every page."""
+    COMMIT = "commit"
+    SESSIONS = "sessions"
+    SETTINGS = "settings"
+    MODELS = "models"
+
+
+PAGES: Final = (Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS)
+
+
+class Group(StrEnum):
+    """Headings of the help screen, in this order."""
+
+    DECIDE = "Decide"
+    STEER = "Steer the model"
+    MOVE = "Move"
+    VIEW = "View"
+    PROGRAM = "Program"
+
+
+class Reason(Enum):
+    """Whether a command in plain mode takes a reason after the hunk's number."""
+
+    NONE = 0
+    OPTIONAL = 1
+    REQUIRED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HunkCommand:
+    """An action on hunks by number, as plain mode offers it.
+
+    Attributes:
+        method: Session method; gets a hunk id, then the reason if there is one.
+        help: What it does, for the list of commands; empty uses the action's own help.
+        form: Examples of how to type it; empty derives ``WORD 3``.
+        reason: Whether a reason follows the number.
+        lines: Whether ``3:2-5`` may name lines of a hunk.
+    """
+
+    method: str
+    help: str = ""
+    form: str = ""
+    reason: Reason = Reason.NONE
+    lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something a user can do.
+
+    Attributes:
+        id: Name in the user's key settings; stable.
+        keys: Default keys, comma separated, in Textual's names.
+        call: On the review screen, controller and method (``decide.accept``); on a page, the
+            Textual action.
+        short: One or two words for the key bar; empty keeps it out of there.
+        help: A sentence for help and palette.
+        group: Heading in the help screen; ``None`` on pages.
+        place: Where the keys are active.
+        typing: On a page, whether the keys also act in a text field.
+        offered: States of the hunk under the cursor in which the key bar offers it.
+        hunk: The same action in plain mode, for actions on hunks.
+    """
+
+    id: str
+    keys: str
+    call: str
+    short: str
+    help: str
+    group: Group | None = None
+    place: Place = Place.REVIEW
+    typing: bool = False
+    offered: tuple[HunkState, ...] = ()
+    hunk: HunkCommand | None = None
+
+    @property
+    def word(self) -> str:
+        """Its command in plain mode."""
+        return self.id.rpartition(".")[2]
+
+
+_D, _S, _M, _V, _P = Group.DECIDE, Group.STEER, Group.MOVE, Group.VIEW, Group.PROGRAM
+_A, _C = Place.ANYWHERE, Place.COMPOSER
+_UNDECIDED = (HunkState.SETTLED,)
+_HELD = (HunkState.QUARANTINED,)
+
+ACTIONS: Final = (
+    Action(
+        "hunk.accept", "a", "decide.accept", "accept", "Accept the hunk under the cursor and go to the next", _D,
+        hunk=HunkCommand("accept", "write these hunks to the file", "accept 3, accept 1-4, accept all", lines=True),
+    ),
+    Action(
+        "hunk.reject", "r", "decide.reject", "reject", "Reject the hunk under the cursor and go to the next", _D,
+        hunk=HunkCommand("reject", "leave a hunk out; the reason goes to the model", "reject 3 WHY", Reason.OPTIONAL, lines=True),
+    ),
+    Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept the hunks of this file you have read; again: the others, except risky ones", _D),
+    Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
+    Action(
+        "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,
+        offered=_UNDECIDED, hunk=HunkCommand("edit", "change its new lines in $EDITOR or line by line"),
+    ),
+    Action("hunk.reject_why", "X", "decide.reject_why", "reject, why", "Reject the hunk and tell the model why", _D, offered=_UNDECIDED),
+    Action("hunk.split", "s", "decide.split", "split", "Split the hunk at the cursor or around the marked rows", _D),
+    Action(
+        "hunk.release", "L", "decide.release", "release", "Release a quarantined hunk for a decision, with a reason", _D,
+        offered=_HELD, hunk=HunkCommand("release", "let a quarantined hunk be decided", reason=Reason.REQUIRED),
+    ),
+    Action("decision.undo", "u", "decide.undo", "undo", "Undo the last decision, on disk as well", _D),
+    Action("decision.redo", "U", "decide.redo", "redo", "Redo the decision", _D),
+    Action("changes.stage", "S", "decide.stage", "stage", "Stage the accepted changes of this file", _D),
+    Action("commit", "C", "show.commit", "commit", "Commit accepted changes: choose files, write the message", _D),
+    Action("hunk.comment", "c", "steer.comment", "comment", "Comment on this hunk; the model continues from there", _S, offered=_UNDECIDED),
+    Action("hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Ask for the same change in similar places", _S),
+    Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer: one pass, checks, candidates", _S),
+    Action("failures", "exclamation_mark", "steer.failures", "what failed", "Edits that did not match the file, and why", _S),
+    Action("context", "f3", "steer.context", "what is sent", "What is sent with the instruction, and what was cut", _S, _A),
+    Action("continuous", "F", "steer.continuous", "follow-on", "Continuous mode: suggest follow-up edits whenever you save", _S),
+    Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),
+    Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open the file", _S),
+    Action("model.stop", "ctrl+c", "steer.stop", "stop", "Stop the model and keep settled hunks; when idle, twice quits", _S, _A),
+    Action("composer.send", "enter", "steer.send", "send", "Send; while the model writes, redirect it and keep settled hunks", _S, _C),
+    Action("composer.queue", "alt+enter", "steer.queue", "queue", "Send when the current answer ends", _S, _C),
+    Action("composer.newline", "ctrl+j", "steer.newline", "new line", "Insert a line break", _S, _C),
+    Action("composer.expand", "ctrl+t", "steer.expand", "open paste", "Expand the pasted block behind a chip", _S, _C),
+    Action("composer.recall", "up", "steer.recall", "recall", "On the first line, recall earlier instructions", _S, _C),
+    Action("composer.leave", "escape", "steer.leave", "back", "Back to the code; your text stays", _S, _C),
+    Action("row.down", "j,down", "navigate.down", "down", "Next row", _M),
+    Action("row.up", "k,up", "navigate.up", "up", "Previous row", _M),
+    Action("hunk.next_undecided", "]", "navigate.next_undecided", "next", "Next undecided hunk", _M),
+    Action("hunk.previous_undecided", "[", "navigate.previous_undecided", "previous", "Previous undecided hunk", _M),
+    Action("hunk.next", "J,shift+down", "navigate.next_hunk", "next hunk", "Next hunk, decided or not", _M),
+    Action("hunk.previous", "K,shift+up", "navigate.previous_hunk", "previous hunk", "Previous hunk, decided or not", _M),
+    Action("file.next", "}", "navigate.next_file", "next file", "Next open file", _M),
+    Action("file.previous", "{", "navigate.previous_file", "previous file", "Previous open file", _M),
+    Action("page.down", "space,pagedown", "navigate.page_down", "page down", "Page down", _M),
+    Action("page.up", "b,pageup", "navigate.page_up", "page up", "Page up", _M),
+    Action("half.down", "d,ctrl+d", "navigate.half_down", "half down", "Half a page down", _M),
+    Action("half.up", "ctrl+u", "navigate.half_up", "half up", "Half a page up", _M),
+    Action("top", "g,home", "navigate.top", "top", "First row", _M),
+    Action("bottom", "G,end", "navigate.bottom", "bottom", "Last row", _M),
+    Action("row.left", "h,left", "navigate.left", "left", "Scroll left", _M),
+    Action("row.right", "l,right", "navigate.right", "right", "Scroll right", _M),
+    Action("follow", "f", "follow.toggle", "follow", "Follow the model's writing, or stop following", _V),
+    Action("select", "v", "show.select", "mark lines", "Mark lines from here to decide, split, copy or instruct them", _V),
+    Action("fold", "z", "show.fold", "fold", "Show only changes and nearby lines, or the whole file", _V),
+    Action("layout", "t", "show.layout", "layout", "Layout: automatic, unified, or side by side", _V),
+    Action("search", "slash", "navigate.search", "search", "Search in this file", _V),
+    Action("search.next", "n", "navigate.search_next", "next match", "Next match", _V),
+    Action("search.previous", "N", "navigate.search_previous", "previous match", "Previous match", _V),
+    Action("copy", "y", "show.copy", "copy", "Copy the marked lines or the hunk, without the gutter", _V),
+    Action("open", "o", "show.open_file", "open", "Open a file by name", _V),
+    Action("rail", "ctrl+e", "show.rail", "files", "Show or hide the file list", _V),
+    Action("suggestions", "x", "show.suggestions", "examples", "Show or hide the example instructions", _V),
+    Action("wrap", "w", "show.wrap", "wrap", "Wrap long lines, or scroll them with h and l", _V),
+    Action("telemetry", "W", "show.telemetry", "rates, wafer", "Measured rates next to a simulated wafer", _V),
+    Action("telemetry.anywhere", "f2", "show.telemetry", "rates, wafer", "Rates and wafer, also while typing", _V, _A),
+    Action("models", "M", "show.models", "model", "Choose the model: built-in ones and endpoints", _V),
+    Action("theme", "T", "show.theme", "theme", "Choose a theme", _V),
+    Action("pane.next", "tab", "show.next_pane", "next pane", "Next pane", _P, _A),
+    Action("pane.previous", "shift+tab", "show.previous_pane", "previous pane", "Previous pane", _P, _A),
+    Action("palette", "colon", "show.palette", "palette", "Every action, by name", _P),
+    Action("palette.anywhere", "ctrl+p", "show.palette", "palette", "Every action, by name, also while typing", _P, _A),
+    Action("help", "question_mark", "show.help", "keys", "The keys of this screen", _P),
+    Action("help.anywhere", "f1", "show.help", "keys", "The keys, also while typing", _P, _A),
+    Action("sessions", "H", "show.sessions", "sessions", "Earlier sessions of this folder: resume or delete", _P),
+    Action("settings", "comma", "show.settings", "settings", "Every setting: its value, its source, and changing it", _P),
+    Action("close", "escape", "show.close", "close", "Close what is open; never stops or sends anything", _P),
+    Action("repaint", "ctrl+l", "show.repaint", "repaint", "Repaint the screen", _P, _A),
+    Action("suspend", "ctrl+z", "show.suspend", "suspend", "Suspend to the shell; fg returns", _P),
+    Action("quit.twice", "q", "show.quit_twice", "quit", "Quit, when pressed twice", _P),
+    Action("quit", "ctrl+q", "show.quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A),
+)  # fmt: skip
+"""Actions of the review screen."""
+
+_PA, _CO, _SE, _ST, _MO = Place.PAGE, Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS
+
+PAGE_ACTIONS: Final = (
+    Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
+    Action("commit.stage_all", "a", "stage_all", "stage all", "Stage the accepted changes of every file", place=_CO),
+    Action("commit.whole", "o", "whole", "whole file", "Stage the whole file, your own lines included", place=_CO),
+    Action("commit.message", "i,enter,tab", "message", "message", "Write the message", place=_CO),
+    Action("commit.commit", "C", "commit", "commit", "Commit what is staged; your hooks run", place=_CO),
+    Action("commit.commit.anywhere", "ctrl+s", "commit", "commit", "Commit, also while writing the message", place=_CO, typing=True),
+    Action("commit.files", "shift+tab", "files", "files", "From the message back to the files", place=_CO, typing=True),
+    Action("sessions.resume", "enter", "resume", "resume", "Resume this session in place of the current one", place=_SE),
+    Action("sessions.delete", "d,delete", "delete", "delete", "Delete the journal of this session; files stay as they are", place=_SE),
+    Action("settings.change", "enter,space", "change", "change", "Change the value: switch it, choose, or type", place=_ST),
+    Action("settings.reset", "backspace,delete", "reset", "reset", "Remove the value from your file", place=_ST),
+    Action("settings.find", "slash", "find", "find", "Show only settings that contain some text", place=_ST),
+    Action("models.use", "enter", "use", "use", "Use this model from the next instruction on", place=_MO),
+    Action("models.keep", "s", "keep", "use, keep", "Use it and save it in your settings", place=_MO),
+    Action("models.effort", "e", "effort", "effort", "The next effort level of this model", place=_MO),
+    Action("models.ask", "f", "ask", "ask servers", "Ask endpoints and local engines for their models", place=_MO),
+    Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
+    Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
+    Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),
+    Action("page.rows_up", "pageup,ctrl+u", "move(-10)", "", "Ten rows up", place=_PA),
+    Action("page.top", "g,home", "move(-1000000)", "", "First row", place=_PA),
+    Action("page.bottom", "G,end", "move(1000000)", "", "Last row", place=_PA),
+    Action("page.scroll_down", "J,shift+down", "scroll(3)", "", "Scroll the details down", place=_PA),
+    Action("page.scroll_up", "K,shift+up", "scroll(-3)", "", "Scroll the details up", place=_PA),
+    Action("page.help", "question_mark,f1", "help", "keys", "The keys of this page", place=_PA),
+    Action("page.close", "escape", "close", "back", "Leave the field or the page; never decides or sends anything", place=_PA, typing=True),
+    Action("page.leave", "q", "close", "", "Leave the page", place=_PA),
+    Action("page.repaint", "ctrl+l", "repaint", "", "Repaint the screen", place=_PA, typing=True),
+)  # fmt: skip
+
+BY_ID: Final = {action.id: action for action in (*ACTIONS, *PAGE_ACTIONS)}
+
+
+def actions_on(page: Place) -> tuple[Action, ...]:
+    """The actions whose keys are active on a page, its own first."""
+    return tuple(a for place in (page, Place.PAGE) for a in PAGE_ACTIONS if a.place is place)

@@ -1,0 +1,403 @@
+"""What the commands of plain mode do: each calls the session and says what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from inspect import isawaitable
+from operator import attrgetter
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from midstream.actions import HunkCommand, Reason
+from midstream.counting import counted
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.errors import UsageError, UserError
+from midstream.pairing.turns import SessionState
+from midstream.plain import lines
+from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
+
+if TYPE_CHECKING:
+    from midstream.pairing.scope.find import Candidate
+    from midstream.pairing.session import PairingSession
+
+_RUNNING = (SessionState.WAITING, SessionState.STREAMING)
+MOST_FILES = 200
+
+
+class PlainCommands:
+    """Carries out the commands.
+
+    Args:
+        session: The session.
+        say: Prints one line.
+        terminal: Whether a person types the lines, so that an editor can take the terminal.
+    """
+
+    def __init__(
+        self, session: PairingSession, say: Callable[[str], None], *, terminal: bool = False
+    ) -> None:
+        self._terminal = terminal
+        self._typed: tuple[int, list[str]] | None = None
+        """The hunk whose new lines are being typed, and those lines."""
+        self._session = session
+        self._say = say
+        self._ids: list[int] = []
+        """Hunk ids; a hunk's number is its place here, from 1."""
+        self._path: str | None = None
+        self._lines: tuple[int, int] | None = None
+        self._choices: tuple[Candidate, ...] = ()
+        """Places that the last instruction could have meant."""
+        self._asked = ""
+        """That instruction."""
+        self._unsent: tuple[str, ...] = ()
+        """Files the user was asked about."""
+        self._handlers: dict[str, Callable[[str], Awaitable[None]]] = {
+            "accept": self._accept,
+            "reject": self._reject,
+            "edit": self._edit,
+            "hunks": self._hunks,
+            "show": self._show,
+            "diff": self._diff,
+            "undo": self._undo,
+            "redo": self._redo,
+            "stop": self._stop,
+            "redirect": self._redirect,
+            "queue": self._queue,
+            "open": self._open,
+            "files": self._files,
+            "allow": self._allow,
+            "do": self._do,
+            "help": self._help,
+        }
+
+    def is_file(self, name: str) -> bool:
+        """Whether a name is a file's."""
+        try:
+            return (self._session.root / self._session.workspace.relative(name)).is_file()
+        except (UserError, ValueError):
+            return False
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the next line is text of a hunk, whatever it says."""
+        return self._typed is not None
+
+    async def take_text(self, line: str) -> None:
+        """Take a line of a hunk's new text; a single dot ends it.
+
+        Raises:
+            UserError: The text cannot be given to the hunk.
+        """
+        if self._typed is None:
+            return
+        number, text = self._typed
+        if line != ".":
+            text.append("." if line == ".." else line)
+            return
+        self._typed = None
+        await self._change(number, text)
+
+    async def do(self, said: Said) -> None:
+        """Do what a line asks for.
+
+        Raises:
+            UserError: It cannot be done; the sentence says why.
+        """
+        if self._choices and said.word.name == "do" and said.rest.isdigit():
+            await self._choose(int(said.rest))
+            return
+        word = said.word
+        if (handler := self._handlers.get(word.name)) is not None:
+            await handler(said.rest)
+        elif word.hunks is not None:
+            await self._apply(word.hunks, said.rest)
+
+    def wonder(self, error: UserError, said: Said) -> tuple[str, ...]:
+        """Remember what an error asks, for the next line to answer; the answers there are."""
+        from midstream.pairing.scope.find import TargetUnclearError
+        from midstream.pairing.scope.mentions import NeedsConsentError
+
+        self._choices, self._unsent = (), ()
+        if said.word.name == "do":
+            self._asked = said.rest
+        if isinstance(error, TargetUnclearError):
+            self._choices = error.candidates[:9]
+        elif isinstance(error, NeedsConsentError):
+            self._unsent = error.paths
+        return tuple(candidate.label for candidate in self._choices)
+
+    # hunks and their numbers
+
+    def settled(self, hunk_id: int) -> Iterator[str]:
+        """A hunk has settled: its lines."""
+        hunk = self._session.hunks.get(hunk_id)
+        if hunk.live:
+            yield from lines.hunk_lines(self.number(hunk_id), hunk)
+
+    def left_over(self, path: str) -> Iterator[str]:
+        """Hunks of a file that wait and were not told yet."""
+        for hunk in self._session.hunks.undecided(path):
+            if hunk.id not in self._ids:
+                yield from self.settled(hunk.id)
+
+    def number(self, hunk_id: int) -> int:
+        """The number of a hunk, from now on."""
+        if hunk_id not in self._ids:
+            self._ids.append(hunk_id)
+        return self._ids.index(hunk_id) + 1
+
+    def _hunk(self, number: int) -> Hunk:
+        if not 1 <= number <= len(self._ids):
+            raise UsageError(f"There is no hunk {number}; hunks lists the undecided ones.")
+        return self._session.hunks.get(self._ids[number - 1])
+
+    def _meant(self, rest: str) -> list[Hunk]:
+        """The hunks that a line names; without a number the one that waits."""
+        waiting = self._session.hunks.undecided()
+        if rest == "all":
+            return waiting
+        if rest:
+            return [self._hunk(number) for number in numbers_of(rest)]
+        if len(waiting) != 1:
+            raise UsageError(f"{counted(len(waiting), 'hunk')} to decide; name one, or all.")
+        return waiting
+
+    # words
+
+    async def _apply(self, command: HunkCommand, rest: str) -> None:
+        """Carry out an action on hunks that needs nothing special here."""
+        number, why = rest, ""
+        if command.reason is not Reason.NONE:
+            number, _, why = rest.partition(" ")
+        method = attrgetter(command.method)(self._session)
+        for hunk in self._meant(number):
+            result = method(hunk.id, why.strip()) if why else method(hunk.id)
+            if isawaitable(result):
+                await result
+            self._say(f"{lines.headline(self.number(hunk.id), hunk)}.")
+
+    async def _accept(self, rest: str) -> None:
+        if await self._decide_lines(rest, "", accept=True):
+            return
+        meant = self._meant(rest)
+        for path in dict.fromkeys(hunk.path for hunk in meant):
+            ids = [hunk.id for hunk in meant if hunk.path == path]
+            if len(ids) > 1:  # In one write, which one undo takes back.
+                await self._session.accept_rest(path, ids)
+            else:
+                await self._session.accept(ids[0])
+        done = [h for h in meant if h.state is HunkState.ACCEPTED]
+        self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
+
+    async def _reject(self, rest: str) -> None:
+        number, _, why = rest.partition(" ")
+        if await self._decide_lines(number, why.strip(), accept=False):
+            return
+        done: list[str] = []
+        for hunk in self._meant(number):
+            if await self._session.reject(hunk.id, why.strip()):
+                done.append(str(self.number(hunk.id)))
+        self._decided("Rejected", done)
+
+    async def _decide_lines(self, rest: str, why: str, *, accept: bool) -> bool:
+        """Decide some lines of a hunk, if that is what is asked; says whether it is."""
+        asked = lines_of(rest)
+        if asked is None:
+            return False
+        number, first, last = asked
+        hunk = self._open_hunk(number)
+        size = hunk.deleted + hunk.added
+        if not 1 <= first <= last <= size:
+            raise UsageError(f"Hunk {number} has lines 1 to {size}; show {number} numbers them.")
+        path = hunk.path
+        if await self._session.decide_lines(hunk.id, first - 1, last, accept, why):
+            which = f"line {first}" if first == last else f"lines {first} to {last}"
+            verb = "Accepted" if accept else "Rejected"
+            waiting = counted(len(self._session.hunks.undecided()), "hunk")
+            self._say(f"{verb} {which} of hunk {number}; {waiting} to decide.")
+            for line in self.left_over(path):
+                self._say(line)
+        return True
+
+    def _open_hunk(self, number: int) -> Hunk:
+        hunk = self._hunk(number)
+        if hunk.state is not HunkState.SETTLED:
+            raise UsageError(f"{lines.headline(number, hunk)}; only undecided ones can change.")
+        return hunk
+
+    async def _edit(self, rest: str) -> None:
+        meant = self._meant(rest)
+        if len(meant) != 1:
+            raise UsageError("Edit one hunk at a time; name its number.")
+        number = self.number(meant[0].id)
+        hunk = self._open_hunk(number)
+        command = editor_command() if self._terminal else None
+        if command is None:
+            self._typed = (number, [])
+            self._say(
+                f"Type the new lines of hunk {number}, then a single dot; for a line with one dot, "
+                "type two."
+            )
+            return
+        text = await edited_text(command, hunk.new, hunk.path)
+        if text is None:
+            self._say(f"The editor failed; hunk {number} stays as it is.")
+        else:
+            await self._change(number, text)
+
+    async def _change(self, number: int, text: list[str]) -> None:
+        hunk = self._open_hunk(number)
+        if tuple(text) == hunk.new:
+            self._say(f"Hunk {number} stays as it is.")
+        elif await self._session.edit(hunk.id, text):
+            for line in lines.hunk_lines(number, self._hunk(number)):
+                self._say(line)
+
+    def _decided(self, verb: str, done: list[str]) -> None:
+        waiting = counted(len(self._session.hunks.undecided()), "hunk")
+        if done:
+            self._say(f"{verb} {', '.join(done)}; {waiting} to decide.")
+        else:
+            self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
+
+    async def _undo(self, _: str) -> None:
+        await self._travel(self._session.undo, "Nothing to undo.")
+
+    async def _redo(self, _: str) -> None:
+        await self._travel(self._session.redo, "Nothing to redo.")
+
+    async def _travel(self, move: Callable[[], Awaitable[tuple[int, ...]]], nothing: str) -> None:
+        told = len(self._session.notices)
+        ids = await move()
+        for hunk_id in ids:
+            hunk = self._session.hunks.get(hunk_id)
+            if hunk.state is not HunkState.SUPERSEDED:
+                self._say(f"{lines.headline(self.number(hunk_id), hunk)}.")
+        if not ids and len(self._session.notices) == told:
+            self._say(nothing)
+
+    async def _hunks(self, _: str) -> None:
+        waiting = self._session.hunks.undecided()
+        for hunk in waiting:
+            self._say(lines.headline(self.number(hunk.id), hunk))
+        if not waiting:
+            self._say("No undecided hunks.")
+
+    async def _show(self, rest: str) -> None:
+        if rest.isdigit() or not rest:
+            for hunk in self._meant(rest) if rest else self._session.hunks.undecided():
+                for line in lines.numbered_hunk_lines(self.number(hunk.id), hunk):
+                    self._say(line)
+            return
+        name, span = place_of(rest)
+        text = (await self._session.open_file(name)).composed().lines
+        start, stop = span or (0, len(text))
+        for line in lines.numbered(text[start:stop], start):
+            self._say(line)
+
+    async def _diff(self, _: str) -> None:
+        waiting = False
+        for proposal in self._session.files.values():
+            for line in lines.patch(proposal, self._session.hunks):
+                waiting = True
+                self._say(line)
+        if not waiting:
+            self._say("No undecided hunks.")
+
+    async def _files(self, _: str) -> None:
+        files = await asyncio.to_thread(self._session.workspace.files)
+        for path in files[:MOST_FILES]:
+            self._say(path)
+        if len(files) > MOST_FILES:
+            self._say(f"and {len(files) - MOST_FILES:,} more.")
+
+    async def _open(self, rest: str) -> None:
+        name, span = place_of(rest)
+        proposal = await self._session.open_file(name)
+        self._path, self._lines = proposal.path, span
+        length = counted(len(proposal.base.lines), "line")
+        where = "" if span is None else f", lines {span[0] + 1} to {span[1]}"
+        self._say(f"The next instruction is about {proposal.path}{where or f', {length}'}.")
+
+    async def _stop(self, _: str) -> None:
+        if self._session.state not in _RUNNING:
+            self._say("Nothing is running.")
+        await self._session.stop()
+
+    async def _redirect(self, rest: str) -> None:
+        await self._session.redirect(rest)
+
+    async def _queue(self, rest: str) -> None:
+        self._session.queue(rest)
+        self._say(f"{counted(len(self._session.queued), 'instruction')} in the queue.")
+
+    async def _allow(self, _: str) -> None:
+        if not self._unsent:
+            raise UsageError("There is no file to allow.")
+        self._session.allow(*self._unsent)
+        self._unsent = ()
+        await self._do(self._asked)
+
+    async def _do(self, rest: str) -> None:
+        if self._session.state in _RUNNING:
+            await self._session.redirect(rest)
+            return
+        await self._instruct(rest, self._lines)
+
+    async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
+        turn = await self._session.instruct(text, path=self._path, selection=selection)
+        self._choices = ()
+        self._path, self._lines = turn.path, None
+
+    async def _choose(self, number: int) -> None:
+        """Send the last instruction again, for one of the places that it could have meant."""
+        if not 1 <= number <= len(self._choices):
+            raise UsageError(f"Type a number from 1 to {len(self._choices)} or a new instruction.")
+        candidate = self._choices[number - 1]
+        path = candidate.path or self._path or ""
+        proposal = await self._session.open_file(path)
+        lines = candidate.locate(proposal.composed().lines)
+        if lines is None:
+            raise UsageError(
+                f"There is no {candidate.name} in {path}; open the lines and ask again."
+            )
+        self._path = proposal.path
+        await self._instruct(self._asked, lines)
+
+    async def _help(self, _: str) -> None:
+        self._say("Type an instruction for the model, or a command:")
+        for line in help_lines():
+            self._say(line)
+        self._say("While the model writes, an instruction redirects it; Ctrl+C stops it.")
+
+
+def editor_command() -> list[str] | None:
+    """The editor that ``VISUAL`` or ``EDITOR`` names, ``None`` where neither does."""
+    for name in ("VISUAL", "EDITOR"):
+        if words := shlex.split(os.environ.get(name, "")):
+            return words
+    return None
+
+
+async def edited_text(command: Sequence[str], lines: Sequence[str], path: str) -> list[str] | None:
+    """Lines as the editor left them, ``None`` if it failed.
+
+    Args:
+        command: The editor; it gets a file as its last argument.
+        lines: The lines to start with.
+        path: The file they belong to; its suffix names the temporary file.
+    """
+    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
+        file = Path(folder) / f"hunk{PurePosixPath(path).suffix}"
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        try:
+            done = await asyncio.to_thread(subprocess.run, [*command, str(file)], check=False)
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return text.splitlines() if done.returncode == 0 else None

@@ -1,0 +1,335 @@
+"""The models page: installed folders, endpoints and what they list, what they cost, switching.
+
+Which models there are and what choosing one means is ``pairing.choosing``'s to say. Endpoints are
+asked for their lists only when the person wants it; what they said the last time is shown at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import ClassVar
+
+from rich.text import Text
+
+from midstream.actions import Place
+from midstream.pairing.choosing import (
+    ModelChoice,
+    advice,
+    chosen_id,
+    keep_choice,
+    model_choices,
+    with_choice,
+)
+from midstream.pairing.model_lists import Lists, ask_everybody, kept_lists
+from midstream.tui.keymap import page_bindings
+from midstream.tui.pages.page import PageScreen, fitted
+from midstream.tui.services import AppServices
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow, Piece
+
+_NARROW_LIST = 66
+"""Columns of the list under which it leaves the edit format to the detail."""
+
+
+class ModelsScreen(PageScreen):
+    """Choose the model."""
+
+    PAGE = Place.MODELS
+    TITLE_WORDS = "Models"
+    CSS_PATH: ClassVar = ["page.tcss", "models.tcss"]
+    BINDINGS: ClassVar = page_bindings(Place.MODELS)
+
+    def __init__(self, program: AppServices) -> None:
+        super().__init__(program)
+        self.choices: list[ModelChoice] = []
+        self.read = False
+        self.asking = False
+
+    def on_mount(self) -> None:
+        """Look for models."""
+        super().on_mount()
+        self.work.run(self._read)
+
+    async def _read(self) -> None:
+        await self._find(await asyncio.to_thread(kept_lists))
+        self.list.show(self.list.rows, select=self.used)
+        self.show_all()
+
+    async def _find(self, lists: Lists) -> None:
+        settings = self.program.settings
+        self.choices = await asyncio.to_thread(model_choices, settings, os.environ, lists)
+        self.read = True
+        self.show_all()
+
+    @property
+    def used(self) -> str:
+        """The id of the model in use."""
+        return chosen_id(self.program.settings)
+
+    @property
+    def choice(self) -> ModelChoice | None:
+        """The model under the cursor."""
+        value = self.list.value
+        return next((choice for choice in self.choices if choice.id == value), None)
+
+    @property
+    def current(self) -> ModelChoice | None:
+        """The model in use."""
+        return next((choice for choice in self.choices if choice.id == self.used), None)
+
+    # showing
+
+    def show_all(self) -> None:
+        """The list and the model under the cursor."""
+        if not self.is_mounted:
+            return
+        current = self.current
+        given = self.program.given_endpoint
+        name = (
+            f"{self.session.model_name} at {given}"
+            if given and self.session is not None
+            else current.name
+            if current
+            else ""
+        )
+        self.title_row.show(
+            (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
+            ("asking the endpoints" if self.asking else "", "muted"),
+            (f"effort {self.effort}" if name else "", "muted"),
+        )
+        wide = self.list.size.width >= _NARROW_LIST
+        rows: list[ListRow] = []
+        for here, heading in ((True, "On this machine"), (False, "Endpoints")):
+            group = [choice for choice in self.choices if choice.here is here]
+            if rows:
+                rows.append(ListRow(None, ()))
+                rows.append(ListRow(None, ((f" {heading}", "muted"),)))
+            else:
+                rows.append(self._heading(heading, wide))
+            above = ""
+            for choice in group:
+                if choice.group != above:
+                    above = choice.group
+                    rows.append(ListRow(None, ((f" {visible(above)}", "muted"),)))
+                rows.append(self._row(choice, wide))
+        if self.read and not any(not choice.here for choice in self.choices):
+            key = self.program.key_for("settings")
+            rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
+        self.list.show(rows)
+        self.show_detail()
+        self.show_keys()
+
+    def _heading(self, words: str, wide: bool) -> ListRow:
+        return ListRow(
+            None,
+            (
+                (fitted(f" {words}", 38, self.glyphs), "muted"),
+                (f"{'context':>9}  {'$ in / out':>12}", "muted"),
+                ("  edits" if wide else "", "muted"),
+            ),
+        )
+
+    def _row(self, choice: ModelChoice, wide: bool) -> ListRow:
+        used = choice.id == self.used and not self.program.given_endpoint
+        mark = self.glyphs.light if used else " "
+        left: list[Piece] = [
+            (f" {mark} ", "accent"),
+            (fitted(choice.name, 22, self.glyphs), "foreground!" if used else "foreground"),
+            (" " + fitted("" if choice.here else choice.endpoint, 12, self.glyphs), "muted"),
+            (f"{_count(choice.context):>9}", "foreground" if choice.context else "muted"),
+            (f"  {_price(choice):>12}", "foreground" if choice.price else "muted"),
+        ]
+        if wide:
+            left.append((f"  {choice.edit_format or ''}", "muted"))
+        state: Piece = ("  no key", "warning") if choice.key == "missing" else ("", "muted")
+        return ListRow(choice.id, tuple(left), (state,) if state[0] else ())
+
+    def show_detail(self) -> None:
+        """The facts of the model under the cursor."""
+        choice, palette = self.choice, self.palette
+        text = Text(no_wrap=False, overflow="fold")
+        if choice is not None:
+            plain = palette.style("foreground")
+            text.append(f"{visible(choice.name)}\n", palette.style("accent", bold=True))
+            if choice.title:
+                text.append(f"{visible(choice.title)}\n", plain)
+            text.append("\n")
+            self.tell_facts(text, self._facts(choice), 10)
+            session = self.session
+            waiting: list[str] = []
+            if session is not None:
+                waiting = sorted({hunk.path for hunk in session.hunks})
+            if words := advice(self.program.shown_path, waiting, here=choice.here):
+                text.append(f"\n{visible(words)}\n", palette.style("accent"))
+        self.detail.show(text)
+
+    def _facts(self, choice: ModelChoice) -> list[tuple[str, str] | tuple[str, str, str]]:
+        kind = "" if choice.kind == choice.endpoint else f", {choice.kind}"
+        facts: list[tuple[str, str] | tuple[str, str, str]] = [
+            ("server", "built-in" if choice.here else f"{choice.endpoint}{kind}"),
+            ("folder" if choice.here else "address", choice.address),
+        ]
+        if choice.size:
+            facts.append(("size", f"{choice.size / 1e6:,.0f} MB"))
+        if choice.languages:
+            facts.append(("languages", ", ".join(choice.languages)))
+        facts += [
+            ("context", f"{choice.context:,} tokens" if choice.context else "unknown"),
+            ("price", _price_words(choice)),
+            ("edits as", choice.edit_format or "the server says"),
+            ("effort", _effort_words(choice)),
+            ("key", _key_words(choice), "warning" if choice.key == "missing" else "foreground"),
+        ]
+        return facts
+
+    def hidden_hints(self) -> frozenset[str]:
+        """Without a model there is nothing to use."""
+        hidden: set[str] = set()
+        if self.choice is None:
+            hidden |= {"models.use", "models.keep", "models.effort"}
+        if self.asking:
+            hidden.add("models.ask")
+        return frozenset(hidden)
+
+    # doing
+
+    @property
+    def effort(self) -> str:
+        """The effort of the session."""
+        return "auto" if self.session is None else self.session.effort
+
+    def action_ask(self) -> None:
+        """Ask the endpoints, and engines on this machine, for their models."""
+        if self.asking:
+            return
+        self.asking = True
+        self.show_all()
+        self.run_worker(self._ask(), exclusive=True)
+
+    async def _ask(self) -> None:
+        try:
+            asked = await asyncio.to_thread(ask_everybody, self.program.settings)
+        finally:
+            self.asking = False
+        chosen = self.list.value
+        await self._find(asked.lists)
+        self.list.show(self.list.rows, select=chosen)
+        self.show_all()
+        self.notices.say(
+            "info" if asked.found and not asked.troubles else "warning", visible(asked.words)
+        )
+
+    def action_effort(self) -> None:
+        """The next effort that the model in use knows."""
+        session, current = self.session, self.current
+        if session is None or current is None:
+            return
+        levels = current.efforts or ("auto",)
+        here = levels.index(self.effort) if self.effort in levels else -1
+        session.effort = levels[(here + 1) % len(levels)]
+        self.show_all()
+        self.notices.say("info", f"Effort {self.effort} from the next instruction on.")
+
+    def action_use(self) -> None:
+        """Use the model under the cursor from the next instruction on."""
+        self._use(keep=False)
+
+    def action_keep(self) -> None:
+        """Use it, and write that to the settings."""
+        choice, settings = self.choice, self.program.settings
+        if choice is None:
+            return
+        url = settings.endpoint_url
+        if url is not None and (choice.profile is None or choice.profile.name):
+            self.notices.ask(
+                f"Your file names the address {url} as endpoint.url; keeping {choice.name} takes "
+                "that out.",
+                ("keep the model", lambda: self._use(keep=True)),
+                ("leave the file", self.notices.clear),
+            )
+        else:
+            self._use(keep=True)
+
+    def _use(self, *, keep: bool) -> None:
+        choice, session = self.choice, self.session
+        if choice is None or session is None:
+            return
+        if choice.key == "missing":
+            self.notices.say(
+                "warning",
+                f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
+                "export it and start again.",
+            )
+            return
+        again = choice.id == self.used and not self.program.given_endpoint
+        if again and not keep:
+            self.notices.say("info", f"{choice.name} is in use already.")
+            return
+
+        async def work() -> None:
+            if keep:
+                await asyncio.to_thread(keep_choice, choice)
+            self.program.use_model(with_choice(self.program.settings, choice))
+            if again:
+                self.dismiss(None)
+                self.program.say("info", f"{choice.name} is written to your settings.")
+                return
+            how = (
+                "a new built-in server starts with it"
+                if choice.here
+                else f"it goes to {choice.endpoint}"
+            )
+            kept = " and is written to your settings" if keep else ""
+            running = "; the present answer runs on at the former one" if self.running else ""
+            self.dismiss(None)
+            self.program.say(
+                "info",
+                f"{choice.name} answers from the next instruction on{kept}; {how}, files, "
+                f"decisions and the conversation stay{running}.",
+            )
+
+        self.work.run(work)
+
+    @property
+    def running(self) -> bool:
+        """Whether an answer is being written."""
+        return self.program.running
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "?"
+    return f"{tokens / 1000:,.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+
+
+def _price(choice: ModelChoice) -> str:
+    price = choice.price
+    if price is None:
+        return "?"
+    return f"{price.input:g} / {price.output:g}" if price.input or price.output else "free"
+
+
+def _price_words(choice: ModelChoice) -> str:
+    price = choice.price
+    if price is None:
+        return "unknown"
+    if not (price.input or price.output):
+        return "nothing, it runs here"
+    cached = f", {price.cached:g} for what is cached" if price.cached != price.input else ""
+    return f"${price.input:g} in, ${price.output:g} out per million tokens{cached}"
+
+
+def _effort_words(choice: ModelChoice) -> str:
+    profile = choice.profile
+    if profile is not None and not profile.dialect.midstream and not profile.efforts:
+        return "nobody has said; each can be tried"
+    return ", ".join(choice.efforts)
+
+
+def _key_words(choice: ModelChoice) -> str:
+    return {
+        "set": f"{choice.key_name} is set",
+        "missing": f"{choice.key_name} is not set",
+        "keyring": f"in the keyring, {choice.key_name}",
+    }.get(choice.key, "none needed")

@@ -1,0 +1,435 @@
+"""What the pages share: a full screen with a title row, a list, one line for sentences, and keys.
+
+A page is opened over the review screen and left with Escape.  It shows things and asks the session
+or the settings to change them; it writes nothing itself.  Commit, sessions, settings and models are
+pages.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from midstream.actions import BY_ID, Place, actions_on
+from midstream.tui.eager import EagerScreen
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.notices import Notices
+from midstream.tui.pages.help import PageHelp
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import AppServices
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.fields import LineField
+from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.row_list import RowList
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+WIDE: Final = 110
+"""Columns from which on a page shows its list and what is chosen in it side by side."""
+SHORTEST_FACT: Final = 10
+"""Cells of a fact in the title row below which it is left out."""
+
+
+class TitleRow(Widget):
+    """The first row: what this page is, and the facts of it."""
+
+    DEFAULT_CSS = """
+    TitleRow { height: 1; background: $ms-panel; color: $ms-muted; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, title: str) -> None:
+        super().__init__()
+        self.title = title
+        self.facts: tuple[tuple[str, str], ...] = ()
+        self._palette = palette
+        self._glyphs = glyphs
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self.refresh()
+
+    def show(self, *facts: tuple[str, str]) -> None:
+        """Show these facts: text and palette role each."""
+        self.facts = tuple((text, role) for text, role in facts if text)
+        self.refresh()
+
+    def render(self) -> Text:
+        """The title and the facts, as far as there is room."""
+        line = Text(" ", no_wrap=True, overflow="crop")
+        line.append(self.title, self._palette.style("accent", bold=True))
+        separator = f"  {self._glyphs.separator}  "
+        for text, role in self.facts:
+            room = self.size.width - line.cell_len - len(separator) - 1
+            words = visible(text)
+            if cell_len(words) > room:
+                if room < SHORTEST_FACT:
+                    break
+                words = fitted(words, room, self._glyphs)
+            line.append(separator, self._palette.style("muted"))
+            line.append(words, self._palette.style(role))
+        return line
+
+
+class EntryBar(Horizontal):
+    """One row with a text field, hidden until somebody has to type something."""
+
+    DEFAULT_CSS = """
+    EntryBar { height: 1; display: none; background: $ms-panel; }
+    EntryBar.-shown { display: block; }
+    EntryBar Static { width: auto; padding: 0 1; color: $ms-accent; }
+    EntryBar Input {
+        width: 1fr; border: none; height: 1; padding: 0; background: $ms-panel;
+        color: $ms-foreground;
+    }
+    EntryBar Input:focus { border: none; background-tint: $ms-panel 0%; }
+    """
+
+    @dataclass
+    class Given(Message):
+        """The text was confirmed with Enter."""
+
+        text: str
+
+    @dataclass
+    class Typed(Message):
+        """The text has changed."""
+
+        text: str
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield Static("", markup=False)
+        yield LineField(compact=True, select_on_focus=False)
+
+    @property
+    def field(self) -> Input:
+        """The text field."""
+        return self.query_one(Input)
+
+    def open(self, label: str, text: str, placeholder: str = "") -> None:
+        """Ask for a text."""
+        self.query_one(Static).update(label)
+        field = self.field
+        with field.prevent(Input.Changed):
+            field.value = text
+        field.placeholder = placeholder
+        field.cursor_position = len(text)
+        self.add_class("-shown")
+        self.screen.set_focus(field)
+
+    def shut(self) -> None:
+        """Hide the row."""
+        self.remove_class("-shown")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is asking."""
+        return self.has_class("-shown")
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Typed(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Given(event.value))
+
+
+class Detail(VerticalScroll):
+    """What is told about the row under the cursor, beside or below the list."""
+
+    class Resized(Message):
+        """There is another amount of room."""
+
+    def __init__(self, content_id: str) -> None:
+        super().__init__(classes="detail", can_focus=False)
+        self.content = Static("", id=content_id, markup=False)
+
+    def compose(self) -> ComposeResult:
+        """The text."""
+        yield self.content
+
+    def on_resize(self) -> None:
+        """Lines are broken at the width there is."""
+        self.post_message(self.Resized())
+
+    @property
+    def columns(self) -> int:
+        """Cells that a line may take."""
+        return max(20, self.scrollable_content_region.width)
+
+    def show(self, text: Text) -> None:
+        """Show this text."""
+        self.content.update(text)
+
+    def rewind(self) -> None:
+        """Show its beginning."""
+        self.scroll_home(animate=False)
+
+
+class PageScreen(EagerScreen):
+    """A page; subclasses compose the body and have one method per action of their table."""
+
+    CSS_PATH = "page.tcss"
+    AUTO_FOCUS = ""
+    PAGE: ClassVar[Place]
+    TITLE_WORDS: ClassVar[str]
+    DETAIL: ClassVar[str] = "about"
+    """Id of what is told about the row under the cursor."""
+
+    def __init__(self, program: AppServices) -> None:
+        super().__init__(id=self.PAGE.value)
+        self.program = program
+        self.palette = program.palette
+        self.glyphs = program.glyphs
+        self.notice = NoticeLine(self.palette)
+        self.notices = Notices(self.notice, lambda: program.is_running, self.show_keys)
+        self.work = SerialWork(self, self.notices, program)
+
+    @property
+    def session(self) -> PairingSession | None:
+        """The session, once it is open."""
+        return self.program.session
+
+    @property
+    def list(self) -> RowList:
+        """The list that the keys move in."""
+        return self.query_one("#list", RowList)
+
+    @property
+    def detail(self) -> Detail:
+        """What is told about the row under the cursor."""
+        return self.query_one(Detail)
+
+    @property
+    def title_row(self) -> TitleRow:
+        """The first row."""
+        return self.query_one(TitleRow)
+
+    @property
+    def entry(self) -> EntryBar:
+        """The row where something is typed."""
+        return self.query_one(EntryBar)
+
+    def compose(self) -> ComposeResult:
+        """The rows of every page."""
+        yield TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
+        yield from self.compose_body()
+        yield EntryBar()
+        yield self.notice
+        yield KeyBar(self.palette)
+
+    def compose_body(self) -> ComposeResult:
+        """What is between the title and the sentences: a list, and what its row is about."""
+        with Container(id="body"):
+            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
+            rows.id = "list"
+            yield rows
+            yield Detail(self.DETAIL)
+
+    def show_all(self) -> None:
+        """Show everything as it is now; also called when the size has changed."""
+        raise NotImplementedError
+
+    def show_detail(self) -> None:
+        """Show what the row under the cursor is about."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """The list gets the keys."""
+        self.set_focus(self.list)
+        self.show_keys()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Side by side, or one above the other."""
+        wide = event.size.width >= WIDE
+        self.set_class(wide, "-wide")
+        self.set_class(not wide, "-narrow")
+        self.set_class(event.size.height < 30, "-low")
+        self.call_after_refresh(self.show_all)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self.palette = palette
+        self.title_row.set_palette(palette)
+        self.notice.set_palette(palette)
+        self.query_one(KeyBar).set_palette(palette)
+        for rows in self.query(RowList):
+            rows.set_palette(palette, self.glyphs)
+        self.show_all()
+
+    # keys
+
+    @property
+    def typing(self) -> bool:
+        """Whether keys are text now."""
+        return isinstance(self.focused, (TextArea, Input))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the list act only where keys are not text."""
+        if action == "answer":
+            return self.notices.asking and not self.typing
+        if action != "page":
+            return True
+        return not self.typing or BY_ID[str(parameters[0])].typing
+
+    async def action_page(self, action_id: str) -> None:
+        """Do what a bound key stands for."""
+        await self.run_action(BY_ID[action_id].call)
+
+    def action_move(self, rows: int) -> None:
+        """Move in the list."""
+        self.list.move(rows)
+
+    def hidden_hints(self) -> frozenset[str]:
+        """Ids of actions that do nothing useful at the moment."""
+        return frozenset()
+
+    def hint_words(self) -> dict[str, str]:
+        """Better words for some actions at the moment, by id."""
+        return {}
+
+    def show_keys(self) -> None:
+        """Show the keys of the moment."""
+        if not self.is_mounted:
+            return
+        hints: list[KeyHint] = []
+        if self.notices.asking:
+            hints = [
+                KeyHint(str(number), words, f"answer({number})")
+                for number, words in enumerate(self.notices.choices, 1)
+            ]
+        else:
+            hidden, words = self.hidden_hints(), self.hint_words()
+            for action in actions_on(self.PAGE):
+                if not action.short or action.id in hidden or not self.program.keys[action.id]:
+                    continue
+                if self.typing != action.typing and action.id != "page.close":
+                    continue
+                if action.id in ("page.close", "page.help"):
+                    continue
+                key = self.program.key_for(action.id)
+                hints.append(KeyHint(key, words.get(action.id, action.short), action.call))
+        close = "keep" if self.notices.asking else "back"
+        hints.append(KeyHint(self.program.key_for("page.close"), close, "close"))
+        if not self.typing and not self.notices.asking:
+            hints.append(KeyHint(self.program.key_for("page.help"), "keys", "help"))
+        self.query_one(KeyBar).show(tuple(hints))
+
+    def on_descendant_focus(self) -> None:
+        """Keys depend on the focus."""
+        self.show_keys()
+
+    @on(Detail.Resized)
+    def _resized(self) -> None:
+        self.show_all()
+
+    def tell_facts(
+        self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
+    ) -> None:
+        """Write names and values in two columns.
+
+        Args:
+            text: Where to.
+            facts: Name, value, and the value's palette role if it is not plain.
+            names: Cells of the first column.
+        """
+        room = max(12, self.detail.columns - names - 1)
+        for name, value, *role in facts:
+            text.append(f"{name:<{names}} ", self.palette.style("muted"))
+            lines = textwrap.wrap(visible(value), room) or [""]
+            style = self.palette.style(role[0] if role else "foreground")
+            text.append(("\n" + " " * (names + 1)).join(lines) + "\n", style)
+
+    @on(RowList.Highlighted)
+    def _moved_in_list(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        self.show_detail()
+        self.detail.rewind()
+        self.show_keys()
+
+    @on(RowList.Chosen)
+    def _clicked_in_list(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self.show_detail()
+        self.show_keys()
+
+    @on(KeyBar.Pressed)
+    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+        event.stop()
+        await self.run_action(event.call)
+
+    @on(NoticeLine.Dismissed)
+    def _dismissed(self) -> None:
+        self.notices.clear()
+
+    def action_answer(self, number: int) -> None:
+        """Answer the question."""
+        self.notices.answer(number)
+
+    def action_help(self) -> None:
+        """The keys of this page."""
+        own, anywhere = (
+            [
+                (self.program.all_keys_for(action.id), action.help)
+                for action in actions_on(self.PAGE)
+                if self.program.keys[action.id] and (action.place is Place.PAGE) is common
+            ]
+            for common in (False, True)
+        )
+        self.program.open_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
+
+    def action_close(self) -> None:
+        """Close the innermost thing that is open."""
+        if self.notices.asking:
+            self.notices.clear()
+        elif self.entry.is_open:
+            self.leave_entry()
+        elif self.typing:
+            self.set_focus(self.list)
+        else:
+            self.dismiss(None)
+
+    def leave_entry(self) -> None:
+        """Close the text field without taking anything."""
+        self.entry.shut()
+        self.set_focus(self.list)
+        self.notices.clear()
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll what is told beside or below the list."""
+        self.detail.scroll_relative(y=rows, animate=False)
+
+    def action_repaint(self) -> None:
+        """Paint the whole screen again."""
+        self.program.repaint()
+
+
+def fitted(text: str, width: int, glyphs: Glyphs) -> str:
+    """``text`` in exactly ``width`` cells: cut with an ellipsis, or filled up."""
+    text = visible(text, ascii_only=glyphs.ellipsis.isascii())
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    text = text[: 2 * width]  # a line may be very long
+    while text and cell_len(text) > width - 1:
+        text = text[:-1]
+    return text + glyphs.ellipsis + " " * (width - 1 - cell_len(text))

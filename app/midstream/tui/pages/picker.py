@@ -1,0 +1,177 @@
+"""A picker: type a few letters, choose a row.  Files, actions and themes are chosen with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from midstream.tui.eager import EagerScreen
+from midstream.tui.services import AppServices
+from midstream.tui.widgets.fields import LineField
+from midstream.tui.widgets.row_list import ListRow, RowList
+
+MOST_SHOWN = 500
+
+
+def fuzzy_score(wanted: str, text: str) -> float | None:
+    """How well ``text`` fits letters typed in order; ``None`` when it does not.
+
+    Letters that follow each other, begin a word or stand in the last part of a path weigh more.
+    """
+    lowered = text.lower()
+    last_part = lowered.rfind("/") + 1
+    exact = lowered.rfind(wanted)
+    score = 0.0
+    if exact >= 0:
+        starts_word = exact == 0 or not lowered[exact - 1].isalnum()
+        score = 100 + 20 * starts_word + 30 * (exact >= last_part)
+        return score - len(text) * 0.1
+    at = -1
+    for letter in wanted:
+        if letter.isspace():
+            continue
+        found = lowered.find(letter, at + 1)
+        if found < 0:
+            return None
+        score += 3 if found == at + 1 else 0
+        score += 2 if found == 0 or not lowered[found - 1].isalnum() else 0
+        score += 1 if found >= last_part else 0
+        at = found
+    return score - len(text) * 0.05
+
+
+class PickerScreen(EagerScreen, ModalScreen[str | None]):
+    """Dismisses with the value of the chosen row, or ``None``.
+
+    Args:
+        services: The application.
+        title: What is being chosen.
+        rows: All rows.
+        preview: Called with the value under the cursor whenever it changes.
+        typed: Called with what is typed; a row for it besides those that it fits, if there is one.
+        select: The value the cursor begins on.
+    """
+
+    DEFAULT_CSS = """
+    PickerScreen { align: center top; background: $ms-background 60%; }
+    PickerScreen > Vertical {
+        width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
+        background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
+    }
+    PickerScreen Input {
+        border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel;
+        color: $ms-foreground;
+    }
+    PickerScreen Input:focus { border: none; background-tint: $ms-panel 0%; }
+    PickerScreen RowList { height: auto; max-height: 18; margin-top: 1; }
+    PickerScreen .none { color: $ms-muted; padding: 0 1; margin-top: 1; display: none; }
+    PickerScreen.-empty .none { display: block; }
+    PickerScreen.-empty RowList { display: none; }
+    PickerScreen:ansi { background: transparent; }
+    """
+
+    def __init__(
+        self,
+        services: AppServices,
+        title: str,
+        rows: Sequence[ListRow],
+        *,
+        preview: Callable[[str], None] | None = None,
+        typed: Callable[[str], ListRow | None] | None = None,
+        select: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._rows = rows
+        self._title = title
+        self._preview = preview
+        self._typed = typed
+        self._select = select
+        self._texts = ["".join(text for text, _ in row.left) for row in rows]
+        self.list = RowList(services.palette, services.glyphs)
+        self._services = services
+        self.list.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        box = Vertical()
+        box.border_title = self._title
+        with box:
+            yield LineField(placeholder="type to narrow down", compact=True)
+            yield self.list
+            yield Static(classes="none", markup=False)
+
+    def on_mount(self) -> None:
+        """Show everything."""
+        self.list.show(self._rows[:MOST_SHOWN], select=self._select)
+        height = max(1, min(18, len(self._rows)))
+        # What stands in for an empty list takes its room: the box keeps its size.
+        self.list.styles.height = self.query_one(Static).styles.height = height
+        self.query_one(Input).focus()
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        event.stop()
+        wanted = event.value.strip().lower()
+        rows = self._rows
+        if wanted:
+            scored = [
+                (score, index)
+                for index, text in enumerate(self._texts)
+                if (score := fuzzy_score(wanted, text)) is not None
+            ]
+            scored.sort(key=lambda pair: (-pair[0], pair[1]))
+            rows = [self._rows[index] for _, index in scored]
+            own = None if self._typed is None else self._typed(event.value.strip())
+            rows = rows if own is None else [own, *rows]
+        rows = rows[:MOST_SHOWN]
+        self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
+        self.query_one(Static).update(f"Nothing here matches {event.value}; delete a letter.")
+        self.set_class(not rows, "-empty")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.list.value is not None:
+            self.dismiss(self.list.value)
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        self.dismiss(event.value)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        if self._preview is not None:
+            self._preview(event.value)
+            self.list.set_palette(self._services.palette, self._services.glyphs)
+
+    def on_key(self, event: events.Key) -> None:
+        """The list moves while the field has the focus."""
+        steps = {
+            "down": 1,
+            "up": -1,
+            "ctrl+n": 1,
+            "ctrl+p": -1,
+            "pagedown": 10,
+            "pageup": -10,
+            "tab": 1,
+            "shift+tab": -1,
+        }
+        field = self.query_one(Input)
+        if event.is_printable and event.character and not field.has_focus:
+            # Typed before the field was there.
+            field.insert_text_at_cursor(event.character)
+        elif event.key == "escape" or event.key == "ctrl+c":
+            event.stop()
+            event.prevent_default()
+            self.dismiss(None)
+        elif event.key in steps:
+            event.stop()
+            event.prevent_default()
+            self.list.move(steps[event.key])

@@ -1,0 +1,266 @@
+"""The sessions page: earlier sessions of this folder, to be taken up again or deleted.
+
+Counts are read from the journals in a thread, newest first, while the list is already there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.text import Text
+
+from midstream.actions import Place
+from midstream.edits.hunks import HunkState
+from midstream.pairing.journal import (
+    SessionSummary,
+    delete_session,
+    earlier_sessions,
+    summarize,
+)
+from midstream.resources import tilde
+from midstream.tui.keymap import page_bindings
+from midstream.tui.pages.page import PageScreen
+from midstream.tui.services import AppServices
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow, Piece
+
+if TYPE_CHECKING:
+    from midstream.pairing.journal import SessionInfo
+
+MOST_READ: Final = 24_000_000
+"""Journals with more bytes are listed, but not followed for their counts."""
+MOST_TOLD: Final = 40
+"""Instructions of one session that are shown."""
+
+
+class SessionsScreen(PageScreen):
+    """Earlier sessions."""
+
+    PAGE = Place.SESSIONS
+    TITLE_WORDS = "Sessions"
+    BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
+
+    def __init__(self, program: AppServices) -> None:
+        super().__init__(program)
+        self.infos: list[SessionInfo] = []
+        self.summaries: dict[str, SessionSummary] = {}
+        self.read = False
+
+    def on_mount(self) -> None:
+        """Read the journals."""
+        super().on_mount()
+        self.run_worker(self._read(), group="journals", exclusive=True)
+
+    async def _read(self) -> None:
+        self.infos = await asyncio.to_thread(earlier_sessions, self.program.root)
+        self.read = True
+        self.show_all()
+        for info in self.infos:
+            if info.path.name not in self.summaries and info.size <= MOST_READ:
+                found = await asyncio.to_thread(summarize, info.path)
+                self.summaries[info.path.name] = found
+                self.show_all()
+
+    @property
+    def info(self) -> SessionInfo | None:
+        """The session under the cursor."""
+        value = self.list.value
+        return next((info for info in self.infos if info.path.name == value), None)
+
+    def is_this(self, info: SessionInfo) -> bool:
+        """Whether it is the session on screen."""
+        return self.session is not None and self.session.journal_path == info.path
+
+    # showing
+
+    def show_all(self) -> None:
+        """The list and the session under the cursor."""
+        if not self.is_mounted:
+            return
+        count = len(self.infos)
+        self.title_row.show(
+            (tilde(self.program.root), "foreground"),
+            (f"{count} session{'s' * (count != 1)}" if self.read else "reading", "muted"),
+        )
+        self.list.show([self._row(info) for info in self.infos])
+        self.show_detail()
+        self.show_keys()
+
+    def _row(self, info: SessionInfo) -> ListRow:
+        summary = self.summaries.get(info.path.name)
+        left: list[Piece] = [(f" {_when(info.changed):<19}", "foreground")]
+        state, role = self._state(info, summary)
+        right: list[Piece] = []
+        if summary is not None and not summary.trouble:
+            marks = self.glyphs.states
+            accepted, rejected = marks[HunkState.ACCEPTED], marks[HunkState.REJECTED]
+            right = [
+                (f"  {accepted} {summary.accepted:<3}", _role(summary.accepted, "success")),
+                (f"{rejected} {summary.rejected:<3}", _role(summary.rejected, "error")),
+            ]
+        right.append((f"  {state:>10}", role))
+        words = "reading" if summary is None else (summary.trouble or _first(summary))
+        quiet = summary is None or bool(summary.trouble)
+        left.append((visible(words), "muted" if quiet else "foreground"))
+        return ListRow(info.path.name, tuple(left), tuple(right))
+
+    def _state(self, info: SessionInfo, summary: SessionSummary | None) -> tuple[str, str]:
+        if self.is_this(info):
+            return "this one", "accent"
+        if info.live:
+            return "open there", "muted"
+        if summary is None:
+            return "" if info.size <= MOST_READ else "large", "muted"
+        if summary.trouble:
+            return "damaged", "error"
+        if summary.undecided:
+            return f"{summary.undecided} to decide", "warning"
+        if summary.unfinished:
+            return "cut off", "warning"
+        return "done", "muted"
+
+    def show_detail(self) -> None:
+        """What the row under the cursor is about."""
+        info, palette = self.info, self.palette
+        text = Text(no_wrap=False, overflow="fold")
+        muted, plain = palette.style("muted"), palette.style("foreground")
+        if info is None:
+            if self.read:
+                text.append("No session of this folder is kept yet.\n\n", plain)
+                text.append(
+                    "A journal begins with the first instruction; the newest twenty are kept. "
+                    "With journal = false in the settings none is written.",
+                    muted,
+                )
+            self.detail.show(text)
+            return
+        summary = self.summaries.get(info.path.name)
+        strong = palette.style("accent", bold=True)
+        text.append(f"{_when(info.started)}\n", strong)
+        lasted = max(0.0, info.changed - info.started)
+        text.append(f"{_span(lasted)}, journal of {info.size / 1000:,.0f} kB\n", muted)
+        if summary is None:
+            words = "reading" if info.size <= MOST_READ else "too large to be read along"
+            text.append(f"\n{words}", muted)
+        elif summary.trouble:
+            text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
+        else:
+            self._tell(text, summary)
+        self.detail.show(text)
+
+    def _tell(self, text: Text, summary: SessionSummary) -> None:
+        palette = self.palette
+        muted, plain = palette.style("muted"), palette.style("foreground")
+        text.append(f"\n{summary.accepted} accepted", plain)
+        text.append(f", {summary.rejected} rejected", plain)
+        waiting = palette.style("warning" if summary.undecided else "foreground")
+        text.append(f", {summary.undecided} to decide\n", waiting)
+        if summary.unfinished:
+            text.append("The last answer was cut off.\n", palette.style("warning"))
+        text.append("\nFiles\n", muted)
+        for path in summary.files or ("none",):
+            text.append(f"  {visible(path)}\n", plain)
+        text.append("\nInstructions\n", muted)
+        shown = summary.instructions[-MOST_TOLD:]
+        if len(shown) < len(summary.instructions):
+            text.append(f"  {len(summary.instructions) - len(shown)} before these\n", muted)
+        for words in shown or ("none",):
+            text.append(f"  {visible(' '.join(words.split()))}\n", plain)
+
+    def hidden_hints(self) -> frozenset[str]:
+        """Without a session there is nothing to resume or delete."""
+        if self.info is None:
+            return frozenset({"sessions.resume", "sessions.delete"})
+        return frozenset()
+
+    # doing
+
+    def action_resume(self) -> None:
+        """Take the session under the cursor up, in place of the current one."""
+        info, session = self.info, self.session
+        if info is None or session is None:
+            return
+        summary = self.summaries.get(info.path.name)
+        if self.is_this(info):
+            self.notices.say("info", "This is the current session; esc goes back to it.")
+        elif info.live:
+            self.notices.say("warning", "Another Midstream has this session open; close it there.")
+        elif summary is not None and summary.trouble:
+            self.notices.say("error", summary.trouble)
+        elif self.program.running:
+            key = self.program.key_for("model.stop")
+            self.notices.say("warning", f"The model is writing; stop it first: esc, then {key}.")
+        elif session.hunks.undecided() and session.journal_path is None:
+            count = len(session.hunks.undecided())
+            self.notices.ask(
+                f"{count} undecided hunk{'s' * (count != 1)} of this session would be lost, "
+                "because it keeps no journal.",
+                ("resume all the same", lambda: self._resume(info)),
+                ("stay here", self.notices.clear),
+            )
+        else:
+            self._resume(info)
+
+    def _resume(self, info: SessionInfo) -> None:
+        async def work() -> None:
+            await self.program.take_up(info.path)
+            self.dismiss(None)
+
+        self.work.run(work)
+
+    def action_delete(self) -> None:
+        """Delete the journal under the cursor, after a question."""
+        info = self.info
+        if info is None:
+            return
+        if info.live or self.is_this(info):
+            self.notices.say("warning", "That session is open; close it before deleting it.")
+            return
+        summary = self.summaries.get(info.path.name)
+        waiting = 0 if summary is None else summary.undecided
+        lost = f" with {waiting} undecided hunk{'s' * (waiting != 1)}" if waiting else ""
+        self.notices.ask(
+            f"Delete the session of {_when(info.changed)}{lost}? Your files stay as they are.",
+            ("delete it", lambda: self._delete(info)),
+            ("keep it", self.notices.clear),
+        )
+
+    def _delete(self, info: SessionInfo) -> None:
+        async def work() -> None:
+            await asyncio.to_thread(delete_session, info.path)
+            self.infos = [other for other in self.infos if other.path != info.path]
+            self.show_all()
+            self.notices.say("info", f"The session of {_when(info.changed)} is deleted.")
+
+        self.work.run(work)
+
+
+def _role(count: int, role: str) -> str:
+    return role if count else "muted"
+
+
+def _first(summary: SessionSummary) -> str:
+    asked = summary.instructions
+    if not asked:
+        return "nothing was asked"
+    first = " ".join(asked[0].split())
+    return first if len(asked) == 1 else f"{first}  (+{len(asked) - 1})"
+
+
+def _when(seconds: float) -> str:
+    """A moment as people read it, shorter the nearer it is."""
+    then, now = time.localtime(seconds), time.localtime()
+    if then[:3] == now[:3]:
+        return time.strftime("today %H:%M", then)
+    if then.tm_year == now.tm_year:
+        return time.strftime("%a %d %b %H:%M", then)
+    return time.strftime("%d %b %Y %H:%M", then)
+
+
+def _span(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

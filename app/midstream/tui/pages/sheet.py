@@ -1,0 +1,153 @@
+"""Sheets: framed text to read, over the screen it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.console import RenderableType
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from midstream.tui.eager import EagerScreen
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+
+
+class KeySheet(VerticalScroll, can_focus=True):
+    """A list of keys to read; the border around it says how to read on and how to close."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("space,ctrl+d", "page_down", show=False),
+        Binding("b,ctrl+u", "page_up", show=False),
+        Binding("g", "scroll_home", show=False),
+        Binding("G", "scroll_end", show=False),
+    ]
+
+    def on_resize(self) -> None:
+        """Look whether there is more than fits, when that is known."""
+        self.call_after_refresh(self._say_how_to_go_on)
+
+    def _say_how_to_go_on(self) -> None:
+        if isinstance(box := self.parent, Widget):
+            more = self.max_scroll_y > 0
+            box.border_subtitle = "j and k scroll, esc closes" if more else "esc closes"
+
+
+class SheetScreen(EagerScreen, ModalScreen[None]):
+    """A sheet; subclasses say what stands on it.
+
+    Args:
+        palette: The theme.
+        title: What is read here.
+    """
+
+    AUTO_FOCUS = "KeySheet"
+    CLOSING: ClassVar[tuple[str, ...]] = ("escape", "q", "ctrl+c", "enter")
+    """Keys that close it."""
+    DEFAULT_CSS = """
+    SheetScreen { align: center middle; background: $ms-background 60%; }
+    SheetScreen > Vertical {
+        width: 92; max-width: 96%; height: auto; max-height: 94%; background: $ms-panel;
+        border: round $ms-border; border-title-color: $ms-accent;
+        border-subtitle-color: $ms-muted;
+    }
+    SheetScreen KeySheet {
+        height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding: 0 1;
+        background: $ms-panel;
+    }
+    SheetScreen Static { height: auto; padding: 0 1; }
+    SheetScreen:ansi { background: transparent; }
+    MidstreamApp.-ascii SheetScreen > Vertical { border: ascii $ms-border; }
+    """
+
+    def __init__(self, palette: Palette, title: str) -> None:
+        super().__init__()
+        self._palette = palette
+        self._title = title
+        self._written: list[tuple[Static, Callable[[], RenderableType]]] = []
+
+    def compose(self) -> ComposeResult:
+        """The frame."""
+        box = Vertical()
+        box.border_title = self._title
+        with box, KeySheet():
+            yield from self.compose_sheet()
+
+    def compose_sheet(self) -> ComposeResult:
+        """What stands on the sheet, made with ``written``."""
+        raise NotImplementedError
+
+    def written(self, write: Callable[[], RenderableType], classes: str = "") -> Static:
+        """A text that is written again when the colours change."""
+        text = Static(write(), classes=classes, markup=False)
+        self._written.append((text, write))
+        return text
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        for text, write in self._written:
+            text.update(write())
+
+    def on_key(self, event: events.Key) -> None:
+        """Any closing key closes."""
+        if event.key in self.CLOSING:
+            event.stop()
+            event.prevent_default()
+            self.dismiss(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A heading and the lines below it.
+
+    Attributes:
+        heading: What the lines are about.
+        lines: Text and palette role of each; they wrap.
+    """
+
+    heading: str
+    lines: tuple[tuple[str, str], ...]
+
+
+class ReadingScreen(SheetScreen):
+    """Shows paragraphs.
+
+    Args:
+        palette: The theme.
+        title: What is read here.
+        paragraphs: In this order.
+    """
+
+    CLOSING = (*SheetScreen.CLOSING, "f3", "exclamation_mark")
+    DEFAULT_CSS = """
+    ReadingScreen > Vertical { width: 108; max-height: 90%; }
+    """
+
+    def __init__(self, palette: Palette, title: str, paragraphs: Sequence[Paragraph]) -> None:
+        super().__init__(palette, title)
+        self.paragraphs = tuple(paragraphs)
+
+    def compose_sheet(self) -> ComposeResult:
+        """The paragraphs."""
+        yield self.written(self._text)
+
+    def _text(self) -> Text:
+        palette, text = self._palette, Text(overflow="fold")
+        for number, paragraph in enumerate(self.paragraphs):
+            text.append("\n\n" if number else "")
+            text.append(visible(paragraph.heading), palette.style("accent", bold=True))
+            for line, role in paragraph.lines:
+                shown = "\n".join(visible(part) for part in line.split("\n"))
+                text.append(f"\n{shown}", palette.style(role))
+        return text

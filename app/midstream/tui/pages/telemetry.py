@@ -1,0 +1,456 @@
+"""The telemetry view: what was measured here on the left, what a wafer would do on the right.
+
+It watches a running session and changes nothing but which simulation is shown; stopping the model
+works as everywhere.  Simulations run in a thread, one at a time, and only while the view is open.
+Nothing is painted and no timer runs while the session is idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.timer import Timer
+
+from midstream.errors import UserError
+from midstream.pairing.simulating import PRESETS, Simulated, rounded_context, simulate_model
+from midstream.resources import default_model, find_model
+from midstream.tui.eager import EagerScreen
+from midstream.tui.pages.help import PageHelp
+from midstream.tui.pages.telemetry_lines import (
+    Lines,
+    Measured,
+    figure_lines,
+    fold,
+    machine_lines,
+    measured_lines,
+    pace_lines,
+    step_lines,
+)
+from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.fact_lines import FactLines
+from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.sweep import Sweep
+from midstream.tui.widgets.wafer_layout import MAP_VIEWS, MapFacts, MapView, used_window
+from midstream.tui.widgets.wafer_map import WaferMap
+from midstream.tui.widgets.wafer_pane import BESIDE_FROM
+
+if TYPE_CHECKING:
+    from midstream.pairing.events import SessionEvent
+    from midstream.pairing.session import PairingSession
+    from midstream.settings import Settings
+
+FRAME_S: Final = 0.25
+"""Seconds between two pictures of the activity while tokens pass: a view one looks at now and then
+may cost little."""
+FACTS_EVERY: Final = 4
+"""Pictures between two readings of the figures."""
+ASK_EVERY: Final = 20
+"""Pictures between two simulations while the context grows."""
+OPENING_S: Final = 0.2
+"""Seconds between two looks for a session that is still being opened."""
+WIDE: Final = (140, 36)
+MEDIUM: Final = (118, 28)
+CONTEXTS: Final = (None, 4_096, 32_768, 131_072)
+"""Contexts to simulate; ``None`` is the session's own."""
+PAGES: Final = {"small": ("wall", "wafer", "token"), "medium": ("wafer", "token"), "wide": ("",)}
+"""What is shown one at a time, by the room there is."""
+PARTS: Final = 7
+"""Widgets that show something: five blocks of lines, the map, the keys."""
+_PAGE_WORDS: Final = {"wall": "wall clock", "wafer": "wafer", "token": "token and GPUs"}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewKey:
+    """A key of this view: its keys in Textual's names, what it calls, its words in the key bar and
+    its sentence in the help.
+    """
+
+    keys: str
+    call: str
+    words: str
+    help: str
+
+
+KEYS: Final = (
+    ViewKey("tab", "page(1)", "page", "Next page, where not everything fits at once"),
+    ViewKey("m", "model(1)", "model", "Simulate the next model"),
+    ViewKey("M", "model(-1)", "model before", "Simulate the model before"),
+    ViewKey("c", "context", "context", "Simulate another length of context"),
+    ViewKey("v", "view", "map", "Colour the map by something else"),
+    ViewKey("z", "enlarge", "enlarge", "Enlarge the used part of the wafer, or show all of it"),
+    ViewKey("b", "beside", "beside the code", "The simulated wafer beside the code"),
+    ViewKey("shift+tab", "page(-1)", "page before", "Page before"),
+    ViewKey("ctrl+c", "stop", "stop", "Stop the model"),
+    ViewKey("ctrl+l", "repaint", "repaint", "Paint the whole screen again"),
+    ViewKey("escape,q,W,f2", "close", "back", "Back to the code"),
+    ViewKey("question_mark,f1", "help", "keys", "The keys of this page"),
+)
+
+
+class TelemetryScreen(EagerScreen):
+    """Full screen; dismissed with Escape.
+
+    Args:
+        program: The application.
+        model: Path of the model folder that is simulated first; ``""`` begins with a preset.
+    """
+
+    CSS_PATH = "telemetry.tcss"
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar = [Binding(k.keys, k.call, k.words, show=False, priority=True) for k in KEYS]
+
+    @dataclass
+    class News(Message):
+        """The session has told something."""
+
+    def __init__(self, program: AppServices, model: str = "") -> None:
+        super().__init__(id="telemetry")
+        self.program = program
+        self._palette = program.palette
+        self._make = Lines(program.palette, program.glyphs)
+        self.models: tuple[str, ...] = (*((model,) if model else ()), *PRESETS)
+        self.model = self.models[0]
+        self.fixed_context: int | None = None
+        self.map_view: MapView = "layers"
+        self.enlarge = True
+        self.page = 0
+        self.room = "wide"
+        self.simulated: Simulated | None = None
+        self.trouble = ""
+        self._asked: tuple[str, int] | None = None
+        self._sweep = Sweep()
+        self._frames = 0
+        self._told_streaming = False
+        self._ticker: Timer | None = None
+        self._opening: Timer | None = None
+        self._unsubscribe = lambda: None
+
+    @property
+    def session(self) -> PairingSession | None:
+        """The session that is watched."""
+        return self.program.session
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield FactLines("head")
+        with Horizontal(id="body"):
+            yield FactLines("wall")
+            with Vertical(id="right"):
+                with Horizontal(id="wafer"):
+                    yield WaferMap(self._palette, self._make.glyphs, "map")
+                    yield FactLines("figures")
+                with Horizontal(id="token"):
+                    yield FactLines("step")
+                    yield FactLines("machines")
+        yield KeyBar(self._palette, "hints")
+
+    def on_mount(self) -> None:
+        """Begin to watch."""
+        self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
+        self._opening = self.set_interval(OPENING_S, self._look_for_session, pause=True)
+        self._look_for_session()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        self._make = Lines(palette, self._make.glyphs)
+        self.query_one(WaferMap).set_palette(palette)
+        self.query_one(KeyBar).set_palette(palette)
+        self.show_all()
+
+    def on_unmount(self) -> None:
+        """Watch no longer."""
+        self._unsubscribe()
+
+    def _look_for_session(self) -> None:
+        session = self.session
+        if self._opening is None:
+            return
+        if session is None:
+            self._opening.resume()
+        else:
+            self._opening.pause()
+            self._unsubscribe = session.subscribe(self._hear)
+        self._set_pace()
+        self.show_all()
+
+    def _hear(self, event: SessionEvent) -> None:
+        del event  # whatever it was, everything is read again
+        self.post_message(self.News())
+
+    def on_telemetry_screen_news(self) -> None:
+        """React to what the session told; while it runs, figures come with the pictures."""
+        self._set_pace()
+        if self._ticker is None or not self._told_streaming or not self._streams:
+            self.show_all()
+        self._told_streaming = self._streams
+
+    def _set_pace(self) -> None:
+        if self._ticker is None:
+            return
+        if self._streams:
+            self._ticker.resume()
+        else:
+            self._ticker.pause()
+
+    @property
+    def _streams(self) -> bool:
+        return self.session is not None and self.session.state in RUNNING
+
+    @property
+    def _shown(self) -> bool:
+        """Whether all its widgets are there: they come after the screen, and go before it."""
+        parts = (*self.query(FactLines), *self.query(WaferMap), *self.query(KeyBar))
+        return self.is_mounted and len(parts) == PARTS
+
+    def _tick(self) -> None:
+        if self.output_backlog > 2 or not self._shown:
+            return
+        self._frames += 1
+        if self._frames % FACTS_EVERY == 0:
+            self._show_measured(Measured.of(self.session))
+        if self._frames % ASK_EVERY == 0:
+            self._ask()
+        self._show_map()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the layout by size."""
+        width, height = event.size
+        self.room = "small"
+        for room, least in (("medium", MEDIUM), ("wide", WIDE)):
+            if width >= least[0] and height >= least[1]:
+                self.room = room
+        for room in PAGES:
+            self.set_class(room == self.room, f"-{room}")
+        self._choose_page()
+        self.call_after_refresh(self.show_all)
+
+    def _choose_page(self) -> None:
+        pages = PAGES[self.room]
+        self.page %= len(pages)
+        shown = pages[self.page]
+        self.query_one("#wall").display = self.room != "small" or shown == "wall"
+        self.query_one("#right").display = self.room != "small" or shown != "wall"
+        for name in ("wafer", "token"):
+            self.query_one(f"#{name}").display = self.room == "wide" or shown == name
+
+    # simulating
+
+    @property
+    def context(self) -> int:
+        """The context that is to be simulated."""
+        if self.fixed_context is not None:
+            return self.fixed_context
+        return rounded_context(Measured.of(self.session).context)
+
+    def _ask(self) -> None:
+        """Simulate what is asked for, unless that is what is shown."""
+        wanted = (self.model, self.context)
+        if wanted != self._asked:
+            self._asked = wanted
+            self.run_worker(partial(self._simulate, *wanted), group="simulate", exclusive=True)
+
+    async def _simulate(self, model: str, context: int) -> None:
+        try:
+            found, trouble = await asyncio.to_thread(simulate_model, model, context), ""
+        except UserError as error:
+            found, trouble = None, str(error)
+        self.simulated, self.trouble = found, trouble
+        self.show_all()
+
+    # showing
+
+    def show_all(self) -> None:
+        """Read and show everything."""
+        if not self._shown:
+            return
+        now = Measured.of(self.session)
+        self._ask()
+        self._show_measured(now)
+        self._show_simulated()
+        self._show_map()
+        self._show_hints(now)
+
+    def _lines(self, name: str) -> FactLines:
+        return self.query_one(f"#{name}", FactLines)
+
+    def _show_measured(self, now: Measured) -> None:
+        wall, make = self._lines("wall"), self._make
+        width, height = wall.content_size
+        if wall.display and width:
+            same = Path(self.model).name == now.model
+            pace = pace_lines(make, now, self.simulated, same)
+            wall.show(measured_lines(make, now, pace, width, height))
+        self._show_head(now)
+
+    def _show_head(self, now: Measured) -> None:
+        make = self._make
+        pieces = [
+            (" Rates and wafer", "accent!"),
+            (f"   {make.glyphs.light} {now.state.value}", "accent" if now.running else "muted"),
+            (f"   {visible(now.model)}", "foreground"),
+        ]
+        if self.room != "wide":
+            pieces.append(("   ", "muted"))
+            for number, name in enumerate(PAGES[self.room]):
+                here = number == self.page
+                pieces.append((f" {_PAGE_WORDS[name]} ", "foreground!" if here else "muted"))
+        self._lines("head").show([make.text(*pieces)])
+
+    def _show_simulated(self) -> None:
+        make, simulated = self._make, self.simulated
+        figures, step, machines = (self._lines(n) for n in ("figures", "step", "machines"))
+        if simulated is None:
+            words = self.trouble or "simulating"
+            role = "error" if self.trouble else "muted"
+            heading = make.heading("Wafer clock", "simulated")
+            width = max(20, figures.content_size.width)
+            figures.show([heading, *fold([make.text((words, role))], width)])
+            step.show([])
+            machines.show([])
+            return
+        own = "chosen" if self.fixed_context is not None else "of this session"
+        width, height = figures.content_size
+        if width:
+            lines = fold(figure_lines(make, simulated, own), width)
+            if len(lines) > height:
+                lines = [line for line in lines if line.plain]
+            figures.show(lines)
+        if (width := step.content_size.width) > 0:
+            step.show(step_lines(make, simulated, width))
+        if (width := machines.content_size.width) > 0:
+            machines.show(machine_lines(make, simulated, width))
+
+    def _show_map(self) -> None:
+        map_, simulated = self.query_one(WaferMap), self.simulated
+        if simulated is None:
+            map_.show(None)
+            return
+        report = simulated.report
+        facts = MapFacts(report.plan, self.map_view, report.options.context, self.enlarge)
+        session = self.session
+        if session is not None and session.state in RUNNING:
+            working, passed = self._sweep.advance(simulated, session.meter)
+            facts = replace(facts, working=working, passed=passed)
+        map_.show(facts)
+
+    def _show_hints(self, now: Measured) -> None:
+        words = {
+            "model(1)": Path(self.model).name,
+            "context": f"context: {self._short_context()}",
+            "view": f"map: {self.map_view}",
+            "enlarge": "whole wafer" if self.enlarge else "enlarge",
+        }
+        hidden = {"model(-1)", "page(-1)", "repaint"}
+        if not now.running:
+            hidden.add("stop")
+        if self.room == "wide":
+            hidden.add("page(1)")
+        if self.program.wafer is not None:
+            words["beside"] = "not beside the code"
+        elif self.size.width < BESIDE_FROM:
+            hidden.add("beside")
+        if self.simulated is None or not self._can_enlarge(self.simulated):
+            hidden.add("enlarge")
+        hints = [
+            KeyHint(_shown(key), words.get(key.call, key.words), key.call)
+            for key in KEYS
+            if key.call not in hidden
+        ]
+        self.query_one(KeyBar).show(tuple(hints))
+
+    def _short_context(self) -> str:
+        return "session" if self.fixed_context is None else f"{self.fixed_context // 1024}k"
+
+    @staticmethod
+    def _can_enlarge(simulated: Simulated) -> bool:
+        plan = simulated.report.plan
+        return used_window(plan, enlarge=True) != used_window(plan, enlarge=False)
+
+    # what people do
+
+    def action_model(self, step: int) -> None:
+        """Simulate the next model of the list, or the one before."""
+        here = self.models.index(self.model)
+        self.model = self.models[(here + step) % len(self.models)]
+        self.show_all()
+
+    def action_context(self) -> None:
+        """Simulate the next context: the session's own, or a long one."""
+        here = CONTEXTS.index(self.fixed_context)
+        self.fixed_context = CONTEXTS[(here + 1) % len(CONTEXTS)]
+        self.show_all()
+
+    def action_view(self) -> None:
+        """What the colours of the map mean: layers, SRAM fill, cache fill."""
+        self.map_view = MAP_VIEWS[(MAP_VIEWS.index(self.map_view) + 1) % len(MAP_VIEWS)]
+        self.show_all()
+
+    def action_enlarge(self) -> None:
+        """Show the whole wafer, or the used part of it enlarged."""
+        self.enlarge = not self.enlarge
+        self.show_all()
+
+    def action_beside(self) -> None:
+        """Show the simulated wafer beside the code, or remove it."""
+        if self.program.wafer is not None:
+            self.program.show_wafer(None)
+        elif self.size.width >= BESIDE_FROM:
+            self.program.show_wafer(self.model)
+        else:
+            return
+        self.dismiss(None)
+
+    def action_page(self, step: int) -> None:
+        """Next page, where not everything fits at once."""
+        self.page = (self.page + step) % len(PAGES[self.room])
+        self._choose_page()
+        self.call_after_refresh(self.show_all)
+
+    def action_stop(self) -> None:
+        """Stop the model; when nothing runs there is nothing to stop here."""
+        if self.session is not None and self.session.state in RUNNING:
+            self.program.stop_model()
+
+    def action_repaint(self) -> None:
+        """Paint the whole screen again."""
+        self.program.repaint()
+
+    def action_help(self) -> None:
+        """The keys of this page."""
+        keys = [(_shown(key), key.help) for key in KEYS]
+        self.program.open_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
+
+    def action_close(self) -> None:
+        """Back to the code."""
+        self.dismiss(None)
+
+    @on(KeyBar.Pressed)
+    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+        await self.run_action(f"screen.{event.call}")
+
+
+def first_model(settings: Settings) -> str:
+    """The model folder to simulate first: the built-in server's, ``""`` where it has none."""
+    if settings.profile is None:
+        with contextlib.suppress(UserError):
+            chosen = settings.model
+            return str(default_model() if chosen is None else find_model(chosen))
+    return ""
+
+
+def _shown(key: ViewKey) -> str:
+    first = key.keys.split(",")[0]
+    return {"escape": "esc", "question_mark": "?"}.get(first, first)

@@ -1,0 +1,459 @@
+"""The words and bars of the telemetry view: measured figures here, simulated ones there.
+
+Wall-clock figures come from :class:`Measured`, wafer-clock figures from a simulation; no function
+but :func:`pace_lines` knows both, and every simulated figure says that it is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from midstream.pairing.costs import Cost, shown_dollars
+from midstream.pairing.simulating import pace_sentence, pacing_words
+from midstream.pairing.turns import SessionState
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.services import RUNNING
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.bars import band_bar, bar, graph
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+    from midstream.pairing.simulating import Simulated
+    from midstream.wafer.quantity import Band
+
+MOST_GRAPH_ROWS: Final = 8
+MOST_COLUMNS: Final = 60
+TWO_COLUMNS: Final = 70
+"""Cells from which on the measured figures stand in two columns."""
+LABEL: Final = 14
+"""Cells of the measured column's names."""
+NAME: Final = 12
+"""Cells of the simulated column's names."""
+
+CAUSES: Final = (
+    ("compute", "arithmetic"),
+    ("hops", "wavelets on their way"),
+    ("stages", "router turns of collectives"),
+    ("streaming", "vectors through roots, links"),
+    ("software", "kernel code in between"),
+    ("handoff", "layer to layer"),
+    ("links", "wafer to wafer"),
+    ("host", "operators on the host"),
+)
+"""Where the time of a token goes, as the simulator names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the session has measured on the wall clock, read at one moment.
+
+    Attributes:
+        model: Name of the model that answers.
+        state: What the session is doing.
+        rate: Tokens per second over the last second, 0 while none come.
+        mean: Mean rate of the running or last answer, ``None`` before any.
+        history: Rates of past quarter seconds.
+        ttft_s: Seconds to the first text of the running or last answer.
+        request_s: Seconds until the server had taken that request.
+        tokens: Tokens of the running or last answer so far.
+        session_tokens: Tokens of all answers.
+        cost: What the server counted for the last answer; all unknown while it runs.
+        total: The same for all answers.
+        pacing: What simulated machine the server imitates, ``""`` where none.
+    """
+
+    model: str = ""
+    state: SessionState = SessionState.STARTING
+    rate: float = 0.0
+    mean: float | None = None
+    history: tuple[float, ...] = ()
+    ttft_s: float | None = None
+    request_s: float | None = None
+    tokens: int = 0
+    session_tokens: int = 0
+    cost: Cost = field(default_factory=Cost)
+    total: Cost = field(default_factory=Cost)
+    pacing: str = ""
+
+    @classmethod
+    def of(cls, session: PairingSession | None) -> Measured:
+        """Read a session."""
+        if session is None:
+            return cls()
+        meter = session.meter
+        return cls(
+            session.model_name,
+            session.state,
+            meter.tokens_per_second if session.state in RUNNING else 0.0,
+            meter.turn_rate,
+            tuple(meter.history),
+            meter.ttft_s,
+            meter.request_s,
+            meter.turn_tokens,
+            meter.output_tokens,
+            meter.cost,
+            meter.total,
+            pacing_words(session.model_info.pacing, meter.cost),
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether an answer is under way."""
+        return self.state in RUNNING
+
+    @property
+    def context(self) -> int:
+        """Tokens the model has in its cache now, as far as they have been counted."""
+        return self.cost.input_tokens + max(self.tokens, self.cost.output_tokens)
+
+
+class Lines:
+    """Makes lines in the colours of a theme."""
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        self.palette = palette
+        self.glyphs = glyphs
+
+    def text(self, *pieces: tuple[str, str]) -> Text:
+        """Pieces of text and the palette roles they are painted in; ``!`` makes bold."""
+        line = Text(no_wrap=True, overflow="crop")
+        for words, role in pieces:
+            style = self.palette.style(role.rstrip("!"), bold=True if role.endswith("!") else None)
+            line.append(words, style)
+        return line
+
+    def heading(self, title: str, about: str) -> Text:
+        """A column's title."""
+        return self.text((title, "accent!"), (f"  {about}", "muted"))
+
+    def fact(
+        self, name: str, value: str, about: str = "", role: str = "foreground", *, room: int = LABEL
+    ) -> Text:
+        """A name in ``room`` cells, a value, and a remark."""
+        return self.text(
+            (name.ljust(room), "muted"), (value, role), (f"  {about}" if about else "", "muted")
+        )
+
+
+def measured_lines(
+    make: Lines, now: Measured, pace: list[Text], width: int, height: int
+) -> list[Text]:
+    """The wall-clock page: one column, or two where it is wider than high.
+
+    Args:
+        make: Makes the lines.
+        now: What was measured.
+        pace: Lines of :func:`pace_lines`, which stand last.
+        width: Cells there are.
+        height: Lines there are.
+    """
+    two = width >= TWO_COLUMNS
+    column = width // 2 - 2 if two else width
+    first = _first_text(make, now, column)
+    counts = [*_counts(make, now, column), Text(), *fold(pace, column)]
+    beside = len(first) + 1 if two else len(first) + len(counts) + 2
+    rows = max(2, min(MOST_GRAPH_ROWS, height - beside - 6))
+    lines = [
+        make.heading("Wall clock", "measured here"),
+        Text(),
+        *_rate(make, now, min(column, MOST_COLUMNS), rows),
+        Text(),
+        *first,
+    ]
+    if not two:
+        return [*lines, Text(), *counts]
+    counts = [Text(), Text(), *counts]
+    length = max(len(lines), len(counts))
+    lines += [Text()] * (length - len(lines))
+    counts += [Text()] * (length - len(counts))
+    joined: list[Text] = []
+    for left, right in zip(lines, counts, strict=True):
+        line = left.copy()
+        line.pad_right(max(0, column + 4 - left.cell_len))
+        joined.append(line.append_text(right))
+    return joined
+
+
+def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
+    rate = now.rate if now.running else now.mean
+    if rate is None:
+        words = "no answer yet" if now.ttft_s is None else "the answer was too short for a rate"
+        head = make.text((words, "muted"))
+    elif now.running and now.ttft_s is None:
+        head = make.text(("waiting for the first token", "muted"))
+    else:
+        when = "  over the last second" if now.running else "  mean of the last answer"
+        head = make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
+    peak = max(now.history[-across:], default=0.0)
+    scale = f"quarter seconds, peak {peak:,.0f}" if peak else "a column for each quarter second"
+    return [
+        head,
+        *(make.text((row, "accent")) for row in graph(now.history, across, rows, make.glyphs)),
+        make.text((make.glyphs.rule * across, "border")),
+        make.text((scale, "muted")),
+    ]
+
+
+def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
+    if now.ttft_s is None:
+        return [make.fact("first text", "-")]
+    total = now.ttft_s
+    lines = [make.fact("first text", f"{total * 1000:7,.1f} ms", "from Enter on", "foreground!")]
+    parts: list[tuple[str, float | None]] = [("request", now.request_s)]
+    prefill = now.cost.prefill_s
+    parts.append(("prefill", prefill))
+    if now.request_s is not None and prefill is not None:
+        rest = total - now.request_s - prefill
+        # The client may see the request's acceptance late, while the prompt is read already.
+        parts.append(("queue, token", rest if rest > 0 else None))
+    room = max(4, width - LABEL - 14)
+    for name, seconds in parts:
+        if seconds is None:
+            about = "told at the end" if now.running else "not known"
+            lines.append(make.fact(f"  {name}", f"{'-':>7}   ", about))
+            continue
+        lines.append(
+            make.text(
+                (f"  {name}".ljust(LABEL), "muted"),
+                (f"{seconds * 1000:7,.1f} ms  ", "foreground"),
+                (bar(seconds / total if total else 0.0, min(room, 16), make.glyphs), "accent"),
+            )
+        )
+    return lines
+
+
+def _counts(make: Lines, now: Measured, width: int) -> list[Text]:
+    answer, total = now.cost, now.total
+    lines = [make.text((f"{'tokens':<{LABEL}}{'answer':>8}{'session':>11}", "muted"))]
+
+    def row(name: str, one: str, all_: str, about: str = "") -> None:
+        lines.append(
+            make.text(
+                (name.ljust(LABEL), "muted"),
+                (f"{one:>8}{all_:>11}", "foreground"),
+                (f"  {about}" if about else "", "muted"),
+            )
+        )
+
+    counted = answer.input_tokens or not now.running
+    row("in", _count(answer.input_tokens) if counted else "-", _count(total.input_tokens))
+    row("  cached", _share(answer.cached_share), _share(total.cached_share))
+    row("out", _count(answer.output_tokens or now.tokens), _count(now.session_tokens))
+    row("forwards", _count(answer.forwards), _count(total.forwards))
+    row("  tokens each", _ratio(answer.tokens_per_forward), _ratio(total.tokens_per_forward))
+    row("drafted", _count(answer.drafted), _count(total.drafted))
+    row("  accepted", _share(answer.accepted_share), _share(total.accepted_share))
+    row("decode", _ms(answer.decode_s), _ms(total.decode_s))
+    priced = total.dollars is not None or not total.output_tokens
+    about = "" if priced or width < LABEL + 36 else "no price is set"
+    row("cost", shown_dollars(answer.dollars), shown_dollars(total.dollars), about)
+    return lines
+
+
+def pace_lines(
+    make: Lines, now: Measured, simulated: Simulated | None, same_model: bool
+) -> list[Text]:
+    """The one place where both clocks are compared: how far apart they are."""
+    lines = [make.heading("Pace", "one clock against the other")]
+    if now.pacing:  # the measured rate is held back, so it says nothing about this machine
+        held = make.text(("what is measured here is held back to that", "muted"))
+        return [*lines, make.text((now.pacing, "warning")), held]
+    if simulated is None or now.mean is None:
+        return [*lines, make.text(("after the first answer", "muted"))]
+    report = simulated.report
+    sentence = pace_sentence("wafer", report.rate.mid, now.mean)
+    verdict, _, rest = sentence.partition(" (")
+    lines.append(make.text((verdict, "foreground!")))
+    lines.append(make.text((rest.rstrip(")"), "muted")))
+    if not same_model:
+        here, there = visible(now.model), report.plan.shape.name
+        lines.append(make.text((f"{here} here, {there} there", "warning")))
+    return lines
+
+
+def figure_lines(make: Lines, simulated: Simulated, context: str) -> list[Text]:
+    """The wafer-clock column beside the map.
+
+    Args:
+        make: Makes the lines.
+        simulated: What is shown.
+        context: Where the simulated context comes from, in words.
+    """
+    report = simulated.report
+    plan, step = report.plan, report.step
+
+    def fact(name: str, value: str, about: str = "simulated") -> Text:
+        return make.fact(name, value, about, room=NAME)
+
+    cache = report.options.context / plan.kv.shift if plan.kv.shift else 1.0
+    full = _compact(report.joules_per_token_full)
+    lines = [
+        make.heading("Wafer clock", "simulated"),
+        make.text((visible(plan.shape.name), "foreground!")),
+        make.text((f"on {plan.wafers} x {plan.hw.label}", "muted")),
+        make.text((f"{plan.kernels.name} kernels, {plan.weight_bits}-bit weights", "muted")),
+        Text(),
+        *_band_lines(make, "decode", report.rate),
+        *_band_lines(make, "first token", report.first_token.scaled(1000.0, "ms")),
+        fact("step", f"{_compact(step.seconds * 1e6)} us"),
+        _second(make, f"{step.cycles:,.0f} cycles at {plan.hw.number('clock_ghz'):g} GHz"),
+        fact("stages busy", f"{report.occupancy:.2%}"),
+        fact("energy", f"{_compact(report.joules_per_token)} J/token"),
+        _second(make, f"{full} with all stages busy"),
+        _second(make, "nameplate power, assumed"),
+        Text(),
+        fact("context", f"{report.options.context:,} tokens", context),
+        fact("cache", f"{cache:.1%}", f"simulated, of {plan.kv.shift:,}"),
+        fact("SRAM", f"{plan.fill:.1%}", "simulated, fullest PE"),
+        fact("bandwidth", f"{report.sram_share:.2%}", "simulated, of SRAM's"),
+        fact("colours", f"{plan.colours} of {plan.hw.count('colours')}"),
+    ]
+    if report.notes:
+        lines.append(Text())
+        lines += [make.text((note, "muted")) for note in report.notes]
+    return lines
+
+
+def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]:
+    """Both clocks in a few lines, for the narrow view beside the code."""
+    report = simulated.report
+    plan, rate = report.plan, report.rate
+    here = now.rate if now.running else now.mean
+    lines = [
+        make.heading("Wafer clock", "simulated"),
+        make.text(
+            (visible(plan.shape.name), "foreground!"),
+            (f"  {plan.wafers} x {plan.hw.name}", "muted"),
+        ),
+        make.text(
+            (f"{_compact(rate.mid)} tok/s", "foreground!"),
+            (f"  {_compact(rate.low)} to {_compact(rate.high)}, {rate.mark}", "muted"),
+        ),
+        make.text(
+            (f"{_compact(report.joules_per_token)} J/token", "foreground"),
+            (f"  nameplate, {report.occupancy:.1%} busy", "muted"),
+        ),
+    ]
+    if now.pacing:
+        lines.append(make.text((now.pacing, "warning")))
+    elif here is not None:
+        sentence = pace_sentence("wafer", rate.mid, here).partition(" (")[0]
+        lines.append(
+            make.text((f"{here:,.0f} tok/s", "foreground!"), (f"  measured, {sentence}", "muted"))
+        )
+    return lines
+
+
+def _band_lines(make: Lines, name: str, band: Band) -> list[Text]:
+    value = f"{_compact(band.mid)} {band.unit}"
+    return [
+        make.fact(name, value, "simulated", "foreground!", room=NAME),
+        _second(make, f"{_compact(band.low)} to {_compact(band.high)}, {band.mark}"),
+    ]
+
+
+def _second(make: Lines, words: str) -> Text:
+    """A line that belongs to the fact above it."""
+    return make.text((" " * NAME + words, "muted"))
+
+
+def step_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
+    """Where the simulated time of a step goes, which is a token's where nothing is drafted."""
+    report = simulated.report
+    total = sum(report.breakdown_us.values())
+    title, tokens = "A token", ""
+    if report.tokens_per_step != 1.0:
+        title, tokens = "A step", f" for {report.tokens_per_step:.2f} tokens"
+    about = f"simulated {total:,.0f} us{tokens}, {report.rate.mark}"
+    lines = [make.heading(title, about)]
+    wordy = width >= 76
+    room = max(6, min(28, width - (62 if wordy else 28)))
+    for cause, meaning in CAUSES:
+        value = report.breakdown_us.get(cause, 0.0)
+        if value <= 0:
+            continue
+        drawn = bar(value / total, room, make.glyphs)
+        lines.append(
+            make.text(
+                (f"{cause:<10}", "muted"),
+                (f"{_compact(value):>6} us {value / total:>6.1%}  ", "foreground"),
+                (drawn.ljust(room), "accent"),
+                (f"  {meaning}" if wordy else "", "muted"),
+            )
+        )
+    return lines
+
+
+def machine_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
+    """The wafers against GPUs: one bar for each, solid up to the lower end of its band."""
+    contenders = simulated.contenders
+    top = max(c.rate.high for c in contenders)
+    lines = [make.heading("Against GPUs", "simulated tok/s, one stream, with band")]
+    one_line = width >= 74
+    room = max(8, min(30, width - (62 if one_line else 25)))
+    for number, contender in enumerate(contenders):
+        rate = contender.rate
+        solid, light = band_bar(rate.low / top, rate.high / top, room, make.glyphs)
+        role = "accent" if number == 0 else "muted"
+        name = contender.label.replace("NVIDIA ", "").replace("Cerebras ", "")
+        band = f"{_compact(rate.low)}-{_compact(rate.high)} {rate.mark}"
+        energy = f"{_compact(contender.joules_per_token)} J/token"
+        lines.append(
+            make.text(
+                (f"{name[:17]:<17}", "foreground" if number == 0 else "muted"),
+                (f"{_compact(rate.mid):>6}  ", "foreground!" if number == 0 else "foreground"),
+                (solid + light.ljust(room - len(solid)), role),
+                (f"  {band:<22}{energy:>12}" if one_line else "", "muted"),
+            )
+        )
+        if not one_line:
+            words = f"{band}, {energy}"
+            indent = max(1, min(17, width - len(words)))
+            lines.append(make.text((f"{'':<{indent}}{words}", "muted")))
+    return lines
+
+
+def _compact(value: float) -> str:
+    from midstream.wafer.quantity import compact
+
+    return compact(value)
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value * 1000:,.0f} ms"
+
+
+def fold(lines: Sequence[Text], width: int) -> list[Text]:
+    """The lines, cut into several where they are wider than ``width``."""
+    folded: list[Text] = []
+    for line in lines:
+        if line.cell_len <= width:
+            folded.append(line)
+            continue
+        words = line.plain.split(" ")
+        part = ""
+        for word in words:
+            if part and len(part) + 1 + len(word) > width:
+                folded.append(Text(part, line.spans[0].style if line.spans else ""))
+                part = word
+            else:
+                part = f"{part} {word}" if part else word
+        folded.append(Text(part, line.spans[0].style if line.spans else ""))
+    return folded

@@ -1,0 +1,279 @@
+"""What the next instruction is about: its lines in the gutter, and the context sent with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from textual.timer import Timer
+
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.state import ReviewState
+from midstream.tui.services import AppServices
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.context import Context
+    from midstream.pairing.scope.find import Target, TargetUnclearError
+    from midstream.pairing.session import PairingSession
+
+LONGEST_PREVIEW: Final = 10_000
+"""Files with more lines get no preview of the region: finding it means parsing them."""
+QUICK_PREVIEW: Final = 400
+"""Files with fewer lines get theirs at once, others when the keys pause."""
+PAUSE_S: Final = 0.12
+CONTEXT_PAUSE_S: Final = 0.2
+"""How long the keys rest before the context is looked up."""
+
+
+class Draft(NamedTuple):
+    """The instruction being written, and the lines it is about."""
+
+    text: str
+    path: str | None
+    cursor: int | None
+    selection: tuple[int, int] | None
+
+
+class Aim:
+    """Finds and shows the lines and the context of the next instruction.
+
+    Line numbers here are those of the file on disk, as the session counts them.
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        services: The application.
+    """
+
+    def __init__(self, state: ReviewState, panes: ReviewPanes, services: AppServices) -> None:
+        self.context: Context | None = None
+        """What would be sent with the instruction being written."""
+        self._state = state
+        self._panes = panes
+        self._pane = panes.pane
+        self._composer = panes.composer
+        self._services = services
+        self._aim_timer: Timer | None = None
+        self._context_timer: Timer | None = None
+        self._previewed: Draft | None = None
+        self._comments: dict[str, int] = {}
+        """Hunks by the chips that stand for them in the composer."""
+
+    # lines
+
+    @property
+    def cursor_line(self) -> int | None:
+        """The line under the cursor."""
+        view = self._state.view
+        return None if view is None or not view.size else view.written_at(self._pane.cursor)
+
+    @property
+    def marked_lines(self) -> tuple[int, int] | None:
+        """The marked lines."""
+        rows, view = self._pane.selection_rows, self._state.view
+        if rows is None or view is None:
+            return None
+        start, stop = view.written_at(rows[0]), view.written_at(rows[1] - 1) + 1
+        return start, max(stop, start + 1)
+
+    def comment_on(self, chip: str, hunk: Hunk) -> None:
+        """A chip in the composer stands for this hunk from now on."""
+        self._comments[chip] = hunk.id
+
+    @property
+    def _commented(self) -> tuple[Hunk, str] | None:
+        """The hunk the text comments on, and its name there."""
+        session = self._state.session
+        text = self._composer.field.text
+        found = ((chip, i) for chip, i in self._comments.items() if chip in text)
+        chip, hunk_id = next(found, ("", 0))
+        if session is None or not chip:
+            return None
+        hunk = session.hunks.get(hunk_id)
+        live = hunk.live and hunk.path == self._state.path
+        return (hunk, chip.strip("[]")) if live else None
+
+    @property
+    def commented_lines(self) -> tuple[int, int] | None:
+        """The lines a comment on a hunk is about, whatever its code mentions."""
+        found = None if self._commented is None else self._find_scope()
+        return None if found is None or isinstance(found, str) else (found.start, found.stop)
+
+    def _find_scope(self) -> Target | str:
+        """The region for the text so far, or why there is none."""
+        from midstream.pairing.scope.find import TargetUnclearError, find_target
+
+        view, commented, session = self._state.view, self._commented, self._state.session
+        if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
+            return "mark lines with v, or name a function"
+        longest = None if session is None else session.model_info.max_region_lines
+        try:
+            if commented is not None:
+                hunk, name = commented
+                found = find_target(
+                    view.proposal.composed(),
+                    instruction="",
+                    cursor=view.to_written(hunk.start),
+                    selection=None,
+                    max_lines=longest,
+                )
+                return replace(found, why=f"about the {name}")
+            return find_target(
+                view.proposal.composed(),
+                instruction=self._composer.text,
+                cursor=self.cursor_line,
+                selection=self.marked_lines,
+                max_lines=longest,
+                path=self._state.path.rpartition("/")[2],
+            )
+        except TargetUnclearError as error:
+            return _first_sentence(error)
+
+    # the model
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the model is a chat model, which gets more than the lines."""
+        session = self._state.session
+        # Without a name, the model is not known yet.
+        return session is not None and bool(session.model_name) and session.model_info.is_chat
+
+    @property
+    def _finds_places(self) -> bool:
+        """Whether the model finds the lines itself."""
+        session = self._state.session
+        return self.is_chat and session is not None and session.model_info.finds_places
+
+    # showing
+
+    def update_soon(self) -> None:
+        """Update now, or when the keys pause where finding the region takes a moment."""
+        view = self._state.view
+        if self._aim_timer is not None:
+            self._aim_timer.stop()
+            self._aim_timer = None
+        if view is not None and len(view.proposal.base.lines) > QUICK_PREVIEW:
+            self._aim_timer = self._pane.set_timer(PAUSE_S, self.update)
+        else:
+            self.update()
+
+    def update(self) -> None:
+        """Show what the next instruction is about, and soon what is sent with it."""
+        self._show_scope()
+        self._look_up_context_soon()
+
+    def _show_scope(self) -> None:
+        """Show the lines in the gutter and above the text."""
+        state, pane, view = self._state, self._pane, self._state.view
+        title, active = self._composer.title, self._panes.composing
+        session = state.session
+        # A background turn gives way to an instruction; it is not redirected.
+        if state.running and not (session is not None and session.in_background):
+            turn, path = state.turn, state.written_path
+            target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
+            pane.scope = None
+            title.show("Redirect", target, "settled hunks stay", active=active)
+            pane.repaint()
+            return
+        if view is None:
+            how = "name a file with @" if self._finds_places else "name a function of this folder"
+            title.show("Instruct", "", f"{how}, or open a file first", active=active)
+            return
+        target = self._find_scope()
+        if isinstance(target, str):
+            pane.scope = None
+            if self._finds_places:
+                target = "the model finds the place"
+            title.show("Instruct", state.path, target, active=active)
+        else:
+            pane.scope = (view.to_base(target.start), view.to_base(target.stop))
+            lines = f"lines {target.start + 1}-{target.stop}"
+            if target.stop - target.start == 1:
+                lines = f"line {target.stop}"
+            words = f"{target.symbol}, {lines}" if target.symbol else lines
+            title.show("Instruct", f"{state.path}  {words}", target.why, active=active)
+            if active:
+                # Keep the lines of the instruction in view, unless the cursor is in a visible part.
+                first, last = view.row_of_base(pane.scope[0]), view.row_of_base(pane.scope[1] - 1)
+                here = first <= pane.cursor <= last and pane.shows(pane.cursor, pane.cursor + 1)
+                if not here and not pane.shows(first, min(last + 1, first + pane.height)):
+                    pane.show_rows(first, last + 1)
+        pane.repaint()
+
+    # context
+
+    @property
+    def _draft(self) -> Draft | None:
+        text = self._composer.text.strip()
+        if not text or not self._panes.composing:
+            return None
+        lines = self.commented_lines or self.marked_lines
+        return Draft(text, self._state.path or None, self.cursor_line, lines)
+
+    @property
+    def previews(self) -> bool:
+        """Whether anything is sent along with the instruction being written."""
+        return self._draft is not None and not self._state.running and self.is_chat
+
+    def _look_up_context_soon(self) -> None:
+        """Look the context up once the keys rest, and let the model read ahead."""
+        if self._context_timer is not None:
+            self._context_timer.stop()
+            self._context_timer = None
+        draft = self._draft
+        if not self.previews:
+            self.context = None
+            self._composer.title.show_along("", "")
+        if draft is None:
+            self._previewed = None
+        elif draft != self._previewed:
+            self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
+
+    def _look_up_context(self) -> None:
+        self._pane.run_worker(self._preview(), group="preview", exclusive=True)
+
+    async def _preview(self) -> None:
+        session, draft = self._state.session, self._draft
+        if session is None or draft is None:
+            return
+        self._previewed = draft
+        if self.previews:
+            await self._show_context(session, draft)
+        if draft.path is None or draft != self._draft:
+            return
+        await session.read_ahead(
+            draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
+        )
+        if self._state.running and draft == self._draft:
+            # The text that a redirect would continue from is growing meanwhile.
+            self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
+
+    async def _show_context(self, session: PairingSession, draft: Draft) -> None:
+        context, trouble = None, ""
+        try:
+            context = await session.preview(
+                draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
+            )
+        except UserError as error:
+            trouble = str(error)
+        if draft != self._draft or session is not self._state.session:
+            return
+        self.context = context
+        title = self._composer.title
+        if context is None:
+            title.show_along(trouble, "")
+        else:
+            count = len(context.cuts)
+            key = self._services.key_for("context")
+            title.show_along(
+                context.summary.replace(" (cut)", ""),
+                f"{counted(count, 'cut')}, {key}" if count else key,
+            )
+
+
+def _first_sentence(error: TargetUnclearError) -> str:
+    text = str(error)
+    return text if len(text) <= 90 else text.split(";")[0].split(":")[0]

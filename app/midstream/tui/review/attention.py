@@ -1,0 +1,74 @@
+"""How long each undecided hunk has been on screen."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from textual.screen import Screen
+from textual.timer import Timer
+
+from midstream.edits.hunks import HunkState
+from midstream.tui.review.state import ReviewState
+from midstream.tui.services import AppServices
+from midstream.tui.widgets.diff_pane import DiffPane
+
+SAMPLE_EVERY_S: Final = 0.2
+
+
+class OnScreenTimer:
+    """Samples which hunks are on screen and reports it to the session.
+
+    Bulk acceptance leaves out hunks that were not there long enough to read.
+    """
+
+    def __init__(
+        self, screen: Screen[Any], state: ReviewState, pane: DiffPane, services: AppServices
+    ) -> None:
+        self._screen = screen
+        self._state = state
+        self._pane = pane
+        self._services = services
+        self._timer: Timer | None = None
+        self._sampling = False
+        self._sampled_at = 0.0
+
+    def start(self) -> None:
+        """Sample for the session that was just attached."""
+        session = self._state.session
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if session is not None and session.attention.on:
+            self._sampled_at = time.monotonic()
+            self._timer = self._screen.set_interval(SAMPLE_EVERY_S, self.sample)
+            self._sampling = True
+
+    def resume(self) -> None:
+        """There may be undecided hunks again."""
+        if self._timer is not None and not self._sampling:
+            self._sampling = True
+            self._sampled_at = time.monotonic()
+            self._timer.resume()
+
+    def sample(self) -> None:
+        """Credit the time since the last sample to the hunks that are fully on screen."""
+        now, before = time.monotonic(), self._sampled_at
+        self._sampled_at = now
+        session, view, pane = self._state.session, self._state.view, self._pane
+        visible = self._screen.is_current and self._services.has_terminal_focus
+        if session is None or view is None or not visible or not pane.is_on_screen:
+            return
+        if not self._state.running and not session.hunks.undecided():
+            self._sampling = False
+            if self._timer is not None:
+                self._timer.pause()
+            return
+        top, height = pane.top, pane.bottom - pane.top
+        shown = [
+            (hunk, min(height, stop - first) / (stop - first))
+            for first, stop, hunk in view.places()
+            if hunk.state is HunkState.SETTLED
+            and max(0, min(stop, top + height) - max(first, top)) == min(height, stop - first)
+        ]
+        session.attention.look(shown, now - before)

@@ -1,0 +1,446 @@
+"""Deciding hunks: accept, reject, split, edit, release, undo.
+
+The hunk is chosen at the key press, the cursor moves on at once, and the disk follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from midstream.counting import counted
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.tui.diff.parts import Part, cut_at
+from midstream.tui.notices import Notices
+from midstream.tui.pages.hunk_editor import HunkEditor
+from midstream.tui.review.navigate import Navigate
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.state import ReviewState
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import STILL_OPENING, AppServices
+from midstream.tui.visible import visible
+
+
+class Decide:
+    """Actions of the group "Decide".
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        notices: Sentences for the user.
+        work: Runs what changes the session.
+        services: The application.
+        navigate: Moves the cursor.
+        instruct: Sends an instruction for some lines.
+    """
+
+    def __init__(
+        self,
+        state: ReviewState,
+        panes: ReviewPanes,
+        notices: Notices,
+        work: SerialWork,
+        services: AppServices,
+        navigate: Navigate,
+        instruct: Callable[[str, tuple[int, int]], None],
+    ) -> None:
+        self._state = state
+        self._panes = panes
+        self._pane = panes.pane
+        self._notices = notices
+        self._work = work
+        self._services = services
+        self._navigate = navigate
+        self._instruct = instruct
+        self._edited: dict[int, str] = {}
+        """Text typed for a hunk and not saved, by hunk id."""
+        self._offered: frozenset[int] = frozenset()
+        """Unread hunks that the same key accepts when pressed again."""
+
+    def accept(self) -> None:
+        """Accept the hunk under the cursor and go to the next, or the marked lines."""
+        session = self._state.session
+        if session is None or self._decide_marked(HunkState.ACCEPTED):
+            return
+        hunk = self._target(HunkState.ACCEPTED)
+        if hunk is not None:
+            hunk_id = hunk.id
+            self._go_on(hunk)
+            self._work.run(lambda: session.accept(hunk_id))
+
+    def reject(self) -> None:
+        """Reject the hunk under the cursor and go to the next, or the marked lines."""
+        session = self._state.session
+        if session is None or self._decide_marked(HunkState.REJECTED):
+            return
+        hunk = self._target(HunkState.REJECTED)
+        if hunk is None:
+            return
+        hunk_id, conflict = hunk.id, hunk.state is HunkState.CONFLICT
+        self._go_on(hunk)
+
+        async def work() -> None:
+            if await session.reject(hunk_id) and conflict:  # Its rows are gone: say where.
+                self._pane.sync()
+                self._say_undo("Dismissed; the file stays as it is. {undo} brings the hunk back.")
+
+        self._work.run(work)
+
+    def _say_undo(self, text: str) -> None:
+        self._notices.say("info", text.format(undo=self._services.key_for("decision.undo")))
+
+    def _target(self, wanted: HunkState) -> Hunk | None:
+        """The hunk under the cursor if it can get this decision; else go to one that can."""
+        navigate, hunk = self._navigate, self._pane.hunk
+        if navigate.just_arrived:
+            return None
+        if hunk is None:
+            navigate.next_undecided()
+            return None
+        if not navigate.reveal(hunk):
+            self._notices.say("info", "That hunk was off screen. Press again to confirm.")
+            return None
+        if hunk.state is HunkState.STREAMING:
+            self._notices.say("info", "The model is still writing this hunk; wait until it ends.")
+            return None
+        if wanted is HunkState.REJECTED and hunk.rejectable and hunk.state is not wanted:
+            return hunk
+        if hunk.state is wanted or not hunk.decidable:
+            if not navigate.say_held(hunk):
+                navigate.next_undecided()
+            return None
+        return hunk
+
+    def _go_on(self, hunk: Hunk) -> None:
+        """Move to the next undecided hunk below, else to the first one above, else stay."""
+        self._notices.clear()
+        view, pane = self._state.view, self._pane
+        if view is None:
+            return
+        rows = view.rows_of(hunk.id)
+        pane.mark = None
+        row = view.next_hunk(pane.cursor, forward=True, undecided=True)
+        if row is None:
+            row = view.next_hunk(-1, forward=True, undecided=True)
+        if row is not None and (rows is None or not rows[0] <= row < rows[1]):
+            target = view.hunk_at(row)
+            place = None if target is None else view.rows_of(target.id)
+            if place is not None and not pane.shows(*place):
+                pane.detach()
+                pane.show_rows(*place)
+            pane.go_to(row, detach=False)
+        elif rows is not None:
+            pane.go_to(rows[0], detach=False)
+
+    # all of a file
+
+    def accept_rest(self) -> None:
+        """Accept what was read; with the key again, what was not; never what is risky."""
+        session, path = self._state.session, self._state.path
+        if session is None or not path or self._navigate.just_arrived:
+            return
+
+        async def work() -> None:
+            bulk = session.attention.bulk(session.hunks.undecided(path))
+            unread = frozenset(bulk.unread)
+            again = bool(unread) and unread <= self._offered
+            count = await session.accept_rest(path, {*bulk.read, *(bulk.unread if again else ())})
+            self._offered = frozenset() if again else unread
+            key_for = self._services.key_for
+            parts = [f"{counted(count, 'hunk')} accepted and written"] if count else []
+            if again and count:
+                parts[0] += f", {len(unread)} of them unread"
+            elif unread:
+                were, them = ("was", "it") if len(unread) == 1 else ("were", "them")
+                parts.append(
+                    f"{counted(len(unread), 'hunk')} {were} not on screen long enough to read; "
+                    f"{key_for('hunk.accept_rest')} again accepts {them} anyway"
+                )
+            if bulk.risky:
+                why = bulk.risky[0][1]
+                parts.append(f"{counted(len(bulk.risky), 'hunk')} to decide one by one ({why})")
+            if count:
+                parts.append(f"{key_for('decision.undo')} undoes it")
+            sentence = "; ".join(parts) or "No undecided hunks in this file"
+            self._notices.say("info" if count and not unread else "warning", f"{sentence}.")
+
+        self._work.run(work)
+
+    def reject_rest(self) -> None:
+        """Reject every undecided hunk of this file."""
+        session, path = self._state.session, self._state.path
+        if session is None or not path or self._navigate.just_arrived:
+            return
+
+        async def work() -> None:
+            if count := await session.reject_rest(path):
+                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
+            else:
+                self._notices.say("info", "No undecided hunks in this file.")
+
+        self._work.run(work)
+
+    # marked rows
+
+    def _decide_marked(self, wanted: HunkState) -> bool:
+        """Decide the marked lines; returns whether lines are marked."""
+        pane = self._pane
+        if pane.mark is None:
+            return False
+        parts = [
+            part
+            for part in pane.marked_parts
+            if part.hunk.state is HunkState.SETTLED
+            or (part.whole and part.hunk.decidable and part.hunk.state is not wanted)
+        ]
+        if not parts:
+            self._notices.say("info", "The marked lines belong to no undecided hunk.")
+            return True
+        accept = wanted is HunkState.ACCEPTED
+
+        async def work() -> None:
+            done = 0
+            for part in parts:
+                done += part.size if await self._decide_part(part, accept=accept) else 0
+            pane.sync()
+            if done:
+                what = "accepted and written" if accept else "rejected"
+                self._say_undo(f"{counted(done, 'line')} {what}; {{undo}} undoes it.")
+            if pane.undecided_hunk is None:
+                self._navigate.to_hunk(forward=True, undecided=True)
+
+        pane.unmark()
+        self._work.run(work)
+        return True
+
+    async def _decide_part(self, part: Part, *, accept: bool) -> bool:
+        session, hunk_id = self._state.session, part.hunk.id
+        if session is None:
+            return False
+        if part.whole:
+            return await (session.accept(hunk_id) if accept else session.reject(hunk_id))
+        if part.lines is not None:
+            return await session.decide_lines(hunk_id, *part.lines, accept)
+        # Old lines and their replacement, from the middle: they are no single range.
+        ids = await session.split(hunk_id, part.cuts)
+        if not ids:
+            return False
+        mine = ids[0] if part.first == (0, 0) else ids[1]
+        return await (session.accept(mine) if accept else session.reject(mine))
+
+    # changing a hunk
+
+    def split(self) -> None:
+        """Split the hunk above the cursor row, or around the marked rows."""
+        session = self._state.session
+        found = None if session is None or self._state.view is None else self._cuts()
+        if session is None or found is None:
+            return
+        hunk, cuts = found
+
+        async def work() -> None:
+            ids = await session.split(hunk.id, cuts)
+            self._pane.sync()
+            if ids:
+                self._say_undo(f"Split into {len(ids)} hunks; {{undo}} joins them again.")
+
+        self._pane.unmark()
+        self._work.run(work)
+
+    def _cuts(self) -> tuple[Hunk, list[tuple[int, int]]] | None:
+        """The hunk to split and where, or ``None`` after having said why not."""
+        view, pane = self._state.view, self._pane
+        hunk = self._open_hunk()
+        if view is None or hunk is None:
+            return None
+        if pane.mark is not None:
+            part = next((p for p in pane.marked_parts if p.hunk is hunk), None)
+            if part is not None and part.cuts:
+                return hunk, part.cuts
+            self._notices.say("info", "The whole hunk is marked; mark only some of its rows.")
+            return None
+        cut = cut_at(view, pane.cursor)
+        if cut is None:
+            self._notices.say("info", "Put the cursor on the first row of the second part.")
+            return None
+        return hunk, [cut[1]]
+
+    def _open_hunk(self) -> Hunk | None:
+        """The hunk under the cursor, shown, if it is undecided; says why not otherwise."""
+        hunk = self._pane.hunk
+        if hunk is None:
+            self._notices.say("info", "Put the cursor on a hunk first.")
+            return None
+        self._navigate.reveal(hunk)
+        if hunk.state is HunkState.SETTLED:
+            return hunk
+        key_for = self._services.key_for
+        reasons = {
+            HunkState.STREAMING: "is still being written; wait until it settles",
+            HunkState.CONFLICT: "conflicts with the file; ask for the edit again, or dismiss it "
+            f"with {key_for('hunk.reject')}",
+            HunkState.QUARANTINED: "is quarantined by the guard; release it first",
+        }
+        decided = f"is decided; {key_for('decision.undo')} undoes that"
+        self._notices.say("info", f"This hunk {reasons.get(hunk.state, decided)}.")
+        return None
+
+    def edit(self) -> None:
+        """Edit the new lines of the hunk under the cursor."""
+        hunk = self._open_hunk()
+        if hunk is None:
+            return
+        if any(visible(part) != part for line in hunk.new for part in line.split("\t")):
+            self._notices.say(
+                "warning",
+                "This hunk contains invisible characters and cannot be edited here; reject it, or "
+                "accept it and edit the file.",
+            )
+            return
+        hunk_id = hunk.id
+        kept = self._edited.get(hunk_id)
+        text = "\n".join(hunk.new) if kept is None else kept
+        old = "\n".join(visible(f"- {line}") for line in hunk.old)
+        title = visible(f"Edit the hunk at {self._state.path}:{hunk.start + 1}")
+
+        def closed(result: tuple[bool, str] | None) -> None:
+            if result is None:
+                return
+            save, left = result
+            if left != "\n".join(hunk.new):
+                self._edited[hunk_id] = left
+            if save:
+                self._save(hunk_id, left)
+            elif hunk_id in self._edited:
+                key = self._services.key_for("hunk.edit")
+                self._notices.say("info", f"Not saved; {key} continues with your text.")
+
+        self._notices.clear()
+        self._services.open_screen(HunkEditor(title, text, old, resumed=kept is not None), closed)
+
+    def _save(self, hunk_id: int, text: str) -> None:
+        session = self._state.session
+        if session is None:
+            return
+        lines = tuple(text.split("\n")) if text else ()
+
+        async def work() -> None:
+            hunk = session.hunks.get(hunk_id)
+            if lines == hunk.new:
+                self._edited.pop(hunk_id, None)
+            elif lines == hunk.old:
+                key = self._services.key_for("hunk.reject")
+                self._notices.say(
+                    "info", f"The file already has these lines; {key} rejects the hunk."
+                )
+            elif await session.edit(hunk_id, lines):
+                self._edited.pop(hunk_id, None)
+                self._pane.sync()
+                key = self._services.key_for("hunk.accept")
+                self._notices.say("info", f"The hunk has your text now; {key} accepts it.")
+
+        self._work.run(work)
+
+    # reasons
+
+    def reject_why(self) -> None:
+        """Ask why the hunk under the cursor is rejected."""
+        hunk = self._pane.hunk
+        if hunk is None or not hunk.rejectable:
+            self._open_hunk()
+            return
+        self._navigate.reveal(hunk)
+        self._panes.reason.open(hunk.id)
+        self._state.refresh()
+
+    def reject_for(self, hunk_id: int, why: str, *, again: bool) -> None:
+        """Reject with a reason; with ``again``, ask for the same lines once more."""
+        session, view = self._state.session, self._state.view
+        self._panes.focus(self._pane)
+        if session is None or view is None:
+            return
+        hunk = session.hunks.get(hunk_id)
+        self._go_on(hunk)
+        self._work.run(lambda: session.reject(hunk_id, why))
+        if again and why:
+            start = view.to_written(hunk.start)
+            self._instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
+
+    def release(self) -> None:
+        """Ask why the quarantined hunk under the cursor may be decided after all."""
+        hunk = self._pane.hunk
+        if hunk is None or hunk.state is not HunkState.QUARANTINED:
+            if not self._navigate.to_held(1):
+                self._notices.say("info", "Only quarantined hunks need to be released.")
+            return
+        self._navigate.reveal(hunk)
+        self._panes.release.open(hunk.id)
+        self._state.refresh()
+
+    def release_for(self, hunk_id: int, why: str) -> None:
+        """Release a quarantined hunk for this reason."""
+        session = self._state.session
+        self._panes.focus(self._pane)
+        if session is None:
+            return
+
+        async def work() -> None:
+            session.release(hunk_id, why)
+            self._pane.sync()
+            self._notices.say("info", "Released; the hunk is waiting for your decision.")
+
+        self._work.run(work)
+
+    # steps back and forth
+
+    def undo(self) -> None:
+        """Undo the last decision."""
+        self._travel(back=True)
+
+    def redo(self) -> None:
+        """Redo the decision that was undone."""
+        self._travel(back=False)
+
+    def _travel(self, *, back: bool) -> None:
+        session = self._state.session
+        if session is None:
+            return
+
+        async def work() -> None:
+            told = len(session.notices)
+            ids = await (session.undo() if back else session.redo())
+            if not ids:
+                if len(session.notices) == told:
+                    self._notices.say("info", f"Nothing to {'undo' if back else 'redo'}.")
+                return
+            if len(session.notices) == told:
+                self._notices.clear()
+            path = session.hunks.get(ids[0]).path
+            if path != self._state.path and not await self._navigate.open_path(path):
+                return
+            self._pane.sync()
+            view = self._state.view
+            places = [] if view is None else [view.rows_of(hunk_id) for hunk_id in ids]
+            rows = next((place for place in places if place is not None), None)
+            if rows is not None:
+                self._pane.show_rows(*rows)
+                self._pane.go_to(rows[0])
+
+        self._work.run(work)
+
+    def stage(self) -> None:
+        """Stage the accepted changes of the open file."""
+        session, path = self._state.session, self._state.path
+        if session is None:
+            self._notices.say("info", STILL_OPENING)
+            return
+
+        async def work() -> None:
+            if session.committing.texts(path) is None:
+                self._notices.say("info", "Nothing was accepted in this file; nothing to stage.")
+                return
+            await session.committing.stage(path)
+            await session.refresh()
+            key = self._services.key_for("commit")
+            self._notices.say("info", f"Staged the accepted changes of {path}; {key} commits.")
+
+        self._work.run(work)

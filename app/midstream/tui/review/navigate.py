@@ -1,0 +1,353 @@
+"""Moving through rows, hunks, files and search matches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.errors import UserError
+from midstream.tui.notices import Notices
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.search import MatchFinder
+from midstream.tui.review.state import ReviewState
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import AppServices
+
+if TYPE_CHECKING:
+    from midstream.tui.diff.intraline import Range
+
+ARRIVAL_S: Final = 0.4
+"""Decisions wait this long after following into another file: they were meant for the former."""
+_HELD: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
+"""States in which a hunk needs something other than a decision."""
+
+
+class Navigate:
+    """Actions of the group "Move", search, and opening files.
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        notices: Sentences for the user.
+        work: Runs what needs the session.
+        services: The application.
+        opened: Called after a file was shown.
+    """
+
+    def __init__(
+        self,
+        state: ReviewState,
+        panes: ReviewPanes,
+        notices: Notices,
+        work: SerialWork,
+        services: AppServices,
+        opened: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._panes = panes
+        self._pane = panes.pane
+        self._notices = notices
+        self._work = work
+        self._services = services
+        self._opened = opened
+        self._arrived = 0.0
+
+    # opening files
+
+    async def open_path(
+        self, path: str, *, line: int | None = None, focus: bool = True, following: bool = False
+    ) -> bool:
+        """Show a file; returns whether that worked.
+
+        Args:
+            path: The file.
+            line: 0-based line to show.
+            focus: Whether to move the focus to the code.
+            following: Whether the model went on to this file; nothing happens if the user has
+                stopped following meanwhile.
+        """
+        state, pane = self._state, self._pane
+        if state.session is None:
+            return False
+        try:
+            path = await state.open_path(path)
+        except UserError as error:
+            self._notices.say("error", str(error))
+            return False
+        if following and not pane.following:
+            return False
+        if path != state.path:
+            if state.path:
+                state.places.pop(state.path, None)
+                state.places[state.path] = (pane.cursor, pane.top)
+            cursor, top = state.places.get(path, (0, 0))
+            state.path = path
+            pane.show(state.views[path], state.syntaxes[path], cursor=cursor, top=top)
+            if following:
+                self._arrived = time.monotonic()
+            else:
+                pane.detach()
+        if line is not None:
+            pane.go_to(state.views[path].row_of_line(line), centre=True)
+        self._panes.show_code(True)
+        if focus:
+            self._panes.focus(pane)
+        state.refresh()
+        self._opened()
+        return True
+
+    def show_path(self, path: str, *, line: int | None = None, focus: bool = True) -> None:
+        """Show a file, after everything that was asked for before."""
+        self._work.run(lambda: self.open_path(path, line=line, focus=focus))
+
+    @property
+    def just_arrived(self) -> bool:
+        """Whether following has changed the file a moment ago; says so."""
+        if time.monotonic() - self._arrived >= ARRIVAL_S:
+            return False
+        self._notices.say(
+            "info", f"The model moved on to {self._state.path}. Press again to decide here."
+        )
+        return True
+
+    def next_file(self) -> None:
+        """Next open file."""
+        self._turn_to_file(1)
+
+    def previous_file(self) -> None:
+        """Previous open file."""
+        self._turn_to_file(-1)
+
+    def _turn_to_file(self, step: int) -> None:
+        session = self._state.session
+        if session is None or not session.files:
+            return
+        paths = list(session.files)
+        here = paths.index(self._state.path) if self._state.path in paths else 0
+        self.show_path(paths[(here + step) % len(paths)])
+
+    # rows and columns
+
+    def down(self) -> None:
+        """Next row."""
+        self._step(1)
+
+    def up(self) -> None:
+        """Previous row."""
+        self._step(-1)
+
+    def _step(self, rows: int) -> None:
+        if self._panes.rail.has_focus:
+            self._panes.rail.move(rows)
+        else:
+            self._pane.go_to(self._pane.cursor + rows)
+
+    def _page(self, rows: int) -> None:
+        if self._panes.rail.has_focus:
+            self._panes.rail.move(rows)
+        else:
+            self._pane.page(rows)
+
+    def page_down(self) -> None:
+        """One page down."""
+        self._page(self._pane.height - 2)
+
+    def page_up(self) -> None:
+        """One page up."""
+        self._page(2 - self._pane.height)
+
+    def half_down(self) -> None:
+        """Half a page down."""
+        self._page(self._pane.height // 2)
+
+    def half_up(self) -> None:
+        """Half a page up."""
+        self._page(-(self._pane.height // 2))
+
+    def top(self) -> None:
+        """First row."""
+        self._pane.go_to(0)
+
+    def bottom(self) -> None:
+        """Last row."""
+        self._pane.go_to(self._pane.row_count - 1)
+
+    def left(self) -> None:
+        """Scroll left."""
+        self._pane.scroll_columns(-8)
+        self._state.refresh()
+
+    def right(self) -> None:
+        """Scroll right."""
+        self._pane.scroll_columns(8)
+        self._state.refresh()
+
+    # hunks
+
+    def next_undecided(self) -> None:
+        """Next undecided hunk, in this file or another."""
+        if not self.to_hunk(forward=True, undecided=True):
+            self._elsewhere(1)
+
+    def previous_undecided(self) -> None:
+        """Previous undecided hunk, in this file or another."""
+        if not self.to_hunk(forward=False, undecided=True):
+            self._elsewhere(-1)
+
+    def next_hunk(self) -> None:
+        """Next hunk of this file."""
+        self.to_hunk(forward=True, undecided=False)
+
+    def previous_hunk(self) -> None:
+        """Previous hunk of this file."""
+        self.to_hunk(forward=False, undecided=False)
+
+    def other_file(self) -> None:
+        """Next file with undecided hunks."""
+        self._elsewhere(1)
+
+    def to_hunk(self, *, forward: bool, undecided: bool) -> bool:
+        """Go to a hunk of this file and show all of it if it fits; returns whether there is one."""
+        view, pane = self._state.view, self._pane
+        if view is None:
+            return False
+        row = view.next_hunk(pane.cursor, forward=forward, undecided=undecided)
+        if row is None:
+            return False
+        pane.detach()
+        pane.show_hunk_at(row)
+        pane.go_to(row)
+        return True
+
+    def reveal(self, hunk: Hunk) -> bool:
+        """Show the hunk under the cursor if it is off screen; returns whether it was on screen."""
+        view, pane = self._state.view, self._pane
+        rows = None if view is None else view.rows_of(hunk.id)
+        if rows is None or (rows[0] < pane.bottom and pane.top < rows[1]):
+            return True
+        pane.detach()
+        pane.show_rows(*rows)
+        pane.go_to(pane.cursor)
+        return False
+
+    def _elsewhere(self, step: int) -> None:
+        """Go to the first undecided hunk of the next file that has one."""
+        state = self._state
+        session = state.session
+        if session is None:
+            return
+        paths = [path for path in session.files if session.hunks.undecided(path)]
+        if paths == [state.path]:
+            self._wrap(step)
+            return
+        others = [path for path in paths if path != state.path]
+        if not others:
+            if not self.to_held(step):
+                self._notices.say("info", "No undecided hunks.")
+            return
+        order = list(session.files)
+        here = order.index(state.path) if state.path in order else 0
+        others.sort(key=lambda path: (order.index(path) - here) * step % len(order))
+
+        async def work() -> None:
+            if await self.open_path(others[0]):
+                self._pane.go_to(0)
+                if self._pane.undecided_hunk is None:
+                    self.to_hunk(forward=True, undecided=True)
+
+        self._work.run(work)
+
+    def _wrap(self, step: int) -> None:
+        """Continue at the other end of this file."""
+        view, pane = self._state.view, self._pane
+        if view is None:
+            return
+        here = pane.hunk
+        row = view.next_hunk(-1 if step > 0 else view.size, forward=step > 0, undecided=True)
+        if row is None or (here is not None and view.hunk_at(row) is here):
+            return
+        pane.go_to(row, centre=True)
+
+    def to_held(self, step: int) -> bool:
+        """Go to the next quarantined or conflicting hunk of this file, and say what it needs."""
+        view, pane = self._state.view, self._pane
+        held = [] if view is None else [p for p in view.places() if p[2].state in _HELD]
+        if not held:
+            return False
+        ahead = [place for place in held if (place[0] - pane.cursor) * step > 0]
+        first, stop, hunk = (ahead or held)[0 if step > 0 else -1]
+        pane.detach()
+        pane.show_rows(first, stop)
+        pane.go_to(first)
+        return self.say_held(hunk)
+
+    def say_held(self, hunk: Hunk) -> bool:
+        """Say what a quarantined or conflicting hunk needs; returns whether it is one."""
+        reject = self._services.key_for("hunk.reject")
+        if hunk.state is HunkState.QUARANTINED:
+            release = self._services.key_for("hunk.release")
+            self._notices.say(
+                "warning",
+                f"Quarantined, {hunk.note}; {reject} rejects it, {release} releases it.",
+            )
+        elif hunk.state is HunkState.CONFLICT:
+            self._notices.say(
+                "warning",
+                f"The file has changed where this hunk belongs. Ask for the edit again; {reject} "
+                "dismisses the hunk.",
+            )
+        return hunk.state in _HELD
+
+    # search
+
+    def search(self) -> None:
+        """Search in this file."""
+        if self._state.view is not None:
+            finder = self._state.finder
+            self._panes.search.open("" if finder is None else finder.text)
+
+    def search_typed(self, text: str) -> None:
+        """Mark the matches while the user types, and show the first one after the cursor."""
+        finder = self.find(text)
+        row = None if finder is None else finder.next(self._pane.cursor - 1, forward=True)
+        if row is not None:
+            self._pane.go_to(row, centre=True)
+
+    def search_closed(self, *, keep: bool) -> None:
+        """Keep the matches after Enter, forget them after Escape."""
+        if not keep:
+            self.find("")
+        self._panes.focus(self._pane)
+        self._state.refresh()
+
+    def search_next(self) -> None:
+        """Next match."""
+        self._to_match(forward=True)
+
+    def search_previous(self) -> None:
+        """Previous match."""
+        self._to_match(forward=False)
+
+    def _to_match(self, *, forward: bool) -> None:
+        if self._state.finder is None:
+            self.search()
+            return
+        finder = self.find(self._state.finder.text)
+        row = None if finder is None else finder.next(self._pane.cursor, forward=forward)
+        if row is not None:
+            self._pane.go_to(row, centre=True)
+
+    def find(self, text: str) -> MatchFinder | None:
+        """Mark a text in the open file; an empty text removes the marks."""
+        view = self._state.view
+        matches: dict[int, tuple[Range, ...]] = {}
+        self._state.finder = None
+        if text and view is not None:
+            self._state.finder = MatchFinder(view, text)
+            matches = self._state.finder.matches
+        self._pane.found = matches
+        self._pane.repaint()
+        self._state.refresh()
+        return self._state.finder

@@ -1,0 +1,487 @@
+"""The review screen: composition, dispatch of actions to controllers, session events, the tick.
+
+The session sends coarse events ("a hunk settled"); everything shown is read from it at the screen's
+own pace, up to sixty times a second while text streams and not at all while nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.timer import Timer
+
+from midstream.actions import BY_ID, Place
+from midstream.errors import UserError
+from midstream.pairing.events import (
+    FileChangedOnDisk,
+    FileOpened,
+    FilesTouched,
+    FileWritten,
+    HunkSettled,
+    Notice,
+    NoticePosted,
+    SessionEvent,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+)
+from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.tui import garbage
+from midstream.tui.eager import EagerScreen
+from midstream.tui.keymap import bindings
+from midstream.tui.mentions import MentionSource
+from midstream.tui.notices import Notices
+from midstream.tui.pace import FramePace
+from midstream.tui.review.aim import Aim
+from midstream.tui.review.attention import OnScreenTimer
+from midstream.tui.review.decide import Decide
+from midstream.tui.review.follow import Follow
+from midstream.tui.review.navigate import Navigate
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.reason import ReasonBar, ReleaseBar
+from midstream.tui.review.search import SearchBar
+from midstream.tui.review.show import Show
+from midstream.tui.review.state import FolderListing, ReviewState
+from midstream.tui.review.status import Status
+from midstream.tui.review.steer import Steer
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.widgets.composer import Composer, ComposerText
+from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.line_api import TextLine
+from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.ruler import Ruler
+from midstream.tui.widgets.suggestions import Suggestions
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+FRAME_S: Final = 1 / 60
+FACTS_S: Final = 0.25
+"""Seconds between two readings of the facts around the code while text streams."""
+UNKNOWN_KEYS: Final = 2
+"""Keys without a meaning after which a notice says, once, how to write to the model."""
+
+
+class ReviewScreen(EagerScreen):
+    """The main screen.
+
+    Attributes:
+        state: Session and files.
+        panes: The widgets.
+        notices: Sentences for the user.
+        is_ready: Whether keys find what they act on.
+        pace: Decides when the next frame of a stream is due.
+    """
+
+    BINDINGS: ClassVar = [
+        *bindings(Place.REVIEW, Place.ANYWHERE),
+        *(Binding(str(n), f"number({n})", show=False, priority=True) for n in range(1, 10)),
+    ]
+    AUTO_FOCUS = ""
+
+    @dataclass
+    class News(Message):
+        """The session has sent events; they are in ``_news``."""
+
+    def __init__(self, services: AppServices) -> None:
+        super().__init__(id="review")
+        self.is_ready = False
+        self.pace = FramePace()
+        self.panes = panes = ReviewPanes(self, services.palette, services.glyphs)
+        self.state = state = ReviewState(self.refresh_facts)
+        self.notices = notices = Notices(panes.notice, lambda: services.is_running)
+        work = SerialWork(self, notices, services, self.refresh_facts)
+        self._services = services
+        self._work = work
+        self.navigate = Navigate(state, panes, notices, work, services, self._opened)
+        self.follow = Follow(state, panes, work, self.navigate)
+        self.aim = Aim(state, panes, services)
+        self.steer = Steer(state, panes, notices, work, services, self.navigate, self.aim)
+        self.decide = Decide(
+            state, panes, notices, work, services, self.navigate, self.steer.instruct
+        )
+        self.show = Show(state, panes, notices, work, services, self.navigate, self.perform)
+        self.status = Status(state, panes, notices, services)
+        self._controllers: dict[str, object] = {
+            "decide": self.decide,
+            "steer": self.steer,
+            "navigate": self.navigate,
+            "follow": self.follow,
+            "show": self.show,
+        }
+        self._folder = FolderListing(state, services.root, partial(self.run_worker, group="files"))
+        self._watch = OnScreenTimer(self, state, panes.pane, services)
+        self._news: list[SessionEvent] = []
+        self._unknown_keys = 0
+        self._facts_at = 0.0
+        self._ticker: Timer | None = None
+        self._lexer: Timer | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield from self.panes.compose()
+
+    def on_mount(self) -> None:
+        """Start the timers, and show what is known without a session."""
+        self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
+        self._lexer = self.set_interval(FRAME_S, self._lex, pause=True)
+        self.panes.pane.set_layout(self._services.settings.layout)
+        self.panes.focus_composer()
+        self.refresh_facts()
+        self.is_ready = True
+        self._services.screen_ready()
+
+    def refresh_facts(self) -> None:
+        """Show what the session and the files are like now."""
+        self.status.refresh()
+
+    # actions
+
+    async def action_key(self, action_id: str) -> None:
+        """Carry out the action of a key binding."""
+        await self.perform(action_id)
+
+    async def perform(self, action_id: str) -> None:
+        """Carry out an action of the table."""
+        self.notices.key_pressed()
+        await self._call(BY_ID[action_id].call)
+
+    async def _call(self, call: str) -> None:
+        """Call a controller's method, such as ``decide.accept``."""
+        result = self.method(call)()
+        if isawaitable(result):
+            await result
+
+    def method(self, call: str) -> Callable[[], object]:
+        """The method an action calls."""
+        controller, _, name = call.partition(".")
+        return getattr(self._controllers[controller], name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the review act only where keys are not text."""
+        if action == "key":
+            return BY_ID[str(parameters[0])].place is not Place.REVIEW or not self.panes.typing
+        if action == "number":
+            return not self.panes.typing and self._has_number(cast("int", parameters[0]))
+        return True
+
+    def action_number(self, number: int) -> None:
+        """Answer a question or choose an example."""
+        if not self.notices.answer(number):
+            self._choose_example(number)
+
+    def _has_number(self, number: int) -> bool:
+        """Whether a question or an example has this number."""
+        if self.notices.asking:
+            return number <= len(self.notices.choices)
+        return number <= len(self.panes.suggestions.examples)
+
+    def _choose_example(self, number: int) -> None:
+        examples = self.panes.suggestions.examples
+        if number > len(examples):
+            return
+        example = examples[number - 1]
+
+        async def work() -> None:
+            await self.navigate.open_path(example.path, focus=False)
+            self.panes.composer.put(example.instruction)
+            self.panes.focus_composer()
+            self.aim.update()
+
+        self._work.run(work)
+
+    # the session
+
+    def attach(self, session: PairingSession) -> None:
+        """Listen to a session that was just opened, and show what it has."""
+        composer = self.panes.composer
+        self.state.session = session
+        self._unsubscribe = session.subscribe(self._hear)
+        self._folder.update()
+        self._watch.start()
+        self.panes.pane.note_of = session.reason
+        composer.mentions = MentionSource(
+            lambda: self.state.files,
+            lambda: self.state.recent_paths,
+            lambda path: _lines_of(session, path),
+        )
+        if (drafts := session.drafts) is not None:
+            # The list is the session's, which writes it at the end.
+            drafts.sent += composer.history
+            composer.history = drafts.sent
+            if drafts.draft and not composer.text.strip():
+                composer.put_draft(drafts.draft, drafts.pasted)
+            self._keep_draft()
+            if drafts.wrap and not self.panes.pane.wrap:
+                self.panes.pane.set_wrap(True)
+        if session.notices:
+            last = session.notices[-1]
+            self.notices.say(last.level.value, last.text)
+        if session.files and not self.state.path:
+            self._resume(session)
+        self.refresh_facts()
+
+    def detach(self) -> None:
+        """Let go of the session, before another one is attached."""
+        self._unsubscribe()
+        self._news.clear()
+        self._set_pace(SessionState.READY)
+        self.state.reset()
+        self.panes.composer.history = []
+        self.panes.composer.mentions = None
+        self.notices.clear()
+        self.panes.pane.clear()
+        self.panes.show_code(False)
+        self.refresh_facts()
+
+    def _resume(self, session: PairingSession) -> None:
+        """Show what a resumed session left to decide, or else the file it was in."""
+        waiting = session.hunks.undecided()
+        turn = session.turn
+        path = turn.path if turn is not None else next(iter(session.files))
+        if waiting:
+            path = waiting[0].path
+
+        async def work() -> None:
+            if not await self.navigate.open_path(path, focus=bool(waiting)):
+                return
+            # Wait until the pane has its size, so that the lines around the place show too.
+            if waiting:
+                self.call_after_refresh(self.navigate.to_hunk, forward=True, undecided=True)
+            elif turn is not None and (view := self.state.view) is not None:
+                row = view.row_of_base(turn.start)
+                self.call_after_refresh(self.panes.pane.go_to, row, centre=True)
+
+        self._work.run(work)
+
+    def _hear(self, event: SessionEvent) -> None:
+        self._news.append(event)
+        if len(self._news) == 1:
+            self.post_message(self.News())
+
+    def on_review_screen_news(self) -> None:
+        """React to the events since the last time."""
+        news, self._news = self._news, []
+        self._watch.resume()
+        if self.state.running and all(isinstance(event, HunkSettled) for event in news):
+            # The next frame shows it; in a fast stream there is one of these every few lines.
+            self.follow.settled = True
+            return
+        for event in news:
+            self._react(event)
+        self.panes.pane.sync()
+        self.refresh_facts()
+        self.aim.update()
+
+    def _react(self, event: SessionEvent) -> None:
+        if isinstance(event, StateChanged):
+            self._set_pace(event.state)
+        elif isinstance(event, TurnStarted):
+            self.follow.begin(event.turn)
+        elif isinstance(event, TurnFinished):
+            self._turn_finished(event.turn)
+        elif isinstance(event, NoticePosted):
+            notice = event.notice
+            self.notices.say(notice.level.value, self._with_key(notice), outcome=True)
+        elif isinstance(event, HunkSettled):
+            self.follow.hunk_settled()
+        elif isinstance(event, FileChangedOnDisk) and self.state.session is not None:
+            self.notices.say("info", self.state.session.told_change(event.path))
+        elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.state.files:
+            self._folder.update()
+        elif isinstance(event, FilesTouched):
+            self._folder.touched(event.paths)
+
+    def _with_key(self, notice: Notice) -> str:
+        """A notice's text, with the key of the action it suggests."""
+        if not notice.action:
+            return notice.text
+        return f"{notice.text.rstrip('.')} ({self._services.key_for(notice.action)})."
+
+    def _turn_finished(self, turn: Turn) -> None:
+        pane = self.panes.pane
+        pane.sync()
+        if self.state.turn is not turn:
+            return  # It was redirected; the next turn goes on in its place.
+        following, pane.following = pane.following, False
+        self.steer.turn_ended(turn)
+        if turn.status is TurnStatus.FAILED:
+            return
+        if following and turn.status is TurnStatus.DONE:
+            self.follow.end()
+        elif following:
+            self.follow.offer_hunk()  # a user who stops is looking at the writing
+        self.steer.say_failures()
+        self.steer.advise()
+
+    # the tick
+
+    def _set_pace(self, state: SessionState) -> None:
+        if self._ticker is None:
+            return
+        if state in RUNNING:
+            garbage.pause()
+            self._ticker.resume()
+        else:
+            self._ticker.pause()
+            garbage.resume()
+
+    async def _tick(self) -> None:
+        now, pane = perf_counter(), self.panes.pane
+        if self.output_backlog > 2 or not self.pace.due(now, FRAME_S):
+            pane.lex_along()
+            return
+        await self.let_keys_pass()
+        began = thread_time()
+        self.follow.go_along()
+        pane.sync()
+        if self.follow.settled:
+            self.follow.hunk_settled()
+        if now - self._facts_at >= FACTS_S:
+            self._facts_at = now
+            self.refresh_facts()
+        self._frame_made = True
+        self.pace.took(thread_time() - began + self.paint_s)
+
+    def _opened(self) -> None:
+        """A file was shown: colour the rest of it while nothing else is to do."""
+        self._resume_lexing()
+        self.aim.update()
+
+    def _resume_lexing(self) -> None:
+        if self._lexer is not None:
+            self._lexer.resume()
+
+    def _lex(self) -> None:
+        if self.state.running:
+            return
+        if not self.panes.pane.lex_ahead() and self._lexer is not None:
+            self._lexer.pause()
+
+    # input
+
+    def on_key(self, event: events.Key) -> None:
+        """After some letters without a meaning, explain how to write to the model."""
+        if self.panes.typing or not event.is_printable:
+            return
+        self.notices.key_pressed()
+        self._unknown_keys += 1
+        if self._unknown_keys == UNKNOWN_KEYS:
+            key_for = self._services.key_for
+            self.notices.say(
+                "info",
+                f"{event.character} does nothing here; press {key_for('compose')} to write to the "
+                f"model, {key_for('help')} for the keys.",
+            )
+
+    @on(ComposerText.Typed)
+    def _typed(self, event: ComposerText.Typed) -> None:
+        event.stop()
+        text = event.text
+        self.notices.key_pressed()
+        numbered = self.notices.asking or self.panes.suggestions.examples
+        if numbered and len(text) == 1 and text in "123456789":
+            self.panes.composer.put("")
+            self.action_number(int(text))
+            return
+        self._keep_draft()
+        self.aim.update_soon()
+        self.status.show_keys()
+
+    def _keep_draft(self) -> None:
+        if self.state.session is not None:
+            composer = self.panes.composer
+            self.state.session.keep_draft(composer.text, composer.pasted)
+
+    @on(Composer.Listed)
+    def _listed(self) -> None:
+        self.status.show_keys()
+
+    @on(DiffPane.Moved)
+    def _moved(self) -> None:
+        self.aim.update_soon()
+        self.refresh_facts()
+        self._resume_lexing()
+
+    @on(DiffPane.Chosen)
+    def _chosen_row(self) -> None:
+        self.steer.compose()
+
+    @on(Ruler.Picked)
+    def _picked_row(self, event: Ruler.Picked) -> None:
+        pane = self.panes.pane
+        pane.detach()
+        pane.scroll_to_row(event.row - pane.height // 2)
+        pane.go_to(event.row)
+
+    @on(RowList.Chosen, "#rail")
+    def _chosen_file(self, event: RowList.Chosen) -> None:
+        if self.panes.rail_over_code:
+            self.remove_class("-rail-open")
+            self.panes.rail.display = False
+        self.navigate.show_path(event.value)
+
+    @on(KeyBar.Pressed)
+    @on(TextLine.Pressed)
+    async def _pressed(self, event: KeyBar.Pressed | TextLine.Pressed) -> None:
+        await self._call(event.call)
+
+    @on(Suggestions.Chosen)
+    def _chosen_example(self, event: Suggestions.Chosen) -> None:
+        self._choose_example(event.number)
+
+    @on(NoticeLine.Dismissed)
+    def _dismissed(self) -> None:
+        self.notices.clear()
+
+    @on(SearchBar.Changed)
+    def _search_typed(self, event: SearchBar.Changed) -> None:
+        self.navigate.search_typed(event.text)
+
+    @on(SearchBar.Closed)
+    def _search_closed(self, event: SearchBar.Closed) -> None:
+        self.navigate.search_closed(keep=event.keep)
+
+    @on(ReasonBar.Given)
+    def _reason_given(self, event: ReasonBar.Given) -> None:
+        self.decide.reject_for(event.hunk_id, event.text, again=event.again)
+
+    @on(ReleaseBar.Given)
+    def _release_given(self, event: ReleaseBar.Given) -> None:
+        self.decide.release_for(event.hunk_id, event.text)
+
+    @on(ReasonBar.Left)
+    @on(ReleaseBar.Left)
+    def _question_left(self) -> None:
+        self.panes.focus(self.panes.pane)
+
+    def on_descendant_focus(self) -> None:
+        """Keys, titles and hints depend on the focus."""
+        self.refresh_facts()
+        self.aim.update()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the layout by size."""
+        self.panes.lay_out(*event.size)
+        self.call_after_refresh(self.refresh_facts)
+
+
+def _lines_of(session: PairingSession, path: str) -> list[str]:
+    """The lines of a file on disk; none where it cannot be read."""
+    try:
+        return session.workspace.read(path).decode("utf-8", "replace").splitlines()
+    except UserError:
+        return []

@@ -1,0 +1,386 @@
+"""What is shown and how: folds, layout, marks, panes, themes, pages, the palette, quitting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from textual.widget import Widget
+
+from midstream.actions import ACTIONS, BY_ID, Place
+from midstream.counting import counted
+from midstream.edits.hunks import HunkState
+from midstream.errors import UserError
+from midstream.resources import config_path, tilde
+from midstream.settings import change_file, resolve_settings
+from midstream.tui.diff.rows import FOLDS, Look
+from midstream.tui.notices import Notices
+from midstream.tui.pages.help import HelpScreen
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.review.navigate import Navigate
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.state import ReviewState
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import STILL_OPENING, AppServices
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow
+
+QUIT_WITHIN_S: Final = 2.0
+"""How soon the second press must come that quits."""
+
+
+class Show:
+    """Actions of the groups "View" and "Program".
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        notices: Sentences for the user.
+        work: Runs what must happen in order.
+        services: The application.
+        navigate: Opens files, ends a search.
+        perform: Carries out an action of the table, for the palette.
+    """
+
+    def __init__(
+        self,
+        state: ReviewState,
+        panes: ReviewPanes,
+        notices: Notices,
+        work: SerialWork,
+        services: AppServices,
+        navigate: Navigate,
+        perform: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._state = state
+        self._panes = panes
+        self._pane = panes.pane
+        self._notices = notices
+        self._work = work
+        self._services = services
+        self._navigate = navigate
+        self._perform = perform
+        self._quit_asked_at = -QUIT_WITHIN_S
+
+    # the code
+
+    def select(self) -> None:
+        """Start marking lines at the cursor, or remove the marks."""
+        pane = self._pane
+        if pane.view is None:
+            return
+        pane.mark = pane.cursor if pane.mark is None else None
+        pane.go_to(pane.cursor)
+
+    def fold(self) -> None:
+        """Fold the rejected hunk under the cursor to one row; elsewhere, the unchanged lines."""
+        view, pane = self._state.view, self._pane
+        if view is None:
+            return
+        hunk = pane.hunk
+        row = view.row(pane.cursor)
+        line = view.line_at(pane.cursor)
+        if hunk is not None and hunk.state is HunkState.REJECTED and hunk.new:
+            view.toggle_refused(hunk.id)
+        elif not view.segments:
+            self._notices.say("info", "Nothing to fold before the first change.")
+            return
+        else:
+            view.folded = not view.folded
+        view.refresh()
+        target = None if hunk is None else view.rows_of(hunk.id)
+        pane.sync()
+        pane.fit_size()
+        if target is not None:
+            pane.go_to(target[0], detach=False)
+        elif row is None or row.look is not Look.FOLDED_CONTEXT:
+            pane.go_to(view.row_of_line(line), centre=True, detach=False)
+        pane.scroll_to_place((pane.top, pane.skip))  # leaves no blank lines that rows could fill
+        pane.refresh()
+
+    def layout(self) -> None:
+        """Next layout; from the automatic one, the one that looks different."""
+        pane = self._pane
+        seen = pane.automatic_layout
+        order = ("auto", "unified" if seen == "split" else "split", seen)
+        pane.set_layout(order[(order.index(pane.layout_choice) + 1) % len(order)])
+        words = {
+            "auto": "automatic (side by side where there is room)",
+            "unified": "unified",
+            "split": "side by side",
+        }
+        self._notices.say("info", f"Layout: {words[pane.layout_choice]}.")
+        self._state.refresh()
+
+    def wrap(self) -> None:
+        """Wrap long lines, or scroll them sideways."""
+        pane, session = self._pane, self._state.session
+        pane.set_wrap(not pane.wrap)
+        if session is not None and session.drafts is not None:
+            session.drafts.wrap = pane.wrap
+        key = self._services.key_for("row.right")
+        words = "Long lines wrap" if pane.wrap else f"Long lines are cut; {key} scrolls to the rest"
+        self._notices.say("info", f"{words}.")
+        self._state.refresh()
+
+    def copy(self) -> None:
+        """Copy the marked lines, or the hunk, or the line, without the gutter."""
+        view, pane = self._state.view, self._pane
+        if view is None:
+            return
+        rows, hunk = pane.selection_rows, pane.hunk
+        if rows is not None:
+            shown = [view.row(y) for y in range(*rows)]
+            lines = [r.text for r in shown if r is not None and r.look not in FOLDS]
+        elif hunk is not None:
+            lines = list(hunk.new or hunk.old)
+        else:
+            row = view.row(pane.cursor)
+            lines = [] if row is None else [row.text]
+        self._services.copy_to_clipboard("\n".join(lines) + "\n")
+        pane.unmark()
+        self._notices.say("info", f"Copied {counted(len(lines), 'line')}.")
+
+    # choosing from a list
+
+    def open_file(self) -> None:
+        """Open a file by name."""
+        state = self._state
+        if not state.files:
+            words = "This folder has no files yet; new ones appear here by themselves."
+            self._notices.say("info", words if state.listed else "Still reading the folder.")
+            return
+        root, listed = self._services.root, frozenset(state.files)
+
+        def typed(text: str) -> ListRow | None:
+            """The row of a path that exists and is not listed."""
+            try:
+                path = Path(os.path.relpath(root / text, root)).as_posix()
+                there = (root / path).is_file()
+            except (OSError, ValueError):
+                return None
+            known = path in listed or path.startswith("../")
+            return _file_row(path, "not listed") if there and not known else None
+
+        def chosen(path: str | None) -> None:
+            if path is not None:
+                self._navigate.show_path(path)
+
+        rows = [_file_row(path) for path in state.files]
+        picker = PickerScreen(self._services, "Open a file", rows, typed=typed)
+        self._services.open_screen(picker, chosen)
+
+    def theme(self) -> None:
+        """Choose a theme; moving through the list shows each at once."""
+        services = self._services
+        before = services.palette.name
+        rows = [
+            ListRow(
+                palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),)
+            )
+            for palette in services.palettes.values()
+        ]
+
+        def chosen(name: str | None) -> None:
+            services.use_theme(name or before)
+            if name is not None:
+                self._work.run(lambda: self._save_theme(name))
+
+        picker = PickerScreen(services, "Theme", rows, preview=services.use_theme, select=before)
+        services.open_screen(picker, chosen)
+
+    async def _save_theme(self, name: str) -> None:
+        """Write the theme to the user's settings; where that has no effect, say why."""
+        services = self._services
+        label, path = services.palettes[name].label, config_path()
+        if services.demo is not None:  # nothing of it outlives the demo
+            command = f"midstream config theme {name}"
+            self._notices.say("info", f"Theme {label} for this demo; {command} keeps it.")
+            return
+        try:
+            await asyncio.to_thread(change_file, path, {("theme",): name})
+            resolved = await asyncio.to_thread(
+                resolve_settings, services.root, flags=services.flags
+            )
+        except UserError as error:
+            self._notices.say("warning", f"Theme {label} until you quit: {error}")
+            return
+        if why := resolved["theme"].overruled:
+            self._notices.say("warning", f"Theme {label} until you quit: it is saved, but {why}.")
+        else:
+            services.settings = replace(services.settings, theme=name)
+            self._notices.say("info", f"Theme {label}, saved in {tilde(path)}.")
+
+    def palette(self) -> None:
+        """Every action, by name."""
+        services = self._services
+        rows: list[ListRow] = []
+        for action in ACTIONS:
+            doubled = action.id.endswith(".anywhere") or action.id in ("palette", "choose")
+            if action.place is Place.COMPOSER or doubled or not services.keys[action.id]:
+                continue
+            keys = services.all_keys_for(action.id)
+            words = action.help.split(";")[0]
+            rows.append(ListRow(action.id, ((words, "foreground"),), ((f"  {keys}", "muted"),)))
+
+        async def chosen(action_id: str | None) -> None:
+            if action_id is None:
+                return
+            if BY_ID[action_id].place is Place.REVIEW and self._state.view is not None:
+                self._panes.focus(self._pane)
+            await self._perform(action_id)
+
+        services.open_screen(PickerScreen(services, "Run an action", rows), chosen)
+
+    # pages
+
+    def commit(self) -> None:
+        """Choose what to stage, write a message, commit."""
+        from midstream.tui.pages.commit import CommitScreen
+
+        def committed(sentence: str | None) -> None:
+            if sentence:
+                self._notices.say("info", sentence)
+            self._state.refresh()
+
+        if self._session_is_open:
+            self._services.open_screen(CommitScreen(self._services), committed)
+
+    def sessions(self) -> None:
+        """Earlier sessions of this folder."""
+        from midstream.tui.pages.sessions import SessionsScreen
+
+        if self._session_is_open:
+            self._services.open_screen(SessionsScreen(self._services))
+
+    def settings(self) -> None:
+        """Every setting."""
+        from midstream.tui.pages.settings import SettingsScreen
+
+        self._services.open_screen(SettingsScreen(self._services))
+
+    def models(self) -> None:
+        """Choose the model."""
+        from midstream.tui.pages.models import ModelsScreen
+
+        if self._session_is_open:
+            self._services.open_screen(ModelsScreen(self._services))
+
+    def telemetry(self) -> None:
+        """Measured rates next to a simulated wafer."""
+        from midstream.tui.pages.telemetry import TelemetryScreen, first_model
+
+        model = first_model(self._services.settings)
+        self._services.open_screen(TelemetryScreen(self._services, model))
+
+    @property
+    def _session_is_open(self) -> bool:
+        """Whether there is a session yet; says so if not."""
+        if self._state.session is None:
+            self._notices.say("info", STILL_OPENING)
+        return self._state.session is not None
+
+    def help(self) -> None:
+        """The keys of this screen."""
+        services = self._services
+        self._services.open_screen(
+            HelpScreen(services.palette, services.keys, composing=self._panes.composing)
+        )
+
+    # panes
+
+    def suggestions(self) -> None:
+        """Show or hide the example instructions."""
+        if self._services.demo is None:
+            self._notices.say("info", "Only the demo has examples: midstream demo.")
+            return
+        self._state.examples_hidden = not self._state.examples_hidden
+        self._state.refresh()
+
+    def rail(self) -> None:
+        """Show or hide the file list."""
+        panes, rail = self._panes, self._panes.rail
+        wide = panes.screen.has_class("-wide")
+        if rail.display and (rail.has_focus or not wide):
+            rail.display = False
+            panes.screen.remove_class("-rail-open")
+            panes.focus(self._pane)
+        else:
+            panes.screen.set_class(not wide, "-rail-open")
+            rail.display = True
+            self._state.refresh()
+            rail.show(rail.rows, select=self._state.path)
+            panes.focus(rail)
+        self._state.refresh()
+
+    def next_pane(self) -> None:
+        """Next pane; in a list of mentions, take one."""
+        if not self._panes.composer.complete():
+            self._cycle(1)
+
+    def previous_pane(self) -> None:
+        """Previous pane."""
+        self._cycle(-1)
+
+    def _cycle(self, step: int) -> None:
+        panes = self._panes
+        stops: list[Widget] = [panes.composer.field]
+        if panes.code.display:
+            stops.insert(0, self._pane)
+        if panes.rail.display:
+            stops.append(panes.rail)
+        here = next((i for i, stop in enumerate(stops) if stop.has_focus), 0)
+        panes.focus(stops[(here + step) % len(stops)])
+
+    def close(self) -> None:
+        """Close what is open, the innermost first; never stops or sends anything."""
+        panes = self._panes
+        if panes.notice.is_shown:
+            self._notices.clear()
+        elif self._pane.mark is not None:
+            self._pane.unmark()
+        elif self._state.finder is not None:
+            self._navigate.find("")
+        elif panes.rail_over_code:
+            self.rail()
+        elif panes.rail.has_focus:
+            panes.focus(self._pane)
+        self._state.refresh()
+
+    # the program
+
+    def repaint(self) -> None:
+        """Repaint the screen."""
+        self._services.repaint()
+
+    def quit(self) -> None:
+        """Quit."""
+        self._services.quit()
+
+    def quit_twice(self) -> None:
+        """Quit at the second press: a stray letter must not end anything."""
+        now = time.monotonic()
+        if now - self._quit_asked_at < QUIT_WITHIN_S:
+            self._services.quit()
+            return
+        self._quit_asked_at = now
+        key = self._services.key_for("quit.twice")
+        self._notices.say("info", f"{key} again quits; accepted hunks are on disk.")
+
+    def suspend(self) -> None:
+        """Suspend to the shell."""
+        if hasattr(signal, "SIGTSTP"):
+            self._services.suspend_to_shell()
+        else:
+            self._notices.say("info", "Windows cannot suspend a program.")
+
+
+def _file_row(path: str, note: str = "") -> ListRow:
+    folder, slash, name = visible(path).rpartition("/")
+    return ListRow(path, ((folder + slash, "muted"), (name, "foreground")), ((note, "muted"),))

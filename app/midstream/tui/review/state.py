@@ -1,0 +1,172 @@
+"""What the review screen knows: the session, the open files and where the user was in each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView
+from midstream.tui.services import RUNNING
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.session import PairingSession
+    from midstream.pairing.turns import Turn
+    from midstream.tui.review.search import MatchFinder
+
+LIST_PAUSE_S: Final = 0.5
+"""Least time between two listings of the folder, however often it changes."""
+
+
+class ReviewState:
+    """Shared by the controllers of the review screen; each writes only what it is about.
+
+    Args:
+        refresh: Shows in the surrounding rows what has changed.
+    """
+
+    def __init__(self, refresh: Callable[[], None]) -> None:
+        self.refresh = refresh
+        self.session: PairingSession | None = None
+        self.path = ""
+        """The open file."""
+        self.views: dict[str, FileView] = {}
+        self.syntaxes: dict[str, FileSyntax] = {}
+        self.places: dict[str, tuple[int, int]] = {}
+        """Cursor and first visible row of files that were left, the last one last."""
+        self.finder: MatchFinder | None = None
+        """The search in the open file."""
+        self.shown_turn = 0
+        """The newest turn whose place was shown, or deliberately not shown."""
+        self.files: tuple[str, ...] = ()
+        """Files of the folder."""
+        self.listed = False
+        """Whether the folder has been read."""
+        self.examples_hidden = False
+        self.tried: set[str] = set()
+        """Example instructions that were sent."""
+
+    def reset(self) -> None:
+        """Forget the session and its files, before another one is attached."""
+        self.session, self.path, self.finder = None, "", None
+        self.views, self.syntaxes, self.places = {}, {}, {}
+
+    @property
+    def view(self) -> FileView | None:
+        """The rows of the open file."""
+        return self.views.get(self.path)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The running or last turn."""
+        return None if self.session is None else self.session.turn
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn runs."""
+        return self.session is not None and self.session.state in RUNNING
+
+    @property
+    def heading(self) -> bool:
+        """Whether the view is still on its way to where the turn writes."""
+        turn = self.turn
+        return turn is not None and not turn.background and turn.id > self.shown_turn
+
+    @property
+    def written_path(self) -> str:
+        """The file the model is writing in, or ``""``."""
+        session = self.session
+        if session is None or session.turn is None or not self.running:
+            return ""
+        writing = session.writing
+        return session.turn.path if writing is None else writing[0]
+
+    @property
+    def undecided(self) -> list[Hunk]:
+        """Undecided hunks of all files."""
+        return [] if self.session is None else self.session.hunks.undecided()
+
+    @property
+    def failed_edits(self) -> int:
+        """Edits of the last answer that did not match the file."""
+        turn = self.turn
+        return 0 if turn is None or turn.running else len(turn.failures)
+
+    @property
+    def recent_paths(self) -> list[str]:
+        """Files the user has looked at, the open one first."""
+        return list(dict.fromkeys(filter(None, (self.path, *reversed(self.places)))))
+
+    async def open_path(self, path: str) -> str:
+        """Open a file in the session and prepare its rows.
+
+        Returns:
+            The path as the session names it.
+
+        Raises:
+            UserError: The file cannot be opened, or there is no session.
+        """
+        session = self.session
+        assert session is not None
+        proposal = await session.open_file(path)
+        view = self.views.get(proposal.path)
+        if view is None or view.proposal is not proposal:
+            view = self.views[proposal.path] = FileView(proposal, session.hunks)
+            self.syntaxes[proposal.path] = FileSyntax(view)
+        return proposal.path
+
+
+class FolderListing:
+    """Keeps the list of files up to date in the background.
+
+    Args:
+        state: Gets the list.
+        root: The folder.
+        start: Runs the coroutine as a worker.
+    """
+
+    def __init__(
+        self, state: ReviewState, root: Path, start: Callable[[Callable[[], object]], object]
+    ) -> None:
+        self._state = state
+        self._root = root
+        self._start = start
+        self._known: frozenset[str] = frozenset()
+        self._running = False
+        self._again = False
+
+    def update(self) -> None:
+        """Read the folder, or once more if it is being read."""
+        self._again = True
+        if not self._running:
+            self._running = True
+            self._start(self._read)
+
+    async def _read(self) -> None:
+        state = self._state
+        try:
+            while self._again and (session := state.session) is not None:
+                self._again = False
+                files = tuple(await asyncio.to_thread(session.workspace.files))
+                if files != state.files or not state.listed:
+                    state.files, self._known, state.listed = files, frozenset(files), True
+                    state.refresh()
+                await asyncio.sleep(LIST_PAUSE_S)
+        finally:
+            self._running = False
+
+    def touched(self, paths: Iterable[str]) -> None:
+        """Files were created, changed or removed: read the folder if the list may differ."""
+        if any(self._differs(path) for path in paths):
+            self.update()
+
+    def _differs(self, path: str) -> bool:
+        there = self._root / path
+        if there.name == ".gitignore" or there.is_file() != (path in self._known):
+            return True
+        # A moved folder takes the files below it along, and no event names those.
+        below = f"{path}/"
+        return not there.exists() and any(name.startswith(below) for name in self._state.files)

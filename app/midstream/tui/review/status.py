@@ -1,0 +1,249 @@
+"""The rows around the code: status, file, files, key hints, examples and the welcome.
+
+They are read from the session again whenever something may have changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from midstream.counting import counted
+from midstream.edits.hunks import HunkState
+from midstream.edits.lexing import language_of
+from midstream.pairing.simulating import pacing_words
+from midstream.resources import tilde
+from midstream.tui.notices import Notices
+from midstream.tui.review.hints import Moment, hints
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.reason import HunkQuestion
+from midstream.tui.review.state import ReviewState
+from midstream.tui.services import AppServices
+from midstream.tui.widgets.file_bar import FileFacts
+from midstream.tui.widgets.rail import FileEntry
+from midstream.tui.widgets.status_row import StatusFacts, rate_of
+from midstream.tui.widgets.suggestions import Example
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+
+class Status:
+    """Shows facts; changes nothing but what is on screen.
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        notices: Whether a question is open.
+        services: The application.
+    """
+
+    def __init__(
+        self, state: ReviewState, panes: ReviewPanes, notices: Notices, services: AppServices
+    ) -> None:
+        self._state = state
+        self._panes = panes
+        self._notices = notices
+        self._services = services
+
+    def refresh(self) -> None:
+        """Read and show everything again."""
+        panes, view = self._panes, self._state.view
+        if not panes.screen.is_mounted or not self._services.is_running:
+            return
+        panes.status.show(status_facts(self._state.session, self._state.path))
+        self._show_file()
+        self._show_rail()
+        self._show_examples()
+        self.show_keys()
+        panes.ruler.show(view, panes.pane.top, panes.pane.bottom - panes.pane.top)
+        if view is None:
+            self._show_welcome()
+
+    def _show_file(self) -> None:
+        state, session, view = self._state, self._state.session, self._state.view
+        if session is None or view is None:
+            self._panes.file.show(FileFacts())
+            return
+        pane, written, path = self._panes.pane, state.written_path, state.path
+        # One unsorted pass: a long answer has hundreds of hunks.  Accepted hunks that a later
+        # answer replaced still count as accepted.
+        states = [
+            hunk.state
+            for hunk in session.hunks
+            if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
+        ]
+        elsewhere = sum(
+            hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
+            for hunk in session.hunks
+        )
+        self._panes.file.show(
+            FileFacts(
+                path=path,
+                language=language_of(path),
+                lines=len(view.proposal.base.lines),
+                undecided=states.count(HunkState.SETTLED),
+                accepted=states.count(HunkState.ACCEPTED),
+                rejected=states.count(HunkState.REJECTED),
+                conflicts=states.count(HunkState.CONFLICT),
+                quarantined=states.count(HunkState.QUARANTINED),
+                writing_in=path if written and state.heading else written,
+                elsewhere=elsewhere,
+                following=pane.following or state.heading,
+                new_rows=pane.new_rows,
+                position=self._position(),
+                follow_key=self._services.key_for("follow"),
+            )
+        )
+
+    def _position(self) -> str:
+        pane, finder, view = self._panes.pane, self._state.finder, self._state.view
+        if finder is not None:
+            place, count = finder.place(pane.cursor)
+            return f"match {place} of {count}" if count else f'no "{finder.text}"'
+        rows = pane.selection_rows
+        if rows is not None:
+            return f"{counted(rows[1] - rows[0], 'line')} marked"
+        words = [f"from column {pane.left + 1}"] if pane.left else []
+        hunk = pane.hunk
+        if hunk is not None and view is not None:
+            ids = [other.id for _, _, other in view.places()]
+            if len(ids) > 1:
+                words.append(f"hunk {ids.index(hunk.id) + 1} of {len(ids)}")
+        return "   ".join(words)
+
+    def _show_rail(self) -> None:
+        state, session = self._state, self._state.session
+        if session is None or not self._panes.rail.display:
+            return
+        written = state.written_path
+        counts = {path: [0, 0, 0, 0] for path in session.files}
+        for hunk in session.hunks:
+            count = counts.get(hunk.path)
+            if count is None or not hunk.live:
+                continue
+            if hunk.state is not HunkState.REJECTED:
+                count[0] += hunk.added
+                count[1] += hunk.deleted
+            count[2] += hunk.state is HunkState.SETTLED
+            count[3] += hunk.decided
+        entries = [
+            FileEntry(path, *count, writing=written == path, current=path == state.path)
+            for path, count in counts.items()
+        ]
+        self._panes.rail.show_files(entries, state.files)
+
+    def _show_examples(self) -> None:
+        state, session, demo = self._state, self._state.session, self._services.demo
+        widget = self._panes.suggestions
+        compact = self._panes.screen.has_class("-small") or bool(session and session.turns)
+        busy = state.running or bool(state.undecided)
+        if demo is None or state.examples_hidden or self._notices.asking or busy:
+            widget.show((), hint="", compact=compact)
+            return
+        examples = [
+            Example(s.title, s.instruction, s.path, s.instruction in state.tried)
+            for s in demo.suggestions
+        ]
+        hint = "click, or press its number in an empty line"
+        if not self._panes.composing:
+            hint = f"press its number; {self._services.key_for('suggestions')} hides this"
+        widget.show(examples, hint=hint, compact=compact)
+
+    def show_keys(self) -> None:
+        """Show the keys that do something now."""
+        panes = self._panes
+        focused = panes.screen.focused
+        for asking in () if focused is None else focused.ancestors_with_self:
+            if isinstance(asking, HunkQuestion):
+                panes.keys.show(asking.HINTS)
+                return
+        if panes.search.has_focus_within:
+            panes.keys.show(panes.search.HINTS)
+            return
+        moment = self._composing() if panes.composing else self._reviewing()
+        panes.keys.show(hints(moment, self._services.keys))
+
+    def _composing(self) -> Moment:
+        """What the keys of the composer depend on: little, since every character asks for it."""
+        composer, session = self._panes.composer, self._state.session
+        text = composer.text
+        return Moment(
+            composing=True,
+            typed=bool(text.strip()),
+            running=self._state.running,
+            background=session is not None and session.in_background,
+            file=self._state.view is not None,
+            recallable=bool(composer.history),
+            rail=self._panes.rail.display,
+            choosing=composer.choosing,
+            pasted=text != composer.field.text,
+        )
+
+    def _reviewing(self) -> Moment:
+        """What the keys of the code depend on."""
+        state, pane, session = self._state, self._panes.pane, self._state.session
+        hunk = pane.hunk
+        return Moment(
+            in_rail=self._panes.rail.has_focus,
+            running=state.running,
+            background=session is not None and session.in_background,
+            following=pane.following,
+            file=state.view is not None,
+            hunk=None if hunk is None else hunk.state,
+            undecided=len(state.undecided),
+            together=session is not None
+            and len(here := session.hunks.undecided(state.path)) > 1
+            and session.attention.any_together(here),
+            decided=session is not None and any(h.decided for h in session.hunks),
+            undoable=session is not None and session.hunks.undoable,
+            marked=pane.mark is not None,
+            partly=any(part.hunk.state is HunkState.SETTLED for part in pane.marked_parts),
+            searching=state.finder is not None,
+            cut=pane.cut,
+            failed=bool(state.failed_edits),
+        )
+
+    def _show_welcome(self) -> None:
+        state, key_for = self._state, self._services.key_for
+        files = counted(len(state.files), "file") if state.files else "no files yet"
+        if not state.listed:
+            files = "reading the folder"
+        keys = (
+            (key_for("composer.send"), "sends what you write below"),
+            (key_for("composer.leave"), "leaves that line, for these keys:"),
+        )
+        if not self._panes.composing:
+            keys = ((key_for("compose"), "describe the change you want"),)
+        keys += ((key_for("open"), "open a file by name"), (key_for("help"), "every key"))
+        note = "The example project is a throw-away copy." if self._services.demo else ""
+        root, separator = tilde(self._services.root), self._services.glyphs.separator
+        self._panes.welcome.show(f"{root}  {separator}  {files}", keys, note)
+
+
+def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
+    """What the status row shows for a session and the open file."""
+    if session is None:
+        return StatusFacts()
+    meter, repo = session.meter, session.repo
+    branch = ""
+    if repo is not None:
+        branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
+    return StatusFacts(
+        model=session.model_name,
+        state=session.state,
+        rate=rate_of(meter, session.state),
+        history=tuple(meter.history),
+        ttft_s=meter.ttft_s,
+        tokens=meter.turn_tokens,
+        pacing=pacing_words(session.model_info.pacing, meter.cost),
+        effort="" if session.effort == "auto" else session.effort,
+        trying=session.trying,
+        queued=len(session.queued),
+        continuous=session.errands.continuous,
+        dollars=meter.total.dollars,
+        branch=branch,
+        begun="" if repo is None else repo.begun,
+        dirty=0 if repo is None else repo.dirty + repo.untracked,
+        watching=str(getattr(session, "watching", "") or ""),
+        guard=session.guard.light(path).words,
+    )

@@ -1,0 +1,530 @@
+"""Steering the model: instruct, redirect, queue, stop, comment.
+
+What the user has typed is never lost: if sending fails, it is put back where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.tui.notices import Choice, Notices
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sheet import Paragraph, ReadingScreen
+from midstream.tui.review.aim import Aim
+from midstream.tui.review.navigate import Navigate
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.state import ReviewState
+from midstream.tui.serial import SerialWork
+from midstream.tui.services import AppServices
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow
+
+if TYPE_CHECKING:
+    from midstream.pairing.scope.find import Candidate
+    from midstream.pairing.scope.mentions import NeedsConsentError
+
+QUIT_WITHIN_S: Final = 2.0
+"""A second Ctrl+C within this time quits."""
+LATE_S: Final = 1.0
+"""Ctrl+C within this time after an answer has ended was meant to stop it."""
+_OWN_EFFORT: Final = {
+    "auto": "same as low: one pass",
+    "low": "one pass",
+    "medium": "one pass, checked; findings are corrected once",
+    "high": "4 candidates, the best by checks and your test command",
+    "xhigh": "8 candidates, the best by checks and your test command",
+}
+_HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
+
+
+class Steer:
+    """Actions of the group "Steer the model".
+
+    Args:
+        state: Session and files.
+        panes: The widgets.
+        notices: Sentences for the user.
+        work: Runs what needs the session.
+        services: The application.
+        navigate: Opens files.
+        aim: Knows the lines of an instruction.
+    """
+
+    def __init__(
+        self,
+        state: ReviewState,
+        panes: ReviewPanes,
+        notices: Notices,
+        work: SerialWork,
+        services: AppServices,
+        navigate: Navigate,
+        aim: Aim,
+    ) -> None:
+        self._state = state
+        self._panes = panes
+        self._pane = panes.pane
+        self._composer = panes.composer
+        self._notices = notices
+        self._work = work
+        self._services = services
+        self._navigate = navigate
+        self._aim = aim
+        self._stopped_at = 0.0
+        self._ended_at = 0.0
+        """When an answer ended by itself, on the monotonic clock; 0 once a late stop was told."""
+        self._sending = False
+        """Whether an instruction is on its way to the session."""
+        self._stopped_early = False
+        """Whether it was stopped before it arrived there."""
+        self._held = ""
+        """Instruction to send as soon as the session is open."""
+        self._advised = False
+
+    # the composer
+
+    def compose(self) -> None:
+        """Go to the composer."""
+        self._panes.focus_composer()
+
+    def choose(self) -> None:
+        """Open the file under the rail's cursor; in the code, go to the composer."""
+        if self._panes.rail.has_focus:
+            self._panes.rail.choose()
+        else:
+            self.compose()
+
+    def leave(self) -> None:
+        """Close the list of mentions, or go back to the code; the text stays."""
+        if self._composer.close_list():
+            return
+        if self._panes.notice.is_shown:
+            self._notices.clear()
+        self._panes.focus(self._pane)
+
+    def newline(self) -> None:
+        """Insert a line break."""
+        self._composer.field.insert("\n")
+
+    def expand(self) -> None:
+        """Expand the pasted block behind a chip."""
+        if not self._composer.field.expand_chip():
+            self._notices.say("info", "There is no pasted block to expand.")
+
+    def recall(self) -> None:
+        """Recall an earlier instruction, or move up inside a longer text or a list."""
+        if self._composer.move(-1):
+            return
+        field = self._composer.field
+        if not field.cursor_at_first_line or not self._composer.recall(1):
+            field.action_cursor_up()
+
+    # sending
+
+    def send(self) -> None:
+        """Send the text: a new instruction, or a redirect while the model writes."""
+        if self._composer.complete():
+            return
+        session, text = self._state.session, self._composer.text.strip()
+        if not text:
+            if self._state.running:
+                self._notices.say(
+                    "info", "Write what the model should do instead; Ctrl+C only stops it."
+                )
+            elif session is not None and (queued := session.fetch_queued()):
+                self._composer.put(queued)
+                self._state.refresh()
+        elif session is None:
+            self._held = text
+            self._notices.say("info", "The session is still opening; your text is sent then.")
+        else:
+            selection = self._aim.commented_lines
+            self.instruct(self._composer.take(), selection)
+
+    def send_held(self) -> None:
+        """The session is open: send what was waiting for it, unless it was edited since."""
+
+        async def work() -> None:
+            if self._held and self._held == self._composer.text.strip():
+                self.instruct(self._composer.take())
+            self._held = ""
+
+        self._work.run(work)
+
+    def instruct(self, text: str, selection: tuple[int, int] | None = None) -> None:
+        """Send an instruction for the lines in scope, or for ``selection``."""
+        state, session = self._state, self._state.session
+        if session is None:
+            return
+        self._notices.clear()
+        redirecting = state.running and not session.in_background
+        path = state.path or None
+        cursor = self._aim.cursor_line
+        marked = selection or self._aim.marked_lines
+        if not redirecting:
+            self._panes.focus(self._pane)
+        self._sending, self._stopped_early = True, False
+
+        async def work() -> None:
+            try:
+                if self._stopped_early:
+                    raise UserError("Stopped before the instruction was sent.")
+                if redirecting and state.running:
+                    await session.redirect(text)
+                else:
+                    await session.instruct(text, path=path, cursor=cursor, selection=marked)
+                if self._stopped_early:
+                    await session.stop()
+            except UserError as error:
+                self._composer.give_back(text)
+                self._explain(error, text, selection)
+                return
+            finally:
+                self._sending = False
+            self._pane.mark = None
+            state.tried.add(text)
+
+        self._work.run(work)
+
+    def _explain(
+        self, error: UserError, text: str, selection: tuple[int, int] | None = None
+    ) -> None:
+        """Show why an instruction could not be sent; a question gets its answers as numbers."""
+        from midstream.pairing.requests import WrongLanguageError
+        from midstream.pairing.scope.find import MOST_CHOICES, TargetUnclearError
+        from midstream.pairing.scope.mentions import NeedsConsentError
+
+        if isinstance(error, NeedsConsentError):
+            self._ask_consent(error, text, selection)
+            return
+        self._panes.focus_composer()
+        if isinstance(error, WrongLanguageError):
+            key = self._services.key_for("models")
+            self._notices.say("error", f"{error.what}; {key} chooses another model.")
+        elif isinstance(error, TargetUnclearError) and error.candidates:
+            choices: list[Choice] = [
+                (each.label, lambda each=each: self._choose_target(each, text))
+                for each in error.candidates[:MOST_CHOICES]
+            ]
+            self._notices.ask(error.question, *choices)
+            self._panes.focus(self._pane)
+        else:
+            self._notices.say("error", str(error))
+
+    def _choose_target(self, candidate: Candidate, text: str) -> None:
+        """Put the cursor on a candidate, so that it is in scope, and send the text again."""
+        path = candidate.path or self._state.path
+
+        async def work() -> None:
+            if not await self._navigate.open_path(path) or (view := self._state.view) is None:
+                return
+            lines = candidate.locate(view.proposal.composed().lines)
+            if lines is None:
+                key = self._services.key_for("select")
+                self._notices.say(
+                    "warning",
+                    f"There is no {candidate.name} in {path}; mark the lines with {key} and send "
+                    "again.",
+                )
+                return
+            self._pane.go_to(view.row_of_base(view.to_base(lines[0])), centre=True)
+            if self._composer.text.strip() == text:
+                self._composer.take()
+            self.instruct(text, lines)
+
+        self._work.run(work)
+
+    def _ask_consent(
+        self, error: NeedsConsentError, text: str, selection: tuple[int, int] | None
+    ) -> None:
+        """Ask whether ignored files may be sent; the text stays in the composer until then."""
+        session = self._state.session
+        if session is None:
+            return
+        names = ", ".join(error.paths)
+        it, they = ("it", "it") if len(error.paths) == 1 else ("them", "they")
+        whose = session.model_name or "the model"
+        profile = session.profile
+        where = f"{whose} at {profile.name}" if profile is not None and profile.name else whose
+
+        def send() -> None:
+            session.allow(*error.paths)
+            if self._composer.text.strip() == text:
+                self._composer.take()
+            self.instruct(text, selection)
+
+        self._notices.ask(
+            f"Git ignores {names}, so {they} may contain secrets. Send {it} to {where}?",
+            (f"send {names} and do not ask again in this session", send),
+            ("do not send, back to the text", self._panes.focus_composer),
+        )
+        self._panes.focus(self._pane if self._state.view is not None else None)
+
+    def queue(self) -> None:
+        """Send when the current answer ends."""
+        session = self._state.session
+        if not self._composer.text.strip() or session is None:
+            return
+        if not self._state.running:
+            self.send()
+            return
+        session.queue(self._composer.take())
+        many = counted(len(session.queued), "instruction")
+        self._notices.say("info", f"Queued; {many} will run when this answer ends.")
+        self._state.refresh()
+
+    # stopping
+
+    def stop(self) -> None:
+        """Stop the model; when nothing runs, a second time within two seconds quits.
+
+        Right after an answer has ended, the first time was meant for that answer.
+        """
+        session = self._state.session
+        now = time.monotonic()
+        if session is None and self._held:
+            self._held = ""
+            self._notices.say("info", "Not sent; your text stays here.")
+        elif session is not None and (
+            self._sending or self._state.running or session.state is SessionState.STOPPING
+        ):
+            self._stopped_early = self._sending
+            # Not serial: stopping must not wait for a write in progress.
+            self._panes.screen.run_worker(session.stop(), group="stop", exclusive=True)
+            self._stopped_at = 0.0
+        elif now - self._stopped_at < QUIT_WITHIN_S:
+            self._services.quit()
+        elif now - self._ended_at < LATE_S:
+            self._ended_at = 0.0
+            # A problem with the answer matters more than that it has ended.
+            notice = self._panes.notice
+            if not notice.is_shown or notice.level == "info":
+                rest = "; its hunks wait for your decision" if self._state.undecided else ""
+                self._notices.say("info", f"The answer had already ended{rest}.")
+        else:
+            self._stopped_at = now
+            key = self._services.key_for("model.stop")
+            self._notices.say(
+                "info", f"Nothing is running. {key} again quits; accepted hunks are on disk."
+            )
+
+    # after an answer
+
+    def turn_ended(self, turn: Turn) -> None:
+        """Say what became of a turn."""
+        session = self._state.session
+        if turn.status is TurnStatus.DONE:
+            self._ended_at = time.monotonic()
+        if turn.status is TurnStatus.FAILED:
+            self._turn_failed(turn)
+            return
+        if turn.status is TurnStatus.STOPPED and session is not None:
+            waiting = len(session.hunks.undecided(turn.path))
+            what = f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing had settled yet"
+            if count := len(session.queued):
+                key = self._services.key_for("composer.send")
+                one = "it" if count == 1 else "one"
+                what += f"; {count} queued, {key} in the empty line fetches {one}"
+            text = f"Stopped after {counted(turn.tokens, 'token')}; {what}."
+            self._notices.say("info", text, outcome=True)
+
+    def _turn_failed(self, turn: Turn) -> None:
+        if not (turn.background or self._composer.text.strip()):
+            self._composer.put(turn.instruction)
+        if turn.again:
+            own = self._composer.text == turn.instruction
+            how = self._services.key_for("composer.send") if own else "the next instruction"
+            self._notices.say("error", f"{turn.error.rstrip('.')}; {how} {turn.again}.")
+        elif turn.error:
+            self._notices.say("error", turn.error)
+
+    def say_failures(self) -> None:
+        """After a turn, say that edits did not match, and which key shows them."""
+        if not (count := self._state.failed_edits):
+            return
+        key, notice = self._services.key_for("failures"), self._panes.notice
+        before = ""
+        if notice.is_shown and notice.level in ("warning", "error"):
+            before = f"{notice.text.rstrip('.')}. "
+        many = counted(count, "edit")
+        self._notices.say("warning", f"{before}{many} did not match; {key} shows what differs.")
+
+    def advise(self) -> None:
+        """Once a session: changes across many files are work for a larger model."""
+        from midstream.pairing.choosing import advice
+
+        session = self._state.session
+        if session is None or self._advised or self._panes.notice.is_shown:
+            return
+        here = session.profile is None and not self._services.given_endpoint
+        if words := advice("", sorted({hunk.path for hunk in session.hunks}), here=here):
+            self._advised = True
+            key = self._services.key_for("models")
+            self._notices.say("info", f"{words[:-1]}; {key} shows which.", outcome=True)
+
+    # about a hunk
+
+    def comment(self) -> None:
+        """Write to the model about the hunk under the cursor."""
+        hunk, view = self._pane.hunk, self._state.view
+        if hunk is None or view is None:
+            self._notices.say("info", "Put the cursor on a hunk first.")
+            return
+        self._navigate.reveal(hunk)
+        self._panes.focus_composer()
+        if not self._aim.is_chat:
+            # An edit model would take the place for a part of the change.
+            self._notices.say(
+                "info",
+                "Describe the whole change: this model reads only the lines marked on the left and "
+                "your sentence.",
+            )
+        elif not self._composer.text.strip():
+            line = f"{view.to_written(hunk.start) + 1:,}"
+            chip = f"[hunk at line {line}]"
+            self._aim.comment_on(chip, hunk)
+            self._composer.put_chip(
+                chip, f"About the hunk at line {line} (`{visible(hunk.headline)}`):"
+            )
+
+    def elsewhere(self) -> None:
+        """Ask for the change of the hunk under the cursor in similar places."""
+        session, hunk = self._state.session, self._pane.hunk
+        if session is None or hunk is None:
+            self._notices.say("info", "Put the cursor on the hunk to repeat elsewhere first.")
+            return
+        if not self._navigate.reveal(hunk):
+            self._notices.say("info", "That hunk was off screen. Press again to confirm.")
+            return
+        hunk_id = hunk.id
+
+        async def work() -> None:
+            if files := await session.errands.elsewhere(hunk_id):
+                where = counted(files, "file")
+                self._notices.say(
+                    "info", f"Asking for the same change in {where}; the hunks will wait."
+                )
+
+        self._work.run(work)
+
+    # modes
+
+    def continuous(self) -> None:
+        """Switch continuous mode."""
+        session = self._state.session
+        if session is None:
+            return
+        on = not session.errands.continuous
+
+        async def work() -> None:
+            await session.errands.turn(on=on)
+            key = self._services.key_for("continuous")
+            self._notices.say(
+                "info",
+                f"Continuous mode: saving a change asks for follow-up edits; {key} ends it."
+                if on
+                else "Continuous mode is off.",
+            )
+            self._state.refresh()
+
+        self._work.run(work)
+
+    def effort(self) -> None:
+        """Choose the effort per answer."""
+        from midstream.pairing.choosing import efforts_of
+
+        session = self._state.session
+        if session is None:
+            return
+        profile = session.profile
+        own = profile is None or profile.dialect.midstream
+        words = _OWN_EFFORT if own else _HOSTED_EFFORT
+        rows = [
+            ListRow(
+                level,
+                ((level, "foreground"),),
+                ((f"  {words.get(level, 'passed on to the endpoint')}", "muted"),),
+            )
+            for level in efforts_of(profile)
+        ]
+
+        def chosen(level: str | None) -> None:
+            if level is None or level == session.effort:
+                return
+            session.effort = level
+            self._notices.say("info", f"Effort {level} from the next instruction on.")
+            self._state.refresh()
+
+        picker = PickerScreen(
+            self._services, "Effort for the next answers", rows, select=session.effort
+        )
+        self._services.open_screen(picker, chosen)
+
+    # pages to read
+
+    def context(self) -> None:
+        """What is sent with the instruction, and what was cut."""
+        session, aim = self._state.session, self._aim
+        if session is None:
+            return
+        context, heading = session.context, "Sent with the last instruction"
+        if aim.context is not None and aim.previews:
+            context, heading = aim.context, "Sent with this instruction"
+        turn = session.turn
+        if not context.parts:
+            self._notices.say(
+                "info",
+                "Nothing was sent yet; write an instruction to see what goes with it.",
+            )
+            return
+        names = min(48, max(len(part.name) for part in context.parts))
+        lines = [
+            (
+                f"{part.name:<{names}}  {part.tokens:>7,} tokens"
+                + (f", cut to {part.cut}" if part.cut else ""),
+                "warning" if part.cut else "foreground",
+            )
+            for part in context.parts
+        ]
+        used = (
+            f"{'together':<{names}}  {context.tokens:>7,} of at most {context.limit:,}, estimated"
+        )
+        paragraphs = [Paragraph(heading, (*lines, (used, "muted")))]
+        if context.left_out:
+            lines = [(words, "warning") for words in context.left_out]
+            paragraphs.append(Paragraph("Left out", tuple(lines)))
+        if turn is not None and turn.tried:
+            paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
+        self._services.open_screen(
+            ReadingScreen(self._services.palette, "What the model gets", paragraphs)
+        )
+
+    def failures(self) -> None:
+        """The edits of this session that did not match the file, and why."""
+        session = self._state.session
+        turns = [] if session is None else [turn for turn in session.turns if turn.failures]
+        if session is None or not turns:
+            self._notices.say("info", "Every edit of this session matched its file.")
+            return
+        paragraphs = [_failures_of(turn, session.turns) for turn in reversed(turns)]
+        self._services.open_screen(
+            ReadingScreen(self._services.palette, "Edits that did not match", paragraphs)
+        )
+
+
+def _failures_of(turn: Turn, turns: list[Turn]) -> Paragraph:
+    lines: list[tuple[str, str]] = []
+    for number, failure in enumerate(turn.failures, 1):
+        sentence, _, rest = failure.partition("\n")
+        lines.append((f"{number}  {sentence}", "foreground"))
+        lines += [(f"   {line}", "muted") for line in rest.split("\n") if rest]
+    after = next((later for later in turns if later.redirected_from == turn.id), None)
+    if after is not None and after.correction:
+        if after.status is TurnStatus.DONE and not after.failures:
+            lines.append(("The model was asked again and its edits matched.", "success"))
+        else:
+            lines.append(("The model was asked again; see above.", "muted"))
+    return Paragraph(f"{turn.path}: {turn.instruction}", tuple(lines))
