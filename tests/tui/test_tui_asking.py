@@ -102,7 +102,7 @@ async def test_what_is_typed_is_read_ahead(stage: Stage) -> None:
     await stage.until(lambda: model.requests, "request")
     assert model.requests[0].messages == model.ahead[-1].messages
     model.give("def count(items):\n")
-    await stage.until(lambda: screen.running, "answer")
+    await stage.until(lambda: screen.state.running, "answer")
     await stage.press("i")
     await stage.type("call it amount")
     await stage.until(lambda: len(model.ahead[-1].messages) == 3, "reading a redirect ahead")
@@ -130,7 +130,7 @@ async def test_the_title_says_what_goes_along_while_typing(
         await stage.until(lambda: "run.py, other.py, AGENTS.md" in stage.title, "mention")
         assert not hosted.creates
         await stage.press("f3")
-        assert "With this instruction goes\nrun.py " in read(stage)
+        assert "Sent with this instruction\nrun.py " in read(stage)
         assert "of at most 24,000, estimated" in read(stage)
         await stage.press("escape")
         assert stage.composer.text == "sort it as in @other.py"
@@ -186,7 +186,7 @@ async def test_an_ignored_file_is_sent_only_after_a_yes(
         await stage.press("enter")
         await stage.until(lambda: stage.choices, "question")
         assert stage.notice == (
-            "Git ignores .env, so it may hold secrets. Send it to model-x at hosted?"
+            "Git ignores .env, so it may contain secrets. Send it to model-x at hosted?"
         )
         await stage.press("2")
         assert not stage.choices
@@ -270,7 +270,7 @@ async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: 
         hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond")
         await stage.until(lambda: stage.path == "other.py", "following")
         await stage.press("a")
-        assert "The writing has just gone on to other.py" in stage.notice
+        assert "The model moved on to other.py" in stage.notice
         await stage.until(lambda: "following" in file_bar(stage), "state")
         assert any("second" in row for row in stage.rows)
         hosted.say(" = 40\n>>>>>>> REPLACE\n")
@@ -334,7 +334,9 @@ async def test_edits_without_a_place_are_counted_and_listed(
         hosted.say(bad)
         hosted.end()
         await stage.until(lambda: stage.session.state == "ready", "end")
-        await stage.until(lambda: "! shows 2 edits without a place" in stage.notice, "notice")
+        await stage.until(
+            lambda: "2 edits did not match; ! shows what differs" in stage.notice, "notice"
+        )
         assert "! what failed" in stage.keys
         stage.screen.notices.clear()
         await stage.press("exclamation_mark")
@@ -355,7 +357,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
 async def test_without_failures_the_key_says_so(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("exclamation_mark")
-    assert stage.notice == "Every edit of this session has found its place."
+    assert stage.notice == "Every edit of this session matched its file."
 
 
 # advice and cost

@@ -359,11 +359,11 @@ async def test_S_in_the_code_stages_the_file(stage: Stage, repo: Path) -> None: 
     stage.screen.set_focus(stage.pane)
     await stage.press("S")
     await stage.until(lambda: stage.notice, "notice")
-    assert stage.notice == "Nothing was accepted in this file, so there is nothing to stage."
+    assert stage.notice == "Nothing was accepted in this file; nothing to stage."
     await accepted(stage, 1)
     await stage.press("S")
     await stage.until(lambda: stage.notice.startswith("Staged"), "staged")
-    assert stage.notice == "Staged what was accepted in pkg/things.py; C commits."
+    assert stage.notice == "Staged the accepted changes of pkg/things.py; C commits."
     assert "found = 0" in git(repo, "diff", "--cached")
 
 
@@ -375,7 +375,7 @@ async def test_help_names_every_key_and_the_palette_has_the_page(stage: Stage) -
     await stage.press("escape")
     assert stage.app.screen is screen
     await stage.press("escape", "colon")
-    await stage.type("commit what")
+    await stage.type("commit accepted")
     await stage.press("enter")
     await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
 

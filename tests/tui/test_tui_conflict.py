@@ -35,8 +35,8 @@ async def test_a_hunk_in_conflict_says_so_at_every_key(project: Path) -> None:
             assert stage.pane.hunk is not None
             assert stage.pane.hunk.state is HunkState.CONFLICT
             if key != "A":
-                assert "ask for the edit again" in stage.notice, key
-                assert "away" in stage.notice, key
+                assert "sk for the edit again" in stage.notice, key
+                assert "dismiss" in stage.notice, key
 
 
 async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) -> None:
@@ -46,8 +46,8 @@ async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) ->
         shown = [row for row in stage.rows if row.strip()]
         assert any("sum = 0" in row for row in shown)
         await stage.press("r")
-        await stage.until(lambda: "Put away" in stage.notice, "word")
-        assert stage.notice == "Put away; the file stays as it is. u brings the hunk back."
+        await stage.until(lambda: "Dismissed" in stage.notice, "word")
+        assert stage.notice == "Dismissed; the file stays as it is. u brings the hunk back."
         await stage.until(lambda: not any("sum = 0" in row for row in stage.rows), "gone")
         assert any("total = 0.0" in row for row in stage.rows)
         await stage.press("u")
@@ -55,4 +55,4 @@ async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) ->
         assert stage.pane.hunk is not None
         assert stage.pane.hunk.state is HunkState.CONFLICT
         assert (project / "pkg" / "things.py").read_text() == users
-        assert "r put it away" in stage.keys
+        assert "r dismiss" in stage.keys

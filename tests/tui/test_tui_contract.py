@@ -81,7 +81,7 @@ async def test_a_change_is_painted_without_waiting_for_the_grid(stage: Stage) ->
     for _ in range(20):
         before = screen._last_paint
         started = perf_counter()
-        screen.pane.refresh()
+        stage.pane.refresh()
         while screen._last_paint == before:
             await stage.pilot.pause(0)
             assert perf_counter() - started < 2
@@ -173,14 +173,14 @@ async def test_nobody_is_asked_for_what_lies_between_two_changes(stage: Stage) -
     await stage.pilot.pause(0.1)
     screen = stage.screen
     asked: list[tuple[str, Region]] = []
-    for widget in (screen.pane, screen.query_one(KeyBar), screen.query_one(StatusRow)):
+    for widget in (stage.pane, screen.query_one(KeyBar), screen.query_one(StatusRow)):
 
         def note(crop: Region, widget: Widget = widget) -> list[Strip]:
             asked.append((widget.id or "", crop))
             return type(widget).render_lines(widget, crop)
 
         widget.render_lines = note  # type: ignore[method-assign]
-    status, pane = screen.query_one(StatusRow).region, screen.pane.region
+    status, pane = screen.query_one(StatusRow).region, stage.pane.region
     rows = Region(pane.x, pane.y + 3, pane.width, 2)
     screen._compositor._dirty_regions.clear()
     screen._compositor._dirty_regions.update({status, rows})

@@ -35,7 +35,7 @@ async def test_an_empty_folder_says_so_and_shows_the_first_file(
     async with on_stage(root, size=WIDE) as stage:
         await stage.until(lambda: "no files yet" in start_page(stage), "empty folder")
         await stage.press("escape", "o")
-        assert "holds no files yet" in stage.notice
+        assert "has no files yet" in stage.notice
         await watching(stage)
         (root / "first.py").write_text("x = 1\n")
         await stage.until(lambda: "1 file" in start_page(stage), "first file")

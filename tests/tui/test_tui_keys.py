@@ -49,7 +49,7 @@ async def test_a_comment_is_about_the_hunk_and_goes_into_the_composer(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await answered(stage)
-    monkeypatch.setattr(type(stage.screen), "talks", True)
+    monkeypatch.setattr(type(stage.screen.aim), "is_chat", True)
     await stage.press("g", "]", "]", "c")
     assert stage.composer.field.has_focus
     field = stage.composer.field
@@ -72,7 +72,7 @@ async def test_the_chip_of_a_hunk_goes_as_a_whole(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await answered(stage)
-    monkeypatch.setattr(type(stage.screen), "talks", True)
+    monkeypatch.setattr(type(stage.screen.aim), "is_chat", True)
     await stage.press("g", "]", "]", "c", "backspace", "backspace")
     assert stage.composer.field.text == ""
     assert "about the hunk" not in stage.title
@@ -83,7 +83,7 @@ async def test_an_edit_model_gets_no_place_in_a_comment(stage: Stage) -> None:
     await stage.press("g", "]", "]", "c")
     assert stage.composer.field.has_focus
     assert stage.composer.text == ""
-    assert "Say all of what should change" in stage.notice
+    assert "Describe the whole change" in stage.notice
     assert "count, lines 6-13" in stage.title
 
 
@@ -126,8 +126,7 @@ async def test_tab_and_shift_tab_go_round_the_panes_in_both_directions(project: 
     async with on_stage(project, size=(170, 40)) as stage:
         await stage.open("pkg/things.py")
         await stage.press("escape")
-        screen = stage.screen
-        stops = [screen.pane, screen.composer.field, screen.rail]
+        stops = [stage.pane, stage.composer.field, stage.rail]
         assert stops[0].has_focus
         for stop in (*stops[1:], stops[0]):
             await stage.press("tab")

@@ -293,13 +293,13 @@ async def test_a_frame_that_is_due_comes_behind_the_key(stage: Stage) -> None:
 
     def note(crop: Region) -> list[Strip]:
         asked.append(field.text)
-        return type(screen.pane).render_lines(screen.pane, crop)
+        return type(stage.pane).render_lines(stage.pane, crop)
 
-    screen.pane.render_lines = note  # type: ignore[method-assign]
+    stage.pane.render_lines = note  # type: ignore[method-assign]
     screen._last_paint -= SHORTEST_FRAME_S
-    screen.pane.refresh()
-    screen.pane._check_refresh()
-    screen._dirty_widgets.add(screen.pane)
+    stage.pane.refresh()
+    stage.pane._check_refresh()
+    screen._dirty_widgets.add(stage.pane)
     field.insert("x")
     assert not field._repaint_required
     assert not asked, "a page of code is not painted before what was typed"

@@ -30,7 +30,7 @@ async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) 
     await stage.press("escape", "T")
     await stage.type("paper")
     await stage.press("enter")
-    await stage.until(lambda: "Theme Paper, kept in" in stage.notice, "kept")
+    await stage.until(lambda: "Theme Paper, saved in" in stage.notice, "kept")
     assert file.read_text() == '# mine\nlayout = "split"  # wide\ntheme = "paper"\n'
     assert load_settings(project).theme == stage.app.palette.name == "paper"
     await stage.press("T", "down", "escape")
@@ -56,7 +56,7 @@ async def test_what_keeps_a_theme_from_being_kept_is_said(
     await stage.press("escape", "T")
     await stage.type("paper")
     await stage.press("enter")
-    await stage.until(lambda: "MIDSTREAM_THEME says dusk here" in stage.notice, "overruled")
+    await stage.until(lambda: "MIDSTREAM_THEME sets it to dusk here" in stage.notice, "overruled")
     assert stage.app.palette.name == "paper"
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(project / "notes.md" / "config.toml"))
     await stage.press("T", "down", "enter")

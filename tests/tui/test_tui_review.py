@@ -87,7 +87,7 @@ async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, projec
     await stage.until(
         lambda: path.read_text() == head.replace("total", "found") + "def double" + tail, "rest"
     )
-    assert "takes it back" in stage.notice
+    assert "undoes it" in stage.notice
     await stage.press("u")
     await stage.until(lambda: path.read_text() == CODE.replace("total = 0", "found = 0"), "undo")
     await stage.press("u")

@@ -46,7 +46,7 @@ async def test_marked_new_lines_are_accepted_alone(stage: Stage, project: Path) 
     wanted = CODE.replace(BLOCK, BLOCK + "    found = 0\n")
     await stage.until(lambda: on_disk(project) == wanted, "write")
     assert stage.pane.mark is None
-    assert "1 line accepted and written; u takes it back." in stage.notice
+    assert "1 line accepted and written; u undoes it." in stage.notice
     assert stage.pane.undecided_hunk is not None
     await stage.press("u")
     await stage.until(lambda: on_disk(project) == CODE, "undo")
@@ -82,14 +82,14 @@ async def test_rows_side_by_side_are_decided_as_pairs(project: Path) -> None:
 async def test_marks_without_a_hunk_say_so(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("v", "j", "a")
-    assert stage.notice == "No line of an undecided hunk is marked."
+    assert stage.notice == "The marked lines belong to no undecided hunk."
     assert stage.pane.mark is not None
 
 
 async def test_split_at_the_cursor_keeps_what_belongs_together(stage: Stage, project: Path) -> None:
     await propose(stage)
     await stage.press("s")
-    assert "where the second part should begin" in stage.notice
+    assert "the first row of the second part" in stage.notice
     await stage.press("j", "j", "s")
     await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "split")
     assert [(h.deleted, h.added) for h in stage.session.hunks.undecided()] == [(2, 2), (2, 2)]
@@ -122,7 +122,7 @@ async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
     assert editor.field.text == NEW.rstrip("\n")
     editor.field.text = "    return len(items)"
     await stage.press("escape")
-    assert stage.notice == "Not saved; e goes on with your text."
+    assert stage.notice == "Not saved; e continues with your text."
     await stage.press("e")
     await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor again")
     again = stage.app.screen
@@ -207,7 +207,7 @@ async def test_a_decided_hunk_is_left_alone(stage: Stage) -> None:
     await stage.press("r")
     await stage.until(lambda: stage.session.hunks.get(1).state is HunkState.REJECTED, "rejected")
     await stage.press("e")
-    assert stage.notice == "This hunk is decided; take that back with u."
+    assert stage.notice == "This hunk is decided; u undoes that."
 
 
 async def test_invisible_characters_are_not_put_into_an_editor(project: Path) -> None:

@@ -79,7 +79,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         screen = await opened(stage)
         assert "this one" in rows(screen)[0]
         await stage.press("enter")
-        assert "This is the session you are in" in screen.notice.text
+        assert "This is the current session" in screen.notice.text
         await stage.press("d")
         assert "is open; close it" in screen.notice.text
     assert former._closed
@@ -112,7 +112,7 @@ async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, sta
             screen = await opened(stage)
             assert "open there" in rows(screen)[0]
             await stage.press("enter")
-            assert "open in another Midstream" in screen.notice.text
+            assert "Another Midstream has this session open" in screen.notice.text
             await stage.press("d")
             assert "is open; close it" in screen.notice.text
             assert info.path.exists()
@@ -160,7 +160,7 @@ async def test_a_running_answer_is_not_cut_off(project: Path) -> None:
         await stage.instruct("rename total to found")
         screen = await opened(stage)
         await stage.press("j", "enter")
-        assert "The model is writing; esc and ctrl+c stop it" in screen.notice.text
+        assert "The model is writing; stop it first: esc, then ctrl+c" in screen.notice.text
         stage.model.give(None)
 
 

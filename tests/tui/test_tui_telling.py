@@ -72,7 +72,7 @@ async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
     await stage.pilot.pause()
     await stage.press("a")
     assert hunk.state is HunkState.SETTLED
-    assert "out of sight" in stage.notice
+    assert "off screen" in stage.notice
     assert any("value_0 = 00" in row for row in stage.rows)
     await stage.press("a")
     await stage.until(lambda: hunk.state is HunkState.ACCEPTED, "accepted")
@@ -96,7 +96,7 @@ async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
     await stage.press(key)
     await stage.until(lambda: any("value_0 = 00" in row for row in stage.rows), "shown")
     if key == "E":  # it would ask at once
-        assert "out of sight" in stage.notice
+        assert "off screen" in stage.notice
     else:
         assert stage.screen.panes.typing or stage.app.screen is not stage.screen
 
@@ -152,7 +152,7 @@ async def test_what_is_sent_while_the_session_opens_is_sent_then(
             await stage.until(lambda: "is sent then" in stage.notice, "told")
             if stops:
                 await stage.press("ctrl+c")
-                assert stage.notice == "It is not sent; your text stays here."
+                assert stage.notice == "Not sent; your text stays here."
             may_open.set()
             await stage.until(lambda: stage.path == "pkg/things.py", "opened")
             if stops:
