@@ -89,7 +89,7 @@ def test_lines_of_a_hunk_are_decided_by_their_numbers(folder: Path) -> None:
     assert run.returncode == 1  # for the lines that are not there
     assert "1 -         total += item\n2 -     return total\n" in out
     assert "3 +         found += item\n4 +     return found\n" in out
-    assert "Hunk 2 has lines 1 to 4; show 2 reads them with their numbers." in out
+    assert "Hunk 2 has lines 1 to 4; show 2 numbers them." in out
     assert "Accepted line 3 of hunk 2; 3 hunks to decide." in out
     text = (folder / "project" / "things.py").read_text()
     assert text == CODE.replace("    return total\n", "    return total\n        found += item\n")
@@ -98,7 +98,7 @@ def test_lines_of_a_hunk_are_decided_by_their_numbers(folder: Path) -> None:
 def test_new_lines_are_typed_and_a_dot_ends_them(folder: Path) -> None:
     run = piped(folder, "rename total in count", "edit 1", "    # hunks", "", "..", ".", "accept 1")
     assert run.returncode == 0, run.stdout
-    assert "Type the new lines of hunk 1; a single dot ends them" in run.stdout
+    assert "Type the new lines of hunk 1, then a single dot" in run.stdout
     assert "+     # hunks\n+ \n+ .\n" in run.stdout
     text = (folder / "project" / "things.py").read_text()
     assert text == CODE.replace("    total = 0\n", "    # hunks\n\n.\n")
@@ -135,10 +135,10 @@ def test_at_a_terminal_a_hunk_is_edited_in_the_editor(folder: Path) -> None:
 def test_what_cannot_be_done_is_said_and_counts(folder: Path) -> None:
     run = piped(folder, "accept 7", "open nowhere.py", "show things.py:8-9", "undo")
     assert run.returncode == 1
-    assert "There is no hunk 7; hunks lists those that wait." in run.stdout
+    assert "There is no hunk 7; hunks lists the undecided ones." in run.stdout
     assert "nowhere.py" in run.stdout
     assert "8  def other(things):\n9      return things\n" in run.stdout
-    assert "There is no decision to take back." in run.stdout
+    assert "Nothing to undo." in run.stdout
 
 
 def test_a_question_is_answered_with_a_number(folder: Path) -> None:
@@ -165,7 +165,7 @@ def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Pat
         program.write("\x03")
         program.wait_for("Stopped after", 10)
         program.write("help\n")
-        program.wait_for("take the last decision back", 5)
+        program.wait_for("undo the last decision", 5)
         program.write("\x03")
         program.wait_for("Nothing is running", 5)
         program.write("quit\n")
@@ -185,9 +185,9 @@ def test_no_screen_is_imported() -> None:
 
 def test_a_defect_is_one_sentence(folder: Path) -> None:
     code = (
-        "import sys\nfrom midstream.plain.doing import Doing\n"
+        "import sys\nfrom midstream.plain.commands import PlainCommands\n"
         "async def broken(self, rest): raise ZeroDivisionError(rest)\n"
-        "Doing._hunks = broken\nfrom midstream.cli import main\n"
+        "PlainCommands._hunks = broken\nfrom midstream.cli import main\n"
         "sys.exit(main(['project', '--plain', '--replay', 'script.json']))"
     )
     run = subprocess.run(

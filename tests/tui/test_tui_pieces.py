@@ -6,8 +6,8 @@ import pytest
 
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.intraline import compare_rows
+from midstream.tui.fuzzy import fuzzy_score
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
-from midstream.tui.pages.picker import fuzzy_score
 from midstream.tui.review.search import MatchFinder
 
 

@@ -34,6 +34,7 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.pages.help import PageHelp
 from midstream.tui.pages.telemetry import TelemetryScreen
+from midstream.tui.pages.wafer_pane import WaferPane
 from midstream.tui.widgets.bars import band_bar, bar, graph
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar
@@ -48,7 +49,6 @@ from midstream.tui.widgets.wafer_layout import (
     used_window,
 )
 from midstream.tui.widgets.wafer_map import WaferMap
-from midstream.tui.widgets.wafer_pane import WaferPane
 from midstream.wafer.imitations import imitation
 
 SIMULATED = ("figures", "step", "machines")

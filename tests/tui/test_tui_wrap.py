@@ -20,6 +20,7 @@ from midstream.tui.diff.rows import Look, ViewRow
 from midstream.tui.diff.wrapping import breaks, hanging, wrapped
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
+from midstream.tui.widgets.file_bar import FileBar
 
 TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
-    from midstream.tui.widgets.wafer_pane import WaferPane
+    from midstream.tui.pages.wafer_pane import WaferPane
 
 QUIET_S = 2.0
 """Nobody has typed for so long: a moment for what would keep a key waiting."""
@@ -333,6 +333,11 @@ class MidstreamApp(App[None]):
     # what screens use, see tui.services
 
     @property
+    def shows_wafer(self) -> bool:
+        """Whether a simulated wafer is beside the code."""
+        return self.wafer is not None
+
+    @property
     def running(self) -> bool:
         """Whether the model is answering."""
         return self.review.state.running
@@ -365,7 +370,7 @@ class MidstreamApp(App[None]):
             self.wafer.remove()
             self.wafer = None
         if model is not None:
-            from midstream.tui.widgets.wafer_pane import WaferPane
+            from midstream.tui.pages.wafer_pane import WaferPane
 
             self.wafer = WaferPane(self, model)
             self.review.panes.body.mount(self.wafer)

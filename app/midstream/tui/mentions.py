@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 
 from midstream.edits.syntax import is_python
-from midstream.tui.pages.picker import fuzzy_score
+from midstream.tui.fuzzy import fuzzy_score
 
 MOST: Final = 50
 """Candidates at most."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.tui.glyphs import Glyphs
     from midstream.tui.themes import Palette
-    from midstream.tui.widgets.wafer_pane import WaferPane
 
 Result = TypeVar("Result")
 
@@ -56,8 +55,6 @@ class AppServices(Protocol):
     session: PairingSession | None
     commit_message: str
     """The commit message so far; it outlives the commit page."""
-    wafer: WaferPane | None
-    """The simulated wafer beside the code."""
 
     @property
     def is_running(self) -> bool:
@@ -67,6 +64,11 @@ class AppServices(Protocol):
     @property
     def given_endpoint(self) -> str:
         """Host of the server given on the command line in place of a configured one, or ``""``."""
+        ...
+
+    @property
+    def shows_wafer(self) -> bool:
+        """Whether a simulated wafer is beside the code."""
         ...
 
     @property

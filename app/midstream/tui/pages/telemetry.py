@@ -36,6 +36,7 @@ from midstream.tui.pages.telemetry_lines import (
     pace_lines,
     step_lines,
 )
+from midstream.tui.pages.wafer_pane import BESIDE_FROM
 from midstream.tui.services import RUNNING, AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -44,7 +45,6 @@ from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.sweep import Sweep
 from midstream.tui.widgets.wafer_layout import MAP_VIEWS, MapFacts, MapView, used_window
 from midstream.tui.widgets.wafer_map import WaferMap
-from midstream.tui.widgets.wafer_pane import BESIDE_FROM
 
 if TYPE_CHECKING:
     from midstream.pairing.events import SessionEvent
@@ -358,7 +358,7 @@ class TelemetryScreen(EagerScreen):
             hidden.add("stop")
         if self.room == "wide":
             hidden.add("page(1)")
-        if self.program.wafer is not None:
+        if self.program.shows_wafer:
             words["beside"] = "not beside the code"
         elif self.size.width < BESIDE_FROM:
             hidden.add("beside")
@@ -405,7 +405,7 @@ class TelemetryScreen(EagerScreen):
 
     def action_beside(self) -> None:
         """Show the simulated wafer beside the code, or remove it."""
-        if self.program.wafer is not None:
+        if self.program.shows_wafer:
             self.program.show_wafer(None)
         elif self.size.width >= BESIDE_FROM:
             self.program.show_wafer(self.model)
