@@ -11,8 +11,7 @@ import pytest
 from folders import bare_folder
 from tiny import Array, build, build_integer, dequantised, make_shape, random_weights
 
-from midstream.bench.gguf import NotWritableError, write_gguf
-from midstream.bench.peers import LlamaCpp, PeerMissing
+from midstream.bench.peers import LlamaCpp, NotWritableError, PeerMissing, write_gguf
 from midstream.engine.decoder import Decoder
 
 SHAPE = make_shape(width=64, hidden=96, context=256)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from folders import write_folder
 
-from midstream.bench import side_by_side
+from midstream.bench import timing
 from midstream.bench.peers import LlamaCpp, Peer, PeerMissing
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
@@ -109,13 +109,13 @@ def test_llama_beside_the_engine(tmp_path: Path, llama: Llama) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     model = OnnxModel(read_folder(tmp_path), threads=1)
     peers: dict[str, Peer] = {LlamaCpp.name: LlamaCpp(tmp_path / "model.gguf", 1, 2000)}
-    beside = side_by_side.forced_edits(model, peers, 1).peers["llama.cpp"]
+    beside = timing.forced_edits(model, peers, 1).peers["llama.cpp"]
     assert set(beside) == {"tokens/s", "characters/s", "whole, ms"}
     assert all(figure.theirs > 0 and figure.times > 0 for figure in beside.values())
-    speeds = side_by_side.steps(model, peers)
+    speeds = timing.steps(model, peers)
     assert set(speeds[256].peers["llama.cpp"]) == {"plain", "prefill"}
     # An edit model answers in a code of its own; the same text in full is what others write.
-    beside = side_by_side.edits(model, peers, 1).peers["llama.cpp"]
+    beside = timing.edits(model, peers, 1).peers["llama.cpp"]
     title = "same text in full, "
     assert set(beside) > {f"{title}characters/s", f"{title}whole, ms"}
 

@@ -10,7 +10,7 @@ from models.training.graphs import DecoderShape
 from qwen import FULL, LAYOUTS, REDUCED, Layout, as_computed, qwen_weights, write_qwen
 from tiny import Array, reference_logits
 
-from midstream.bench.latency import stops
+from midstream.bench.timing import stops
 from midstream.engine.folder import read_folder
 from midstream.engine.inspect import describe
 from midstream.engine.model import OnnxModel

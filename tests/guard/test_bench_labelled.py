@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.bench.guard import run
-from midstream.bench.guard_labelled import Half, samples_in
+from midstream.bench.guard import Half, run, samples_in
 from midstream.errors import UsageError
 
 BAD = "def f(db, n):\n    db.execute(\"select a from t where n = '%s'\" % n)\n"

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from midstream.bench.wire import run
-from midstream.bench.wire_report import (
+from midstream.bench.wire import (
     CrowdFigures,
     Report,
     TurnFigures,
     TurnSamples,
     print_report,
+    run,
 )
 
 pytestmark = pytest.mark.system

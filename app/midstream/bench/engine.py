@@ -1,7 +1,7 @@
 """`midstream bench engine`: the engine on this machine, beside its peers where they are installed.
 
 Every figure is a median over prompts or repetitions. Texts are generated for real; nothing is
-extrapolated. Wall-clock time only. What is measured in turns with the peers is in `side_by_side`.
+extrapolated. Wall-clock time only. What is measured in turns with the peers is in `timing`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from pathlib import Path
 from statistics import median
 
 from midstream.arguments import Parser
-from midstream.bench import latency, side_by_side
+from midstream.bench import timing
 from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
-from midstream.bench.forced import forced_plans, python_share
-from midstream.bench.gguf import NotWritableError, write_gguf
-from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
-from midstream.bench.side_by_side import Beside, EditFigures
+from midstream.bench.peers import (
+    Genai,
+    LlamaCpp,
+    NotWritableError,
+    Peer,
+    PeerMissing,
+    llama_installed,
+    write_gguf,
+)
+from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.errors import UserError
@@ -123,16 +129,16 @@ def measure(
     report = Report(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
     _measure_edits(report, model, repeat, found)
-    for context, speeds in side_by_side.steps(model, found).items():
+    for context, speeds in timing.steps(model, found).items():
         report.plain_tokens_per_second[context] = speeds.plain
         report.prefill_tokens_per_second[context] = speeds.prefill
         for name, figures in speeds.peers.items():
             for kind, figure in figures.items():
                 report.peers[name][f"{kind} at {context}, tokens/s"] = figure
     found.clear()
-    report.first_token_ms, report.redirect_share = latency.first_tokens(model, repeat)
-    report.stop_ms, report.stop_forwards = latency.stops(model)
-    report.loop_lag_ms = asyncio.run(latency.loop_lag(model))
+    report.first_token_ms, report.redirect_share = timing.first_tokens(model, repeat)
+    report.stop_ms, report.stop_forwards = timing.stops(model)
+    report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
     report.memory_mib = {
         "resident": resident_mib() - before,
         "live cache": model.decoder.cache_bytes / 2**20,
@@ -174,10 +180,10 @@ def _llama(model: OnnxModel, gguf: Path | None) -> LlamaCpp:
 
 
 def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: dict[str, Peer]) -> None:
-    forced = side_by_side.forced_edits(model, found, repeat)
-    drafted = side_by_side.edits(model, found, repeat)
+    forced = timing.forced_edits(model, found, repeat)
+    drafted = timing.edits(model, found, repeat)
     drafting, model.drafting = model.drafting, None
-    undrafted = side_by_side.edits(model, {}, repeat)
+    undrafted = timing.edits(model, {}, repeat)
     model.drafting = drafting
     report.python_share = median(
         python_share(model, plan, tokens) for plan, tokens, _ in forced_plans(model) * repeat
@@ -246,8 +252,8 @@ def as_lines(report: Report) -> Iterator[str]:
         for key, value in values.items():
             yield f"  {title + ', ' + key:24} {value:8.2f} {unit}"
     shares = report.redirect_share
-    for title in ("", latency.LONG):
-        for kind in latency.REDIRECTS:
+    for title in ("", timing.LONG):
+        for kind in timing.REDIRECTS:
             if (time := shares.get(f"{title}{kind}, time")) is not None:
                 read = shares[f"{title}{kind}, tokens read"]
                 yield (

@@ -13,28 +13,262 @@ import asyncio
 import json
 import os
 import random
+import re
 import string
 import sys
 import sysconfig
 import tempfile
 import time
 import warnings
-from collections.abc import Generator, Sequence
+import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from midstream.arguments import Parser
 from midstream.bench.figures import Figure
-from midstream.bench.guard_labelled import Half, labelled_figures
-from midstream.bench.guard_load import load_figures
 from midstream.errors import UsageError
-from midstream.guard.findings import Level
+from midstream.guard.findings import Finding, Level
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.scanner import Scanner
 from midstream.guard.secrets import find_secrets
 from midstream.guard.stream import StreamScan
+
+_MARK: Final = re.compile(r"(?:#|//)\s*(?P<mark>ruleid|ok)\s*:")
+_COMMENT: Final = re.compile(r"^\s*(?:#|//|$)")
+_LONGEST_STATEMENT: Final = 12
+"""Lines after a mark in which its finding may lie, unless a blank line or a mark comes first."""
+_RECALL: Final = {"secret-": 90.0}
+_LEAST_RECALL: Final = 88.0
+_MOST_FALSE: Final = 5.0
+
+
+class Half(StrEnum):
+    """Which part of a labelled collection is used.
+
+    It is split in two by the hash of the sample's name (of its text, for lines), so that rules are
+    mended on the one half and measured on the other.
+    """
+
+    TUNE = "tune"
+    TEST = "test"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text, what it is called, and whether it should halt.
+
+    Attributes:
+        first: First line in which a halt counts.
+        stop: The line after the last one.
+    """
+
+    name: str
+    path: str
+    lines: tuple[str, ...]
+    bad: bool
+    first: int = 0
+    stop: int | None = None
+
+    @property
+    def half(self) -> Half:
+        """The half it belongs to; a vulnerable and a fixed file of one name are in the same."""
+        return Half.TUNE if zlib.crc32(self.name.encode()) % 2 else Half.TEST
+
+
+def labelled_figures(
+    folder: Path, *, half: Half, rules: Sequence[str], missed: bool
+) -> list[Figure]:
+    """Return recall and false alarms on a labelled folder.
+
+    It holds any of: `bad` and `good`, files that are samples each (a vulnerable and a fixed
+    version, say); `bad-lines` and `good-lines`, files whose lines are samples; `marked`, source
+    whose comments `ruleid:` and `ok:` say what the statement on the next line is.
+
+    Args:
+        folder: The collection.
+        half: Which part of it.
+        rules: Beginnings of the names of rules that count; none: every one.
+        missed: Also print the samples of the tune half that are judged wrongly.
+
+    Raises:
+        UsageError: The folder holds no samples.
+    """
+    samples = [s for s in samples_in(folder) if half in (Half.ALL, s.half)]
+    if not samples:
+        raise UsageError(f"{folder} holds no samples; put files under bad and good, or see --help.")
+    judged = asyncio.run(_judge(samples, tuple(rules)))
+    if missed:
+        for sample, halted in judged:
+            if sample.half is Half.TUNE and halted is not sample.bad:
+                print(f"{'missed' if sample.bad else 'false '} {sample.name}")
+    least = max([_RECALL.get(rule, 0) for rule in rules], default=0) or _LEAST_RECALL
+    figures: list[Figure] = []
+    for bad, name in ((True, "halted of what is labelled bad"), (False, "... labelled good")):
+        verdicts = [halted for sample, halted in judged if sample.bad is bad]
+        if verdicts:
+            share = 100 * sum(verdicts) / len(verdicts)
+            met = share >= least if bad else share <= _MOST_FALSE
+            target = f">= {least:.0f}" if bad else f"<= {_MOST_FALSE:.0f}"
+            figures.append(Figure(f"{name}, {half} ({len(verdicts)})", share, "%", target, met))
+    return figures
+
+
+def samples_in(folder: Path) -> Iterator[Sample]:
+    """Yield the samples of a folder, in the order of their names."""
+    for kind in ("bad", "good"):
+        for path, name, lines in _sample_files(folder / kind):
+            yield Sample(name, path, lines, kind == "bad")
+        for path, _, lines in _sample_files(folder / f"{kind}-lines"):
+            for line in dict.fromkeys(lines):
+                if line.strip():
+                    yield Sample(line, path, (line,), kind == "bad")
+    for path, name, lines in _sample_files(folder / "marked"):
+        yield from _marked(path, name, lines)
+
+
+def _sample_files(folder: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            text = path.read_text("utf-8", "replace")
+            yield path.name, path.relative_to(folder).as_posix(), tuple(text.splitlines())
+
+
+def _marked(path: str, name: str, lines: tuple[str, ...]) -> Iterator[Sample]:
+    marks = [(n, match["mark"]) for n, line in enumerate(lines) if (match := _MARK.search(line))]
+    for (number, mark), following in zip(marks, [*marks[1:], (len(lines), "")], strict=True):
+        first = number + 1
+        while first < len(lines) and _COMMENT.match(lines[first]):
+            first += 1
+        stop = first + 1
+        while stop < min(following[0], first + _LONGEST_STATEMENT) and lines[stop].strip():
+            stop += 1
+        yield Sample(f"{name}:{first + 1}", path, lines, mark == "ruleid", first, stop)
+
+
+async def _judge(samples: Sequence[Sample], rules: tuple[str, ...]) -> list[tuple[Sample, bool]]:
+    scanner = Scanner()
+    scanned: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    judged: list[tuple[Sample, bool]] = []
+    try:
+        for sample in samples:
+            text = (sample.path, sample.lines)
+            if text not in scanned:
+                scanned = {text: await scanner.scan(sample.lines, sample.path, runs=True)}
+            halted = any(
+                finding.level is Level.HALT
+                and (not rules or finding.rule.startswith(rules))
+                and finding.stop > sample.first
+                and (sample.stop is None or finding.line < sample.stop)
+                for finding in scanned[text]
+            )
+            judged.append((sample, halted))
+    finally:
+        await scanner.close()
+    return judged
+
+
+TOKENS_PER_S: Final = 5_000
+TOKENS_PER_LINE: Final = 8
+"""Mean of Python source (measured on the standard library)."""
+_FRAME_S: Final = 0.02
+_BEAT_S: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    seconds: float
+    own_cpu_s: float
+    child_cpu_s: float
+    child_bytes: int
+    held_p99_ms: float
+
+
+async def load_figures(
+    scanner: Scanner, above: Sequence[str], region: Sequence[str]
+) -> list[Figure]:
+    """Stream ``region`` below ``above`` and compare with the same stream unguarded."""
+    bare = await _stream(None, above, region)
+    watched = await _stream(scanner, above, region)
+    own = 100 * (watched.own_cpu_s / watched.seconds - bare.own_cpu_s / bare.seconds)
+    child = 100 * watched.child_cpu_s / watched.seconds
+    held = watched.held_p99_ms - bare.held_p99_ms
+    memory = watched.child_bytes / 2**20
+    at = f"at {TOKENS_PER_S:,} tokens/s"
+    return [
+        Figure(f"CPU of the screen's process {at}", own, "% core", "<= 5", own <= 5),
+        Figure(f"CPU of the ruff child {at}", child, "% core", "<= 20", child <= 20),
+        Figure("event loop held longer than unguarded, p99", held, "ms", "<= 2", held <= 2),
+        Figure("memory of the ruff child", memory, "MiB", "<= 64", memory <= 64),
+    ]
+
+
+async def _stream(scanner: Scanner | None, above: Sequence[str], region: Sequence[str]) -> _Load:
+    written: list[str] = []
+    news = asyncio.Event()
+    over = False
+    late: list[float] = []
+
+    async def look(scan: StreamScan) -> None:
+        while not over or scan.seen < len(written):
+            await news.wait()
+            news.clear()
+            await scan.look(list(written))
+
+    async def beat() -> None:
+        while not over:
+            due = time.perf_counter() + _BEAT_S
+            await asyncio.sleep(_BEAT_S)
+            late.append(1000 * (time.perf_counter() - due))
+
+    tasks = [asyncio.create_task(beat())]
+    if scanner is not None:
+        scan = StreamScan(scanner, "m.py", above, [])
+        await scan.look([])
+        tasks.append(asyncio.create_task(look(scan)))
+    pid = None if scanner is None else scanner.ruff.pid
+    child, own, begun = _cpu_s(pid), time.process_time(), time.perf_counter()
+    rate = TOKENS_PER_S / TOKENS_PER_LINE
+    while len(written) < len(region):
+        await asyncio.sleep(_FRAME_S / 4)
+        due = min(len(region), int((time.perf_counter() - begun) * rate))
+        if due > len(written):
+            written.extend(region[len(written) : due])
+            news.set()
+    over = True
+    news.set()
+    await asyncio.gather(*tasks)
+    seconds = time.perf_counter() - begun
+    late.sort()
+    return _Load(
+        seconds,
+        time.process_time() - own,
+        _cpu_s(pid) - child,
+        _resident_bytes(pid),
+        late[int(0.99 * (len(late) - 1))],
+    )
+
+
+def _cpu_s(pid: int | None) -> float:
+    """CPU time of a process so far; 0.0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_bytes(pid: int | None) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
 
 _SEED: Final = 9
 _REGION: Final = 60

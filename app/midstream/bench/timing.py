@@ -1,0 +1,576 @@
+"""What `midstream bench engine` times: how long a person waits (first token, stop, an event loop
+beside it), given texts, and the same work in turns with other engines.
+
+Engines take turns step by step, because the machine is not steady: only what was measured in the
+same minute is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from midstream.bench.bandwidth import timed
+from midstream.bench.peers import Peer
+from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests, long_requests
+from midstream.edits.request import render_follow_up
+from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
+from midstream.engine.model import OnnxModel, PromptTooLongError
+from midstream.engine.plan import Plan
+from midstream.engine.prompts import load_tokenizer
+from midstream.engine.sampling import Sampler
+from midstream.engine.types import GenerateRequest, Message, Usage
+
+LONG = "long region, "
+"""In front of what is measured on long regions."""
+
+REDIRECTS: dict[str, int | None] = {
+    "redirect": None,
+    "redirect read ahead": 0,
+    "redirect read a line ago": 1,
+}
+"""What is measured of redirects; see `_redirect`."""
+
+KEPT_LINES = 3
+
+STOPS = 12
+"""Generations stopped, each at another moment."""
+
+
+def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return milliseconds to the first token: nothing cached, all cached, and after redirects; and
+    which share of the cold time a redirect takes and of its prompt it reads.
+
+    Of the reference functions one by one, and of several of them as one long region. A redirect is
+    sent at once, or was read ahead, as the program does while it is typed: behind the same lines,
+    or behind one line less.
+    """
+    times: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
+    for title, requests in (("", edit_requests()), (LONG, long_requests())):
+        for request in requests * repeat:
+            # A tiny context has no room for a long region.
+            with contextlib.suppress(PromptTooLongError):
+                model.cache.clear()
+                cold, _ = _first_token(model, request)
+                warm, _ = _first_token(model, request)
+                found = {"cold": cold, "warm": warm}
+                for kind, before in REDIRECTS.items():
+                    found[kind], read = _redirect(model, request, before)
+                    shares.setdefault(f"{title}{kind}, time", []).append(found[kind] / cold)
+                    shares.setdefault(f"{title}{kind}, tokens read", []).append(read)
+                for key, value in found.items():
+                    times.setdefault(title + key, []).append(value)
+    return (
+        {key: 1000 * median(values) for key, values in times.items()},
+        {key: median(values) for key, values in shares.items()},
+    )
+
+
+def _redirect(
+    model: OnnxModel, request: GenerateRequest, before: int | None
+) -> tuple[float, float]:
+    """Redirect an answer somewhere behind its third line; see `_first_token`.
+
+    Args:
+        model: the model.
+        request: what the answer is to.
+        before: lines that were still to come when the redirect was read ahead; None if it was not.
+    """
+    model.cache.clear()
+    answer = iter(model.answer(request))
+    text = ""
+    for piece in answer:
+        text += piece.text
+        if text.count("\n") >= KEPT_LINES:
+            break
+    said = Message("user", render_follow_up("rename `result` to `outcome`"))
+
+    def redirected(lines: int) -> GenerateRequest:
+        kept = Message("assistant", "".join(text.splitlines(keepends=True)[:lines]))
+        return replace(request, messages=(*request.messages, kept, said))
+
+    if before is not None:
+        for _ in model.start(replace(redirected(KEPT_LINES - before), generate=False)):
+            pass
+        next(answer, None)
+    close: Callable[[], None] = getattr(answer, "close")  # noqa: B009
+    close()
+    return _first_token(model, redirected(KEPT_LINES))
+
+
+def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:
+    """Return the seconds to a first token, and the share of the prompt that was read."""
+    started = time.perf_counter()
+    generation = model.start(request)
+    pieces = iter(generation)
+    next(pieces)
+    seconds = time.perf_counter() - started
+    close: Callable[[], None] = getattr(pieces, "close")  # noqa: B009
+    close()
+    usage = generation.usage
+    return seconds, 1 - usage.cached_tokens / usage.input_tokens
+
+
+class _Silent:
+    """A text decoder without text."""
+
+    def feed(self, token_id: int) -> str:
+        return ""
+
+    def finish(self) -> str:
+        return ""
+
+
+def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
+    """Return a generation of plain tokens, with nothing in the cache."""
+    model.cache.clear()
+    ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
+    return ModelGeneration(
+        Plan(ids, [], frozenset(), _Silent()),
+        Runtime(model.decoder, model.cache),
+        Sampler(),
+        limit=answer,
+    )
+
+
+def stops(
+    model: OnnxModel, *, chunks: int = 16, turns: int = STOPS
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure from stop() on one thread to the end of the generation on another.
+
+    Args:
+        model: the model.
+        chunks: how many chunks the prompt has.
+        turns: generations stopped per kind.
+
+    Returns:
+        Milliseconds, and the slowest stop in forwards of its kind: a chunk of a prompt, a step.
+    """
+    took: dict[str, float] = {}
+    runs: dict[str, float] = {}
+    prompt = min(model.decoder.context_length - 128, chunks * PREFILL_CHUNK)
+    whole = _bare(model, prompt, 64)
+    list(whole)
+    forwards = {
+        "reading": whole.usage.prefill_s * min(1.0, PREFILL_CHUNK / prompt),
+        "writing": whole.usage.decode_s / whole.usage.forwards,
+    }
+    for kind, forward in forwards.items():
+        times: list[float] = []
+        for turn in range(turns):
+            delay = (1 + turn / turns) * forward
+            answer = model.decoder.context_length - prompt - 1
+            times.append(_stop_once(_bare(model, prompt, answer), delay, kind == "writing"))
+        took[kind] = 1000 * median(times)
+        took[f"{kind}, slowest"] = 1000 * max(times)
+        runs[kind] = max(times) / forward
+    return took, runs
+
+
+def _stop_once(generation: ModelGeneration, delay: float, writing: bool) -> float:
+    """Stop some seconds after the beginning, or after the first token; return how long it took."""
+    begun, ended = threading.Event(), list[float]()
+
+    def work() -> None:
+        if not writing:
+            begun.set()
+        for _ in generation:
+            begun.set()
+        ended.append(time.perf_counter())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    time.sleep(delay)
+    stopped = time.perf_counter()
+    generation.stop()
+    thread.join()
+    return max(0.0, ended[0] - stopped)
+
+
+async def loop_lag(model: OnnxModel) -> dict[str, float]:
+    """Return how many milliseconds late an event loop's timers are, idle and while a worker thread
+    of the same process generates.
+    """
+    found: dict[str, float] = {}
+
+    def work(done: threading.Event) -> None:
+        requests = edit_requests()
+        while not done.is_set():
+            for request in requests:
+                for _ in model.start(request):
+                    if done.is_set():
+                        return
+
+    for name, busy in (("idle", False), ("generating", True)):
+        done = threading.Event()
+        thread = threading.Thread(target=work, args=(done,))
+        if busy:
+            thread.start()
+        lags: list[float] = []
+        for _ in range(400):
+            started = time.perf_counter()
+            await asyncio.sleep(0.002)
+            lags.append(1000 * (time.perf_counter() - started) - 2)
+        done.set()
+        if busy:
+            await asyncio.to_thread(thread.join)
+        lags.sort()
+        found[f"{name} p50"] = lags[len(lags) // 2]
+        found[f"{name} p99"] = lags[int(len(lags) * 0.99)]
+    return found
+
+
+class _Forced(Sampler):
+    """Picks the tokens of a given text, one after the other."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        super().__init__()
+        self._tokens = iter(tokens)
+
+    def pick(self, logits: np.ndarray[Any, Any]) -> int:
+        # What a greedy choice costs is part of the step.
+        super().pick(logits)
+        return next(self._tokens)
+
+
+class _Unread:
+    """A text decoder for text that is known already."""
+
+    def feed(self, token_id: int) -> str:
+        """Return nothing."""
+        return ""
+
+    def finish(self) -> str:
+        """Return nothing."""
+        return ""
+
+
+def renames() -> Iterator[tuple[str, str, str]]:
+    """Yield the reference edits that are renames: instruction, source and outcome."""
+    for instruction, region in REFERENCE_EDITS:
+        names = re.fullmatch(r"rename `(\w+)` to `(\w+)`", instruction)
+        if names:
+            yield instruction, region, re.sub(rf"\b{names[1]}\b", names[2], region)
+
+
+def forced_plans(model: OnnxModel) -> list[tuple[Plan, list[int], str]]:
+    """Return every rename as a plan, with the tokens and the text of its outcome."""
+    tokenizer = load_tokenizer(model.folder)
+
+    def ids(text: str) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    plans: list[tuple[Plan, list[int], str]] = []
+    for instruction, source, outcome in renames():
+        draft = ids(source)
+        plan = Plan([*ids(instruction), *draft], draft, frozenset(), _Unread())
+        plans.append((plan, ids(outcome), outcome))
+    return plans
+
+
+def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
+    """Write an outcome, with nothing in the cache; return what it cost."""
+    generation = _start(model, plan, tokens)
+    for _ in generation:
+        pass
+    return generation.usage
+
+
+def python_share(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> float:
+    """Write an outcome token by token; return which part of the time is spent outside ONNX Runtime:
+    the loop's, the sampler's, the decoder's.
+    """
+    drafting, model.drafting = model.drafting, None
+    generation = _start(model, plan, tokens)
+    model.drafting = drafting
+    pieces = iter(generation)
+    next(pieces)
+    # The prompt is read by now.
+    inside, spent = model.decoder.runtime_s, generation.usage.decode_s
+    for _ in pieces:
+        pass
+    inside, spent = model.decoder.runtime_s - inside, generation.usage.decode_s - spent
+    return 1 - inside / spent
+
+
+def _start(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> ModelGeneration:
+    model.cache.clear()
+    return ModelGeneration(
+        plan,
+        Runtime(model.decoder, model.cache, model.drafting, exact=True),
+        _Forced(tokens),
+        limit=len(tokens),
+    )
+
+
+SETTLE_SECONDS = 0.06
+"""ONNX Runtime's threads spin for 25 ms after a run (measured); they would take a peer's core."""
+
+ROUNDS, WARM, STEPS = 16, 2, 8
+"""Turns at single steps: so many rounds, each with so many steps untimed and so many timed."""
+
+READS, READ_SECONDS = 5, 1.0
+"""A prompt is read that often, or until reading it has taken so long."""
+
+CONTEXTS = (256, 1024, 2048, 8192)
+"""Cached tokens at which single steps are timed, as far as the model's context allows."""
+
+Peers = Mapping[str, Peer]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A peer's figure, ours from the neighbouring turns, and how many times as quick we are."""
+
+    theirs: float
+    ours: float
+    times: float
+
+
+@dataclass(frozen=True, slots=True)
+class EditFigures:
+    """Edits of the reference functions, one way of generating them.
+
+    Attributes:
+        tokens_per_second: output tokens per second of decoding.
+        characters_per_second: text per second of decoding.
+        tokens_per_forward: output tokens per run of the model.
+        characters_per_forward: text per run (a model with line anchors writes whole lines as one
+            token, so tokens alone say little).
+        edit_ms: a whole edit, from its tokens to the last one of the answer.
+        forwards: runs of the model in all.
+        tokens: output tokens in all.
+    """
+
+    tokens_per_second: float
+    characters_per_second: float
+    tokens_per_forward: float
+    characters_per_forward: float
+    edit_ms: float
+    forwards: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class Edits:
+    """One kind of edit: our figures, and those of the peers that wrote as many tokens plainly."""
+
+    figures: EditFigures
+    texts: list[str]
+    peers: dict[str, dict[str, Beside]]
+
+
+def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
+    """Let everybody answer the reference edits in the model's own way, nothing cached.
+
+    Where that way is a code of its own, the peers also write the same text in full, as they would
+    with a model of this size that knows plain text only.
+    """
+    requests = edit_requests()
+    tokenizer = load_tokenizer(model.folder) if model.folder.prompt == "edit-codec" else None
+    write(model, requests[0])
+    turns: list[_Turn] = []
+    for request in requests * repeat:
+        prompt = model.plan(request).prompt_ids
+        model.cache.clear()
+        settle(model, peers)
+        turn = _turn(prompt, *write(model, request), model, peers)
+        if tokenizer is not None:
+            asked = tokenizer.encode(request.messages[-1].text, add_special_tokens=False).ids
+            plain = tokenizer.encode(turn.text, add_special_tokens=False).ids
+            fits = len(asked) + len(plain) < model.decoder.context_length
+            for name, peer in peers.items() if fits else ():
+                settle(model, peers)
+                turn.plain[name] = _write_plainly(peer, asked, len(plain))
+        turns.append(turn)
+    return _edits(turns)
+
+
+def forced_edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
+    """Let everybody write the reference renames as plain text (see `forced`), nothing cached."""
+    turns: list[_Turn] = []
+    for plan, tokens, text in forced_plans(model) * repeat:
+        settle(model, peers)
+        usage = write_forced(model, plan, tokens)
+        turns.append(_turn(plan.prompt_ids, text, usage, model, peers))
+    return _edits(turns)
+
+
+def write(model: OnnxModel, request: GenerateRequest) -> tuple[str, Usage]:
+    """Return an answer and what it cost."""
+    generation = model.start(request)
+    text = "".join(piece.text for piece in generation)
+    return text, generation.usage
+
+
+def settle(model: OnnxModel, peers: Peers) -> None:
+    """Wait until the threads of the engine that ran last have stopped spinning."""
+    if peers and model.decoder.threads > 1:
+        time.sleep(SETTLE_SECONDS)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """An edit as we wrote it, and per peer the seconds of its steps and of the whole: for as many
+    tokens, and for the text in full.
+    """
+
+    text: str
+    usage: Usage
+    peers: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    plain: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+
+
+def _write_plainly(peer: Peer, prompt: Sequence[int], count: int) -> tuple[float, float]:
+    """Let a peer read a prompt and take so many steps; return the seconds of these and of all."""
+    started = time.perf_counter()
+    peer.read(prompt, count)
+    read = time.perf_counter()
+    for _ in range(count):
+        peer.step()
+    ended = time.perf_counter()
+    return ended - read, ended - started
+
+
+def _turn(prompt: Sequence[int], text: str, usage: Usage, model: OnnxModel, peers: Peers) -> _Turn:
+    """Let the peers write as many tokens as we just did."""
+    turn = _Turn(text, usage)
+    for name, peer in peers.items():
+        settle(model, peers)
+        turn.peers[name] = _write_plainly(peer, prompt, usage.output_tokens)
+    return turn
+
+
+def _edits(turns: Sequence[_Turn]) -> Edits:
+    usages = [turn.usage for turn in turns]
+    forwards = sum(usage.forwards for usage in usages)
+    tokens = sum(usage.output_tokens for usage in usages)
+    figures = EditFigures(
+        tokens_per_second=median(u.output_tokens / u.decode_s for u in usages),
+        characters_per_second=median(len(t.text) / t.usage.decode_s for t in turns),
+        tokens_per_forward=tokens / forwards,
+        characters_per_forward=sum(len(turn.text) for turn in turns) / forwards,
+        edit_ms=1000 * median(u.prefill_s + u.decode_s for u in usages),
+        forwards=forwards,
+        tokens=tokens,
+    )
+    found: dict[str, dict[str, Beside]] = {}
+    for name in turns[0].peers:
+        found[name] = _beside(figures, turns, [turn.peers[name] for turn in turns], "")
+        if fitting := [turn for turn in turns if name in turn.plain]:
+            plain = [turn.plain[name] for turn in fitting]
+            found[name] |= _beside(figures, fitting, plain, "same text in full, ")
+    return Edits(figures, [turn.text for turn in turns], found)
+
+
+def _beside(
+    figures: EditFigures,
+    turns: Sequence[_Turn],
+    theirs: Sequence[tuple[float, float]],
+    title: str,
+) -> dict[str, Beside]:
+    """Put a peer's seconds beside ours, text by text."""
+    usages = [turn.usage for turn in turns]
+    quicker = median(steps / u.decode_s for (steps, _), u in zip(theirs, usages, strict=True))
+    found = {
+        "characters/s": Beside(
+            median(len(t.text) / steps for (steps, _), t in zip(theirs, turns, strict=True)),
+            figures.characters_per_second,
+            quicker,
+        ),
+        "whole, ms": Beside(
+            1000 * median(whole for _, whole in theirs),
+            figures.edit_ms,
+            median(
+                w / (u.prefill_s + u.decode_s) for (_, w), u in zip(theirs, usages, strict=True)
+            ),
+        ),
+    }
+    if not title:
+        rate = median(u.output_tokens / s for (s, _), u in zip(theirs, usages, strict=True))
+        found["tokens/s"] = Beside(rate, figures.tokens_per_second, quicker)
+    return {f"{title}{unit}": figure for unit, figure in found.items()}
+
+
+class Plain:
+    """Our decoder as a peer of the others: plain greedy steps without prompts or text."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        """Use a model's decoder; its cache is overwritten."""
+        self._decoder = model.decoder
+        self._past = 0
+        self._token = 0
+
+    def read(self, ids: Sequence[int], room: int) -> None:
+        """Forget everything and read a prompt."""
+        last = len(ids) - 1
+        for at in range(0, last, PREFILL_CHUNK):
+            self._decoder.fill(ids[at : min(at + PREFILL_CHUNK, last)], at)
+        self._past, self._token = last, ids[last]
+        self.step()
+
+    def step(self) -> int:
+        """Generate one token and return it."""
+        logits = self._decoder.run([self._token], self._past)
+        self._token = int(logits[0].argmax())
+        self._past += 1
+        return self._token
+
+
+@dataclass(slots=True)
+class Speeds:
+    """Tokens per second at one context length: reading it, and single steps behind it."""
+
+    prefill: float
+    plain: float
+    peers: dict[str, dict[str, Beside]]
+
+
+def steps(model: OnnxModel, peers: Peers) -> dict[int, Speeds]:
+    """Time prefill and single greedy steps at several context lengths."""
+    model.cache.clear()
+    engines: dict[str, Peer] = {"": Plain(model), **peers}
+    room = ROUNDS * (WARM + STEPS)
+    found: dict[int, Speeds] = {}
+    for context in CONTEXTS:
+        if context + room > model.decoder.context_length:
+            continue
+        ids = [i % min(200, model.decoder.vocab) for i in range(7, 7 + context)]
+        read: dict[str, float] = {}
+        turns: dict[str, list[float]] = {name: [] for name in engines}
+        for name, engine in engines.items():
+            # The first time makes room.
+            engine.read(ids, room)
+            reads: list[float] = []
+            while len(reads) < READS and sum(reads) < READ_SECONDS:
+                settle(model, peers)
+                started = time.perf_counter()
+                engine.read(ids, room)
+                reads.append(time.perf_counter() - started)
+            read[name] = median(reads)
+        for turn in range(ROUNDS):
+            for name in sorted(engines, reverse=bool(turn % 2)):
+                settle(model, peers)
+                for _ in range(WARM):
+                    engines[name].step()
+                turns[name].append(median(timed(engines[name].step) for _ in range(STEPS)))
+        prefill, plain = context / read[""], 1 / median(turns[""])
+        found[context] = Speeds(prefill, plain, {})
+        for name in peers:
+            ratios = [theirs / ours for theirs, ours in zip(turns[name], turns[""], strict=True)]
+            found[context].peers[name] = {
+                "plain": Beside(1 / median(turns[name]), plain, median(ratios)),
+                "prefill": Beside(context / read[name], prefill, read[name] / read[""]),
+            }
+    return found
