@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import wavelet_mesh as mesh
 
-from midstream.wafer import collectives, mesh
+from midstream.wafer import collectives
 from midstream.wafer.errors import WaferUsageError
 
 LENGTHS = (2, 3, 5, 7, 8, 13, 16, 24, 30, 31, 48, 60, 64)

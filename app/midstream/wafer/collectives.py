@@ -10,8 +10,8 @@ The two-level tree is the one of WaferLLM's ``comm_pe.csl`` (K = 2): groups of `
 towards their middle PE over two arms, the group roots reduce towards the middle group over two
 arms, and the final root multicasts both ways.  The three phases do not overlap, because each is a
 blocking vector instruction; at a root the two arms and the two multicast directions are served one
-after the other.  :mod:`midstream.wafer.mesh` executes the same program wavelet by wavelet and holds
-these forms to within 5 % (tests).
+after the other.  The tests execute the same program wavelet by wavelet and hold
+these forms to within 5 %.
 
 Software around a collective is not here; it is a fitted parameter (:mod:`midstream.wafer.kernels`).
 """

@@ -8,8 +8,7 @@ cycles each way.  A PE runs a list of blocking vector instructions that handle o
 cycle.  Payloads are NumPy rows (two values per wavelet), so a collective that loses or doubles a
 wavelet gives a wrong sum, not just a wrong time.
 
-It exists to bound the closed forms of :mod:`midstream.wafer.collectives` and of the GEMM shift;
-nothing at run time uses it.
+It bounds the closed forms of :mod:`midstream.wafer.collectives` and of the GEMM shift.
 """
 
 from __future__ import annotations
