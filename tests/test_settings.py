@@ -227,5 +227,5 @@ def test_guard_levels_are_checked_with_the_nearest_name(tmp_path: Path) -> None:
     assert dict(settings.guard_levels) == {"S301": "off"}
     with pytest.raises(UsageError, match='no rule "secret-aws"; did you mean "secret-aws-key"'):
         read('[guard]\nsecret-aws = "off"')
-    with pytest.raises(UsageError, match=r'S608 does not know the level "warning"; .*"warn"'):
+    with pytest.raises(UsageError, match=r'S608 has no level "warning"; .*"warn"'):
         read('[guard]\nS608 = "warning"')

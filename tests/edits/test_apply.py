@@ -330,7 +330,7 @@ def test_names_that_start_elsewhere_are_refused(name: str) -> None:
     reply = f'{{"command": "create", "path": "{name}", "file_text": "x"}}'
     result = apply(reply, {})
     assert (result.ok, dict(result.changes)) == (False, {})
-    assert result.message().count("no path below this folder") == 1
+    assert result.message().count("not below this folder") == 1
 
 
 def test_backslashes_in_a_name_are_slashes() -> None:

@@ -29,7 +29,7 @@ def test_a_conflict_is_as_much_shorter_as_what_is_taken_out_within_it(
     conflict = store.open("f", 0)
     store.remove_line(conflict, "x", 1)
     store.add_line(conflict, "y")
-    store.settle(conflict, conflict="the file was changed in these lines")
+    store.settle(conflict, conflict="these lines were changed in the file")
     store.place(conflict, 0, 4, base.lines)
     # Folded into the base and rejected after that: its line is to go again.
     rejected = store.open("f", 1)

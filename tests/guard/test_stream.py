@@ -187,7 +187,7 @@ async def test_garbage_goes_on_and_says_so(scanner: Scanner) -> None:
     assert "does not parse" in scan.problem
     lines += ["(", *["x,"] * 200]
     await scan.look(lines)
-    assert "from line 3 on has no end" in scan.problem
+    assert "at line 3 does not end" in scan.problem
     lines += ["(" * 1_000_000, f'k = "{KEY}"']
     assert [f.rule for f in await scan.look(lines)] == ["secret-aws-key"]
     assert "too long" in scan.problem

@@ -188,7 +188,7 @@ async def test_a_guard_rule_gets_a_level(stage: Stage, config: Path) -> None:
     await to(stage, screen, "guard_levels")
     await stage.press("enter")
     await type_in(stage, screen, "S608 = loud")
-    assert "does not know the level" in screen.notice.text
+    assert "has no level" in screen.notice.text
     await type_in(stage, screen, "S608 = warn")
     await stage.until(lambda: 'S608 = "warn"' in config.read_text(), "written")
     await stage.until(lambda: "S608" in " ".join(row_of(screen, "guard.*")), "row")

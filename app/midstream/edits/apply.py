@@ -141,7 +141,7 @@ class _Run:
             self._fail(section, section.path, HunkError(Reason.NO_FILE, message))
             return
         if any(map(_is_foreign, (path, section.new_path or ""))) and self._bytes(path) is None:
-            message = f"{path} is no path below this folder; name the file as the folder has it."
+            message = f"{path} is not below this folder; give the file's path inside it."
             self._fail(section, path, HunkError(Reason.NO_FILE, message))
             return
         data = self._bytes(path)
@@ -165,7 +165,7 @@ class _Run:
             return
         quoted = [line for hunk in section.hunks for line in hunk.old]
         if quoted and quoted != list(source.lines):
-            message = f"{path} is not what the diff would delete."
+            message = f"{path} does not have the lines that the diff deletes."
             self._fail(section, path, HunkError(Reason.NOT_FOUND, message))
             return
         self._done(section, path, None)
@@ -190,7 +190,7 @@ class _Run:
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
             if merged is None or (is_python(path) and _breaks(source, merged)):
-                message = f"Code is left out, and where the rest belongs in {path} is not clear."
+                message = f"Code was left out, and it is unclear where the rest belongs in {path}."
                 self._fail(section, path, HunkError(Reason.ELIDED, message))
                 return
             new = merged
@@ -235,7 +235,7 @@ class _Run:
                 message = hunk.problem or "the reply ends inside this hunk"
                 located = HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
             elif hunk.id in excluded:
-                message = f"Applied with its indentation guessed it would break {path}'s syntax."
+                message = f"With guessed indentation it would break the syntax of {path}."
                 located = HunkError(Reason.SYNTAX, message)
             else:
                 located = locator.locate(hunk, section.hunks[position + 1 :])

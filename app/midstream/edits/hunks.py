@@ -57,21 +57,8 @@ class Hunk:
     """
 
     __slots__ = (
-        "_anchored",
-        "_displaced",
-        "_held",
-        "_match_level",
-        "_new",
-        "_note",
-        "_old",
-        "_own",
-        "_quarantine",
-        "_start",
-        "_state",
-        "_stop",
-        "id",
-        "path",
-        "rank",
+        *("_anchored", "_displaced", "_held", "_match_level", "_new", "_note", "_old", "_own"),
+        *("_quarantine", "_start", "_state", "_stop", "id", "path", "rank"),
     )
 
     def __init__(

@@ -24,17 +24,8 @@ Span = tuple[int, int, str]
 Stack = tuple[str, ...]
 
 KINDS: Final = (
-    "keyword",
-    "string",
-    "number",
-    "comment",
-    "function",
-    "type",
-    "constant",
-    "decorator",
-    "builtin",
-    "operator",
-    "punctuation",
+    *("keyword", "string", "number", "comment", "function", "type", "constant", "decorator"),
+    *("builtin", "operator", "punctuation"),
 )
 """Every kind a span can have; text outside spans is plain."""
 

@@ -67,7 +67,7 @@ class Failure:
         else:
             for place in error.places:
                 where = f" in {place.scope}" if place.scope else ""
-                lines += [f"Around line {place.start + 1}{where} stands:"]
+                lines += [f"Around line {place.start + 1}{where} the file has:"]
                 lines += [f"    {line}" for line in place.text.splitlines()]
         return "\n".join(lines)
 
@@ -426,16 +426,16 @@ class LiveReply:
                 self._placed(number, block.path, block.patch.level)
                 return
             if not block.patch.take_back():
-                message = f"A line of the block is not in {block.path} where its first lines are."
+                message = (
+                    f"A line of the block does not match {block.path} where its first lines do."
+                )
                 self._fail(HunkError(Reason.NOT_FOUND, message), number)
                 return
             self.segments.pop(number, None)
         self._close_late(collected(block.events), proposal)
 
     def _elided(self, block: Block, proposal: FileProposal) -> bool:
-        """Put the parts of a text that leaves code out where they belong, so that nothing is
-        deleted.
-        """
+        """Place the parts of a text that leaves code out, so that nothing is deleted."""
         segment, number = block.segment, block.opened.hunk
         if segment is None:
             return False
@@ -447,11 +447,10 @@ class LiveReply:
         self.writer.withdraw(proposal, segment)
         block.done = True
         self.segments.pop(number, None)
-        edits = merge(old, new, proposal.path)
+        path = proposal.path
+        edits = merge(old, new, path)
         if edits is None:
-            message = (
-                f"Code is left out, and where the rest belongs in {proposal.path} is not clear."
-            )
+            message = f"Code was left out, and it is unclear where the rest belongs in {path}."
             self._fail(HunkError(Reason.ELIDED, message), number)
             return True
         for edit in edits:

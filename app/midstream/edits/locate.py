@@ -367,7 +367,7 @@ class Locator:
             reason = Reason.FUZZY
             message = (
                 f"The quoted lines are not in {self.path}; lines {fuzzy.start + 1}-{fuzzy.stop} "
-                f"are {fuzzy.similarity:.0%} similar, which is for a person to decide."
+                f"are {fuzzy.similarity:.0%} similar, so a person has to decide."
             )
         return HunkError(reason, message, line, expected, actual, places)
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from midstream.edits.documents import NewlineFolder
-from midstream.edits.events import Event
+from midstream.edits.events import Event, NewText, Problem, Prose
 
 
 class Parser(Protocol):
@@ -45,6 +45,8 @@ class LineParser:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._hunk: int | None = None
+        """The hunk that is open."""
         self._number = 0
         """Number of the line being read, 0-based."""
         self._newlines = NewlineFolder()
@@ -86,11 +88,23 @@ class LineParser:
 
     def _passed(self, text: str, *, ended: bool) -> None:
         """Take more of a line whose start was reported; ``ended`` with its newline."""
-        raise NotImplementedError
+        self._new(text + ("\n" if ended else ""))
 
     def _end(self) -> None:
         """The reply has ended, after its last line."""
         raise NotImplementedError
+
+    def _new(self, text: str) -> None:
+        if text and self._hunk is not None:
+            self._events.append(NewText(self._hunk, text))
+
+    def _prose(self, text: str) -> None:
+        if text:
+            self._events.append(Prose(text))
+
+    def _problem(self, message: str, *, fatal: bool = False) -> None:
+        hunk = None if fatal else self._hunk
+        self._events.append(Problem(message, self._number, hunk, fatal))
 
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []

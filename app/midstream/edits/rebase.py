@@ -17,9 +17,9 @@ from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, Move
 from midstream.edits.lcs import line_map
 
-_CHANGED = "the file was changed in these lines"
+_CHANGED = "these lines were changed in the file"
 _APPLIED = "the same change was made in the file"
-_REVERTED = "the change was taken back in the file"
+_REVERTED = "the change was undone in the file"
 
 
 class Rebase:

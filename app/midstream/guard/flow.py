@@ -32,16 +32,8 @@ _SAME_TEXT: Final = frozenset(
     | {"unicode", "text", "raw", "expandtabs", "casefold", "cleandoc", "text_type", "ensure_text"}
 )
 _CHECKS: Final = frozenset(
-    {
-        "isidentifier",
-        "isalnum",
-        "isdigit",
-        "isdecimal",
-        "isnumeric",
-        "isalpha",
-        "match",
-        "fullmatch",
-    }
+    {"isidentifier", "isalnum", "isdigit", "isdecimal", "isnumeric", "isalpha"}
+    | {"match", "fullmatch"}
 )
 _CARRIERS: Final = frozenset(
     {"GET", "POST", "PUT", "PATCH", "DELETE", "COOKIES", "META", "FILES", "REQUEST", "QUERY"}
@@ -65,7 +57,7 @@ class Texts:
         self.checked: set[str] = set() if outer is None else set(outer.checked)
         self._depth = 0
 
-    # -- statements ------------------------------------------------------------------------------
+    # Statements
 
     def assign(self, target: ast.expr, value: ast.expr, *, certain: bool) -> None:
         """``target = value``; where it is not certain to run, the worse of both values stays."""
@@ -160,7 +152,7 @@ class Texts:
             if kind in ("int", "float", "bool"):
                 self.checked.add(subject)
 
-    # -- expressions -----------------------------------------------------------------------------
+    # Expressions
 
     def read(self, node: ast.expr) -> Pieces:
         """Return the text that an expression stands for, with its holes."""
@@ -283,7 +275,7 @@ class Texts:
                 return self._elements(node.func.value)
         return self.lists.get(dotted(node))
 
-    # -- ways to put text together ---------------------------------------------------------------
+    # Ways to put text together
 
     def _format_string(self, node: ast.JoinedStr) -> Pieces:
         pieces: list[Piece] = []

@@ -27,38 +27,15 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _MOST: Final = 300
 
 _MODULES: Final = (
-    *(
-        "os",
-        "subprocess",
-        "pickle",
-        "cPickle",
-        "dill",
-        "marshal",
-        "shelve",
-        "yaml",
-        "hashlib",
-        "requests",
-    ),
-    *(
-        "httpx",
-        "ssl",
-        "tempfile",
-        "commands",
-        "popen2",
-        "jinja2",
-        "jsonpickle",
-        "pandas",
-        "asyncio",
-    ),
+    *("os", "subprocess", "pickle", "cPickle", "dill", "marshal", "shelve", "yaml", "hashlib"),
+    *("requests", "httpx", "ssl", "tempfile", "commands", "popen2", "jinja2", "jsonpickle"),
+    *("pandas", "asyncio"),
 )
 _FUNCTIONS: Final = {
-    "Popen": "subprocess",
-    "check_output": "subprocess",
-    "check_call": "subprocess",
-    "getoutput": "subprocess",
-    "getstatusoutput": "subprocess",
-    "popen": "os",
-    "system": "os",
+    **dict.fromkeys(("popen", "system"), "os"),
+    **dict.fromkeys(
+        ("Popen", "check_output", "check_call", "getoutput", "getstatusoutput"), "subprocess"
+    ),
 }
 _USED: Final = re.compile(rf"(?<![\w.])(?:({'|'.join(_MODULES)})\.|({'|'.join(_FUNCTIONS)})\()")
 

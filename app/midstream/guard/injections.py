@@ -29,96 +29,31 @@ HINT: Final = re.compile(
 """Text without it needs no look."""
 
 _RUNS: Final = frozenset(
-    {"execute", "executemany", "executescript", "execute_sql", "exec_driver_sql", "execute_query"}
-    | {"mogrify", "executeQuery", "execute_async", "executequery", "execute_many", "execute_batch"}
-    | {
-        "execute_values",
-        "exec_sql",
-        "run_sql",
-        "execute_and_fetch",
-        "executesql",
-        "runQuery",
-        "runOperation",
-        "RawSQL",
-    }
+    {"execute", "executemany", "executescript", "execute_sql", "exec_driver_sql"}
+    | {"execute_query", "mogrify", "executeQuery", "execute_async", "executequery"}
+    | {"execute_many", "execute_batch", "execute_values", "exec_sql", "run_sql"}
+    | {"execute_and_fetch", "executesql", "runQuery", "runOperation", "RawSQL"}
 )
 """Methods that run what they are given."""
 _MAY_RUN: Final = frozenset(
-    {
-        "raw",
-        "text",
-        "read_sql",
-        "read_sql_query",
-        "query",
-        "fetch",
-        "fetchrow",
-        "fetchval",
-        "fetchone",
-    }
-    | {
-        "fetch_one",
-        "fetch_all",
-        "fetch_val",
-        "fetchall",
-        "run",
-        "run_query",
-        "prepare",
-        "sql",
-    }
-    | {
-        "do",
-        "exec",
-        "select",
-        "cursor",
-        "callproc",
-        "iterate",
-        "extra",
-        "all",
-        "get_results",
-        "read_sql_table",
-    }
+    {"raw", "text", "read_sql", "read_sql_query", "query", "fetch", "fetchrow", "fetchval"}
+    | {"fetchone", "fetch_one", "fetch_all", "fetch_val", "fetchall", "run", "run_query"}
+    | {"prepare", "sql", "do", "exec", "select", "cursor", "callproc", "iterate", "extra"}
+    | {"all", "get_results", "read_sql_table"}
 )
 """Methods that run a query if what they are given is one."""
 _COMMANDS: Final = frozenset(
-    {
-        "system",
-        "popen",
-        "run",
-        "Popen",
-        "call",
-        "check_call",
-        "check_output",
-        "getoutput",
-        "eval",
-        "exec",
-    }
-    | {"getstatusoutput", "create_subprocess_shell", "run_command", "open_process"}
+    {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
+    | {"eval", "exec", "getstatusoutput", "create_subprocess_shell", "run_command"}
+    | {"open_process"}
 )
 _QUERY_NAMES: Final = (
-    "sql",
-    "query",
-    "statement",
-    "operation",
-    "stmt",
-    "q",
-    "con_query",
-    "where",
-    "tables",
-    "select",
+    *("sql", "query", "statement", "operation", "stmt", "q", "con_query", "where"),
+    *("tables", "select"),
 )
 _PARAMETERS: Final = frozenset(
-    {
-        "params",
-        "parameters",
-        "args",
-        "vars",
-        "values",
-        "bindparams",
-        "seq_of_parameters",
-        "data",
-        "bind",
-        "multiparams",
-    }
+    {"params", "parameters", "args", "vars", "values", "bindparams", "seq_of_parameters"}
+    | {"data", "bind", "multiparams"}
 )
 _DATABASE: Final = re.compile(
     r"(?:^|[._])(?:c|cc|cx|cr|crsr|cur\w*|cursor\w*|conn\w*|connection\w*|con|db\w*|database|session|engine|sql\w*|pool|tx|trans\w*"
@@ -269,7 +204,7 @@ class _Walk:
                 names = {dotted(target) for target in part.targets}
                 texts.checked |= names & outcome.checked
 
-    # -- expressions -----------------------------------------------------------------------------
+    # Expressions
 
     def _look(self, expression: ast.expr, texts: Texts) -> None:
         """Report what an expression runs or builds, outermost first."""

@@ -57,20 +57,8 @@ _DOORS: Final = frozenset(
 )
 """Names by which data from outside a program comes in, wherever they stand."""
 _FIELDS: Final = frozenset(
-    {
-        "args",
-        "form",
-        "headers",
-        "body",
-        "params",
-        "values",
-        "files",
-        "content",
-        "data",
-        "json",
-        "text",
-    }
-    | {"read", "readline", "get", "recv_bytes", "value"}
+    {"args", "form", "headers", "body", "params", "values", "files", "content", "data", "json"}
+    | {"text", "read", "readline", "get", "recv_bytes", "value"}
 )
 """Attributes that hold such data, but only of one of `_CARRIERS`."""
 _CARRIERS: Final = re.compile(
@@ -247,7 +235,7 @@ def checked_levels(chosen: Mapping[str, object]) -> dict[str, Level]:
             raise ValueError(f'there is no rule "{rule}"; {_nearest(rule, known)}')
         if level not in list(Level):
             names = [name.value for name in Level]
-            raise ValueError(f'{rule} does not know the level "{level}"; {_nearest(level, names)}')
+            raise ValueError(f'{rule} has no level "{level}"; {_nearest(level, names)}')
         levels[rule] = Level(str(level))
     return levels
 

@@ -151,7 +151,7 @@ class PrefixLexer:
         blocks = [*self._blocks, *([self._header] if self._header is not None else [])]
         return next((block.number for block in blocks if block.keyword == "def"), None)
 
-    # -- characters ------------------------------------------------------------------------------
+    # Characters
 
     def _scan(self, line: str) -> None:
         self._continued = False
@@ -246,7 +246,7 @@ class PrefixLexer:
         while self._stack and isinstance(self._stack[-1], _String):
             self._stack.pop()
 
-    # -- statements ------------------------------------------------------------------------------
+    # Statements
 
     def _end_statement(self) -> None:
         text = self._statement[0]

@@ -114,7 +114,7 @@ class RuffServer:
         """End the child."""
         await self._kill()
 
-    # -- protocol --------------------------------------------------------------------------------
+    # Protocol
 
     async def _query(self, text: str) -> list[Diagnostic]:
         if self.pid is None:
@@ -149,15 +149,9 @@ class RuffServer:
 
     async def _command(self, text: str) -> list[Diagnostic]:
         """Ask without a server, with one process for the text."""
-        arguments = [
-            "check",
-            "--isolated",
-            "--no-cache",
-            "--quiet",
-            "--exit-zero",
-            "--target-version",
-        ]
-        arguments += ["py313", "--select", ",".join(_RULES), "--output-format", "json"]
+        arguments = ["check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
+        arguments += ["--target-version", "py313", "--select", ",".join(_RULES)]
+        arguments += ["--output-format", "json"]
         if self._without:
             arguments += ["--ignore", ",".join(self._without)]
         process = await asyncio.create_subprocess_exec(

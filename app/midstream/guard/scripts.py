@@ -32,18 +32,11 @@ _SAFE: Final = re.compile(
 )
 _CONSTANT: Final = re.compile(r"^(?:[\w$]+\.)*[A-Z][A-Z0-9_]+$")
 _CALLS: Final = frozenset(
-    {"query", "execute", "exec", "all", "get", "run", "each", "raw", "prepare", "queryRawUnsafe"}
-    | {"$queryRawUnsafe", "$executeRawUnsafe", "unsafe", "Query", "QueryRow", "Exec", "Prepare"}
-    | {"QueryEx", "QueryRowEx", "ExecEx"}
-    | {"Queryx", "Get", "Select", "MustExec", "NamedExec", "Raw", "literal", "queryRow", "batch"}
-    | {
-        "QueryContext",
-        "QueryRowContext",
-        "ExecContext",
-        "PrepareContext",
-        "GetContext",
-        "SelectContext",
-    }
+    {"query", "execute", "exec", "all", "get", "run", "each", "raw", "prepare"}
+    | {"queryRawUnsafe", "$queryRawUnsafe", "$executeRawUnsafe", "unsafe", "Query", "QueryRow"}
+    | {"Exec", "Prepare", "QueryEx", "QueryRowEx", "ExecEx", "Queryx", "Get", "Select"}
+    | {"MustExec", "NamedExec", "Raw", "literal", "queryRow", "batch", "QueryContext"}
+    | {"QueryRowContext", "ExecContext", "PrepareContext", "GetContext", "SelectContext"}
 )
 _CLAUSES: Final = frozenset(
     {"Where", "WhereOr", "Or", "Not", "ColumnExpr", "OrderExpr", "Having", "whereRaw"}
@@ -157,7 +150,7 @@ class ScriptReader:
         self._line += 1
         return self._found
 
-    # -- tokens ----------------------------------------------------------------------------------
+    # Tokens
 
     def _in_template(self) -> bool:
         return len(self._frames) == self._templates[-1].depth
@@ -256,7 +249,7 @@ class ScriptReader:
         template.pieces.append(line[position:])
         return len(line)
 
-    # -- texts -----------------------------------------------------------------------------------
+    # Texts
 
     def _text(self, pieces: tuple[Piece, ...], begun: int) -> None:
         """Take a literal."""
@@ -398,7 +391,7 @@ class ScriptReader:
         else:
             template.pieces += pieces
 
-    # -- verdicts --------------------------------------------------------------------------------
+    # Verdicts
 
     def _look(self, frame: _Frame) -> None:
         """Judge the text of a frame as far as it goes."""

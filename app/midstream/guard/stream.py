@@ -176,9 +176,7 @@ class StreamScan:
         self.problem = "the text does not parse as Python" if self._lost else ""
         begun_at = self._statements[-1] if self._statements else 0
         if lexer.open and count - begun_at > LONGEST_STATEMENT:
-            self.problem = (
-                f"the statement from line {len(self._above) + begun_at + 1} on has no end"
-            )
+            self.problem = f"the statement at line {len(self._above) + begun_at + 1} does not end"
 
     def _begin_around(self, number: int) -> int:
         """The line of the file from which names in a line of the region are followed."""

@@ -27,7 +27,6 @@ class Contender:
         first_token: Seconds until the first token of a prompt as long as the context.
         joules_per_token: Nameplate energy per token.
         watts: Nameplate power.
-        notes: Assumptions.
     """
 
     machine: str

@@ -1,19 +1,18 @@
-"""L0 collectives: closed forms in cycles for chains and the two-level tree all-reduce on one mesh
-axis.
+"""L0 collectives: closed forms in cycles for chains and the two-level tree all-reduce on one axis.
 
 The general form is that of the HPDC'24 reduce study (arXiv 2404.15888): ``T = max(C, E / N) + L +
-(2 T_R + 1) D`` with contention C, energy E over N links, distance L and depth D.  On one axis with
-every PE contributing, the contention term is the streaming of the vector, L counts hops and D
+(2 T_R + 1) D`` with contention C, energy E over N links, distance L and depth D.  On one axis to
+which every PE contributes, the contention term is the streaming of the vector, L counts hops, and D
 counts the PEs at which a partial sum leaves the fabric, is added and goes back.
 
 The two-level tree is the one of WaferLLM's ``comm_pe.csl`` (K = 2): groups of ``g`` PEs reduce
 towards their middle PE over two arms, the group roots reduce towards the middle group over two
-arms, and the final root multicasts both ways.  The three phases do not overlap, because each is a
+arms, and the final root multicasts both ways.  The phases do not overlap, because each is a
 blocking vector instruction; at a root the two arms and the two multicast directions are served one
-after the other.  The tests execute the same program wavelet by wavelet and hold
-these forms to within 5 %.
+after the other.  The tests execute the same program wavelet by wavelet and hold these forms to
+within 5 %.
 
-Software around a collective is not here; it is a fitted parameter (:mod:`midstream.wafer.kernels`).
+The software around a collective is a fitted parameter (:mod:`midstream.wafer.kernels`).
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ def hpdc(
 def group_size(length: int) -> int:
     """PEs per group of the two-level tree on an axis of ``length`` PEs.
 
-    The smallest divisor that is not below the square root, which is what WaferLLM's configurations
-    use on every published grid (420: 21, 540: 27, 660: 30); without such a divisor near the root,
-    the root rounded up and a shorter last group.
+    The smallest divisor not below the square root, as WaferLLM uses on every published grid (420:
+    21, 540: 27, 660: 30); without such a divisor near the root, the root rounded up and a shorter
+    last group.
     """
     root = math.ceil(math.sqrt(length))
     for size in range(root, 2 * root):
@@ -74,10 +73,9 @@ def chain_reduce(length: int, wavelets: int, ramp: int) -> Collective:
 
 @lru_cache(maxsize=32768)
 def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
-    """All-reduce of ``wavelets`` wavelets per PE along one axis of ``length`` PEs.
+    """Cycles of an all-reduce of ``wavelets`` wavelets per PE along an axis of ``length`` PEs.
 
-    Returns:
-        Cycles from the first PE's first send until the last PE holds the last wavelet.
+    They count from the first PE's first send until the last PE holds the last wavelet.
     """
     if length <= 1:
         return NOTHING
@@ -136,8 +134,7 @@ def _arms(long: int, short: int, spacing: int, turn: int, wavelets: int, late: i
         spacing: Hops between neighbours of an arm.
         turn: Cycles of one router-PE-router turn.
         wavelets: Vector length.
-        late: Cycles by which the short arm arrives later (negative: earlier) than equal spacing
-            would make it.
+        late: Cycles by which the short arm arrives later than equal spacing would make it.
     """
     if long == 0:
         return _Arms(0, 0, 0)

@@ -1,8 +1,7 @@
-"""Commands: ``profile``, ``compare``, ``map`` and ``validate``, as ``midstream wafer ...`` or
-``python -m midstream.wafer``.
+"""The commands ``profile``, ``compare``, ``map`` and ``validate``, with or without Midstream.
 
-Exit codes: 0 done, 1 the answer is no (does not fit, a gate failed), 2 bad usage, 3 a model or file
-is unavailable. ``--json`` prints one object, errors included.
+Exit codes: 0 done, 1 negative result (does not fit, a gate failed), 2 bad usage, 3 a model or file
+is unavailable.  ``--json`` prints one object, errors included.
 """
 
 from __future__ import annotations
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
     from midstream.wafer.report import Report
     from midstream.wafer.validation import Validation
 
-KERNELS_HELP = "waferllm-wse2, cerebras-2024-08, cerebras-2025 (default) or spec-limit"
+_KERNELS_HELP = "waferllm-wse2, cerebras-2024-08, cerebras-2025 (default) or spec-limit"
+_OPTIONS = (
+    *("hardware", "kernels", "wafers", "mode", "context", "prompt", "batch"),
+    *("weight_bits", "kv_bits", "clock_ghz"),
+)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Usage errors become :class:`WaferUsageError`, so that ``--json`` and exit codes treat them
-    alike.
-    """
+    """Raises :class:`WaferUsageError`, so that ``--json`` and exit codes cover usage errors."""
 
     def error(self, message: str) -> NoReturn:
         raise WaferUsageError(f"{message}; see {self.prog} --help.")
@@ -80,7 +81,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[Any]) -> None:  # pyrig
 def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a preset, an ONNX file or a model folder")
     parser.add_argument("--hardware", default="wse3", help="wse2 or wse3 (default)")
-    parser.add_argument("--kernels", default="cerebras-2025", help=KERNELS_HELP)
+    parser.add_argument("--kernels", default="cerebras-2025", help=_KERNELS_HELP)
     parser.add_argument(
         "--wafers", default="auto", help="number of wafers (default: smallest that fits)"
     )
@@ -112,11 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Returns:
-        The exit code.
-    """
+    """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = build_parser().parse_args(given)
@@ -150,21 +147,8 @@ def _simulate(arguments: argparse.Namespace) -> Report:
 def _options(arguments: argparse.Namespace) -> Any:
     from midstream.wafer.options import Options
 
-    return Options.from_strings(
-        {
-            "hardware": arguments.hardware,
-            "kernels": arguments.kernels,
-            "wafers": arguments.wafers,
-            "mode": arguments.mode,
-            "context": arguments.context,
-            "prompt": arguments.prompt,
-            "batch": arguments.batch,
-            "speculation": arguments.spec,
-            "weight_bits": arguments.weight_bits,
-            "kv_bits": arguments.kv_bits,
-            "clock_ghz": arguments.clock_ghz,
-        }
-    )
+    given = {name: str(value) for name, value in vars(arguments).items() if name in _OPTIONS}
+    return Options.from_strings({**given, "speculation": arguments.spec})
 
 
 def _print_json(content: object) -> None:
@@ -184,7 +168,7 @@ def _profile(arguments: argparse.Namespace) -> int:
         if arguments.trace is not None:
             content["trace"] = str(arguments.trace)
         if arguments.map:
-            content["map"] = _maps(report, arguments)
+            content["map"] = _maps(report)
         _print_json(content)
         return 0
     print(report_text(report))
@@ -239,8 +223,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _maps(report: Report, arguments: argparse.Namespace) -> list[dict[str, object]]:
-    del arguments
+def _maps(report: Report) -> list[dict[str, object]]:
     return [
         {
             "wafer": item.wafer,
@@ -269,7 +252,7 @@ def _map(arguments: argparse.Namespace) -> int:
             f"There is no wafer {arguments.wafer}; the plan has 0 to {plan.wafers - 1}."
         )
     if arguments.json:
-        _print_json({"simulated": True, "wafers": plan.wafers, "items": _maps(report, arguments)})
+        _print_json({"simulated": True, "wafers": plan.wafers, "items": _maps(report)})
         return 0
     for number in wanted:
         names = [item.name for item in plan.items if item.wafer == number]

@@ -40,9 +40,7 @@ HOST_OPERATOR_US = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A rectangle of PEs: ``width`` columns by ``height`` rows, its corner at column ``x``, row
-    ``y``.
-    """
+    """A rectangle of PEs: ``width`` columns by ``height`` rows, its corner at (``x``, ``y``)."""
 
     width: int
     height: int
@@ -67,7 +65,7 @@ class Rectangle:
 class Cost:
     """Cycles by cause: arithmetic, hops, router-PE turns, streaming of vectors, software.
 
-    ``host_us`` is wall time off the wafer and never converted to cycles; ``depth`` counts router-PE
+    ``host_us`` is wall time off the wafer, never converted to cycles; ``depth`` counts router-PE
     turns.
     """
 
@@ -96,9 +94,7 @@ class Cost:
         )
 
     def scaled(self, factor: float) -> Cost:
-        """The same work at another cost per cycle cause (a kernel generation's scale); host time
-        is untouched.
-        """
+        """The same work with every cause of cycles scaled by a generation; host time stays."""
         return Cost(
             self.compute * factor,
             self.hops * factor,
@@ -136,8 +132,8 @@ class Cost:
 class Machine:
     """What an operator's price depends on besides its rectangle.
 
-    ``mesh_gemm_only`` says that prefill runs MeshGEMM whatever it costs, as WaferLLM's kernels do;
-    otherwise the cheaper of MeshGEMM and stationary weights is taken.
+    ``mesh_gemm_only`` makes prefill run MeshGEMM at any cost, as WaferLLM's kernels do; otherwise
+    the cheaper of MeshGEMM and stationary weights is taken.
     """
 
     costs: KernelCosts
@@ -225,8 +221,8 @@ def _decode_attention(
 def prefill_cost(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
 ) -> Cost:
-    """Price of one operator for a chunk of ``tokens`` prompt tokens that sees ``context`` tokens,
-    before scale.
+    """Price of one operator for a chunk of ``tokens`` that sees ``context`` tokens, before the
+    scale.
     """
     if op.kind in ("host", "folded"):
         return decode_cost(op, rect, machine, context, tokens)
@@ -268,11 +264,9 @@ def _moving_weights(
 
 
 def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine) -> Cost:
-    """``side`` shift steps per product; ``tile`` vector instructions of length ``rows`` per step
-    over all products.
+    """``side`` shift steps per product, each ``tile`` vector instructions of length ``rows``.
 
-    The moving tiles stream under the arithmetic; only what arithmetic does not cover is charged as
-    streaming.
+    The moving tiles stream under the arithmetic; only the rest is charged as streaming.
     """
     k = machine.costs
     arithmetic = tile * (k.issue + k.cycles_per_mac * rows)

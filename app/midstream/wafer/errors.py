@@ -1,8 +1,7 @@
-"""Errors of the wafer simulator: one sentence that names the thing and the way out.
+"""Errors of the wafer simulator: one sentence that names the problem and the remedy.
 
-The package is usable on its own, so it has its own small hierarchy instead of the application's.
-``exit_code`` follows the command line's convention: 1 the answer is no, 2 bad usage, 3 a model or
-file is unavailable.
+The package is usable on its own, so it has a small hierarchy of its own.  ``exit_code`` follows the
+command line: 1 negative result, 2 bad usage, 3 a model or file is unavailable.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ class WaferUsageError(WaferError):
 
 
 class RowError(WaferUsageError):
-    """A cell of a table of measurements cannot be used.
-
-    Attributes:
-        column: The column it stands in.
-    """
+    """A cell of a table of measurements cannot be used; ``column`` names it."""
 
     def __init__(self, column: str, message: str) -> None:
         super().__init__(message)
@@ -45,12 +40,11 @@ class ModelUnavailableError(WaferError):
 
 
 class DoesNotFitError(WaferError):
-    """A model was refused by the placement.
+    """The placement refused a model.
 
     Attributes:
         reason: Which limit was broken (memory, colours, context).
-        smallest_wafers: The smallest number of wafers that would hold it, or None when no number
-            does.
+        smallest_wafers: The smallest number of wafers that would hold it, or None.
     """
 
     code = "does_not_fit"

@@ -1,9 +1,8 @@
-"""L0 estimates: decode, prefill and end-to-end time of a placed model, in cycles, with a band in
-seconds.
+"""L0 estimates: decode, prefill and end-to-end time of a placed model, in cycles and seconds.
 
 A decode step walks the layers in order (one rectangle works, the others wait), then the output
-head.  On the wafer it takes ``scale * sum(operator cycles)`` plus one hand-off per layer; off the
-wafer come the links between wafers.  Everything here is closed form; overlap, batching and
+head.  On the wafer it takes ``scale * sum(operator cycles)`` plus one hand-off per layer; links
+between wafers are added off the wafer.  All of this is closed form; overlap, batching and
 speculation are in :mod:`midstream.wafer.pipeline`.
 """
 
@@ -36,9 +35,7 @@ CHUNK_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """One operator of one layer kind (None: the output head) on one size of rectangle, before the
-    scale.
-    """
+    """One operator of a layer kind (None: the head) on one size of rectangle, before the scale."""
 
     kind: int | None
     operator: Operator
@@ -97,7 +94,7 @@ def benchmark_step(
     prompt: int = 0,
     parameters: Parameters | None = None,
 ) -> Step:
-    """The layer benchmark of WaferLLM: every layer on one grid, no embedding, head, hand-off or
+    """The layer benchmark of WaferLLM: all layers on one grid, no embedding, head, hand-off or
     host.
 
     Args:
@@ -107,7 +104,7 @@ def benchmark_step(
         grid: The PE rectangle.
         context: Cached tokens (decode).
         batch: Sequences per pass.
-        prompt: Prompt tokens; 0 prices decode, otherwise prefill of that many tokens.
+        prompt: Prompt tokens; 0 prices decode.
         parameters: Other than the frozen parameters (used by the fit).
     """
     target = shape.as_benchmarked() if kernels.benchmark_shape else shape

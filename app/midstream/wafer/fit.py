@@ -89,10 +89,7 @@ def log_error(row: Row, parameters: Parameters) -> float:
 def minimise(
     objective: Callable[[Sequence[float]], float], start: Sequence[float], steps: int = 300
 ) -> list[float]:
-    """Nelder-Mead simplex search; deterministic, enough for at most four smooth parameters.
-
-    Stops early once the simplex is flat.
-    """
+    """Nelder-Mead simplex search: deterministic, good enough for up to four smooth parameters."""
     size = len(start)
     simplex: list[list[float]] = [list(start)]
     for axis in range(size):
@@ -127,7 +124,6 @@ def minimise(
 
 
 def _between(origin: Sequence[float], target: Sequence[float], share: float) -> list[float]:
-    """``origin + share * (target - origin)``."""
     return [o + share * (t - o) for o, t in zip(origin, target, strict=True)]
 
 
@@ -135,8 +131,7 @@ def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
     """Fit all stages in order.
 
     Returns:
-        The parameters, and one record per row with its stage, published and fitted value and
-        residual.
+        The parameters, and per row its stage, published value, fitted value and residual.
     """
     parameters = _START
     residuals: list[dict[str, object]] = []
@@ -148,11 +143,10 @@ def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
 
 
 def leave_one_out(rows: Sequence[Row], parameters: Parameters) -> list[dict[str, object]]:
-    """Fit every stage again without each of its rows in turn, and predict the row left out.
+    """Refit every stage without each of its rows in turn, and predict the row left out.
 
-    Rows of a stage with one row cannot be left out and are missing here.  ``identified`` is false
-    where fewer rows than constants remain: the error then says more about the start of the search
-    than about the model.
+    Stages with one row are missing.  ``identified`` is false where fewer rows than constants
+    remain: the error then depends on the start of the search more than on the model.
 
     Args:
         rows: The calibration rows.

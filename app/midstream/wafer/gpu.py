@@ -1,13 +1,13 @@
-"""GPU baselines by the same discipline: a closed form with few fitted constants, and a band.
+"""GPU baselines in the same manner: a closed form with few fitted constants, and a band.
 
-Batch-1 decode on tensor-parallel GPUs reads the weights a token touches and the cache once, and
-pays per layer for kernel launches and two all-reduces:
+Batch-1 decode on tensor-parallel GPUs reads the weights of a token and the cache once, and pays per
+layer for kernel launches and two all-reduces:
 
     ``t = bytes / (n * BW * e) + layers * t_layer + 2 * layers * t_allreduce``
 
-The constants are fitted on A100 rows of one engine (SGLang); on other GPUs the bandwidth changes
-and the latencies stay, which is an assumption and is marked so.  Prefill is compute bound at an
-assumed utilisation.
+The constants are fitted on A100 rows of one engine (SGLang); for other GPUs the bandwidth changes
+and the latencies stay, which is marked as an assumption.  Prefill is compute bound at an assumed
+utilisation.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ FITTED_WEIGHTS = (4e9, 150e9)
 
 @dataclass(frozen=True, slots=True)
 class GpuEstimate:
-    """Simulated GPU time per token (decode) or per prompt (prefill), with its parts in
-    microseconds.
-    """
+    """Simulated GPU time per token (decode) or prompt (prefill), and its parts in microseconds."""
 
     seconds: float
     breakdown_us: dict[str, float]
@@ -102,10 +100,10 @@ def prefill(
 
 
 def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = None) -> float:
-    """One fp16 matrix-vector product, in microseconds: bytes over bandwidth, a launch, one
+    """Microseconds of one fp16 matrix-vector product: bytes over bandwidth, a launch, an
     all-reduce.
 
-    A launch is taken as a tenth of a layer's launches, which are about ten kernels.
+    A launch is a tenth of a layer's launches, which are about ten kernels.
     """
     p = parameters or frozen()
     bandwidth = gpu.count_gpus * gpu.number("bandwidth_tb_s") * 1e12 * p.gpu_efficiency

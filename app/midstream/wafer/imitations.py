@@ -1,7 +1,6 @@
 """What to imitate: from ``gpu`` or ``replay:llama3.1-8b`` to the pace of that model there.
 
-The paces themselves are :mod:`midstream.wafer.pacing`'s; this module only simulates what they are
-made of. Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
+Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ class Imitation:
     Attributes:
         pace: When its tokens are due.
         model: Name of the simulated model.
-        machine: The machine, with how many there are.
+        machine: The machine, with its count.
         rate: Simulated tokens per second.
-        first_token: Simulated seconds until the first one.
-        replayed: Whether an answer is shown at that speed only once it is whole, so that it keeps
-            the speed on a machine that computes more slowly.
+        first_token: Simulated seconds until the first token.
+        replayed: Whether an answer is shown at that speed only once it is complete, which keeps the
+            speed on a slower machine.
     """
 
     pace: Pace
@@ -60,14 +59,14 @@ def imitation(text: str) -> Imitation | None:
     """Simulate what ``off``, ``wafer``, ``gpu`` or ``replay`` asks for, also as ``wafer:MODEL``.
 
     Args:
-        text: The mode, and the model if it is not :data:`DEFAULT_MODEL`: a preset, an ONNX file or
-            a model folder.
+        text: The mode, and optionally a preset, an ONNX file or a model folder (default:
+            :data:`DEFAULT_MODEL`).
 
     Returns:
         None for ``off``.
 
     Raises:
-        WaferUsageError: It says something else, or names no model.
+        WaferUsageError: The mode or the model is unknown.
         ModelUnavailableError: The model cannot be read.
         DoesNotFitError: It fits on no number of wafers.
     """

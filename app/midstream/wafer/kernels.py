@@ -1,8 +1,8 @@
 """Kernel generations: named sets of cost constants with their provenance.
 
-A generation answers "whose software runs on the wafer?".  The academic kernels (WaferLLM) are known
-down to the source line; the vendor's are known only by their published rates, so their generations
-are scale factors with a band.  ``spec-limit`` has no software at all: a bound, not a prediction.
+A generation says whose software runs on the wafer.  The academic kernels (WaferLLM) are known down
+to the source line; the vendor's only by their published rates, so their generations are scale
+factors with a band.  ``spec-limit`` has no software at all: a bound, not a prediction.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class KernelGeneration:
         provenance: Where its constants come from, in a sentence.
         mark: What results of this generation rest on.
         band: Multiplicative half-width of the prediction band for a fully specified row.
-        reserve_bytes: SRAM per PE kept for code, stacks and buffers.
+        reserve_bytes: SRAM per PE for code, stacks and buffers.
         reserve_source: Why that much.
         halo: Whether programs leave the SDK's memcpy halo free.
         benchmark_shape: Whether a given grid means WaferLLM's layer benchmark (full-width keys and
@@ -114,10 +114,8 @@ _NOT_MODELLED = {"t10", "ladder", "summa", "cannon", "vendor-gemv", "sglang", "v
 def generation(name: str) -> KernelGeneration:
     """Find a kernel generation by name; vendor dates map to the generation of that date.
 
-    ``waferllm``, ``cerebras-2024-08``, ``cerebras-2026-02`` and ``spec`` are understood.
-
     Raises:
-        WaferUsageError: The name is unknown, or names software that is not modelled on a wafer.
+        WaferUsageError: The name is unknown, or its software is not modelled on a wafer.
     """
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
     if key in GENERATIONS:
@@ -142,9 +140,7 @@ def generation(name: str) -> KernelGeneration:
 def costs(
     kernels: KernelGeneration, hw: Wafer, parameters: Parameters | None = None
 ) -> KernelCosts:
-    """The cost constants of a generation on a wafer, from the frozen parameters unless others are
-    given.
-    """
+    """The cost constants of a generation on a wafer, by default from the frozen parameters."""
     p = parameters or frozen()
     if kernels.name == "spec-limit":
         return KernelCosts(1.0 / hw.number("simd_fp16"), 0.0, 0.0, 0.0, 1.0)

@@ -1,7 +1,6 @@
 """Hardware descriptions: wafers and GPUs as data, one source and trust mark per number.
 
-The numbers live in ``data/hardware.toml``; this module only loads, names and counts them.  It knows
-nothing about models or cost.
+The numbers are in ``data/hardware.toml``; this module loads and names them.
 """
 
 from __future__ import annotations
@@ -62,9 +61,7 @@ class Wafer(Hardware):
     """One wafer-scale engine."""
 
     def fabric(self, *, halo: bool) -> tuple[int, int]:
-        """PE columns and rows a program can use, with or without the SDK's memcpy halo left
-        free.
-        """
+        """PE columns and rows that a program can use, with or without the SDK's memcpy halo."""
         width, height = self.count("fabric_width"), self.count("fabric_height")
         if halo:
             return width - self.count("halo_columns"), height - self.count("halo_rows")
@@ -77,10 +74,10 @@ class Wafer(Hardware):
 
     @property
     def cycles_per_mac(self) -> float:
-        """Cycles per fp16 multiply-add when operands stream from SRAM at 32 bits per read port and
+        """Cycles per fp16 multiply-add when operands stream from SRAM at 32 bits per port and
         cycle.
 
-        The kernels fitted here sustain 2 MAC/cycle, half the 4-wide WSE-2 peak; three independent
+        The fitted kernels sustain 2 MAC/cycle, half the 4-wide WSE-2 peak; three independent
         published tables agree on it (MODEL.md, "What the data identify").
         """
         return 1.0 / self.number("sram_read_words")
@@ -89,8 +86,8 @@ class Wafer(Hardware):
     def cycles_per_streamed_mac(self) -> float:
         """Cycles per fp16 multiply-add when weights stream through one 64-bit read port.
 
-        ``y += w x`` reads ``w`` and ``y`` and writes ``y``: the other ports are taken, so four fp16
-        weights a cycle are the most that a matrix-vector product can reach at any SIMD width.
+        ``y += w x`` reads ``w`` and ``y`` and writes ``y``: the other ports are taken, so a
+        matrix-vector product reaches at most four fp16 weights a cycle at any SIMD width.
         """
         return 2.0 / self.number("port_bytes")
 

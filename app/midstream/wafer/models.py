@@ -32,8 +32,8 @@ def resolve(name: str) -> Workload:
             ``config.json``.
 
     Raises:
-        ModelUnavailableError: The path holds no readable model, or looks like a path and does not
-        exist. WaferUsageError: It is neither a path nor a preset.
+        ModelUnavailableError: The path does not exist or holds no readable model.
+        WaferUsageError: It is neither a path nor a preset.
     """
     if name in preset_names():  # a folder of that name is written ./name
         return workload_of(preset(name))
@@ -81,9 +81,7 @@ _PRODUCT = re.compile(r"^(gemv|gemm)[-_ ]?(\d+)(k?)(?:[x×*](\d+)(k?))?$")
 
 
 def matrix_of(name: str) -> tuple[int, int] | None:
-    """Rows and columns of a product such as ``gemv-16384``, ``GEMV 16k`` or ``gemm-4096x1024``;
-    None for other names.
-    """
+    """Rows and columns of ``gemv-16384``, ``GEMV 16k`` or ``gemm-4096x1024``, else None."""
     plain = re.sub(r"\s*([x×*])\s*", r"\1", re.sub(r"[()]", "", name.strip().lower()))
     match = _PRODUCT.match(plain.replace(" ", "-"))
     if match is None:
@@ -105,7 +103,7 @@ def preset_names() -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A spelling without vendor, punctuation, remarks in brackets and variant suffixes."""
+    """A spelling without vendor, punctuation, bracketed remarks and variant suffixes."""
     text = re.sub(r"\(.*?\)", "", name.strip().lower().rsplit("/", 1)[-1])
     text = _VENDORS.sub("", re.sub(r"[\s._:-]", "", text))
     while (shorter := _VARIANTS.sub("", text)) != text:
@@ -142,8 +140,8 @@ Json = dict[str, Any]
 
 
 def onnx_file_of(folder: Path) -> Path | None:
-    """The decoder graph in a folder: what ``genai_config.json`` names, ``model.onnx``, or the only
-    ``.onnx`` file.
+    """The decoder graph in a folder: as ``genai_config.json`` says, ``model.onnx``, or the only
+    one.
     """
     genai = folder / "genai_config.json"
     if genai.is_file():
@@ -159,8 +157,7 @@ def onnx_file_of(folder: Path) -> Path | None:
 
 
 def workload_from_folder(folder: Path) -> Workload:
-    """The operators of the model in a folder: from its graph when there is one, else from its
-    configuration.
+    """The operators of the model in a folder, from its graph or else from its configuration.
 
     Raises:
         ModelUnavailableError: The folder holds neither a usable configuration nor an ONNX graph.

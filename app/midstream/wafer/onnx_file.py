@@ -1,10 +1,9 @@
 """Reads the structure of an ONNX file: nodes and tensor shapes, never the weights.
 
-ONNX Runtime's session metadata names inputs and outputs but not nodes, and the ``onnx`` package is
-an optional dependency, so this is a small reader of the protobuf wire format (field numbers of
-``onnx.proto``).  The same format is what ONNX Runtime writes as its optimised model, so one reader
-serves both.  Weight bytes are skipped by their length prefix in a memory map: a file of many
-gigabytes costs no more than its graph.
+ONNX Runtime's metadata names inputs and outputs but not nodes, and the ``onnx`` package is
+optional, so this is a small reader of the protobuf wire format (field numbers of ``onnx.proto``),
+which also reads ONNX Runtime's optimised models.  Weight bytes are skipped by their length prefix
+in a memory map: a file of many gigabytes costs no more than its graph.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ Field = tuple[int, int, int | memoryview]
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """Name, element type (``TensorProto.DataType``) and dimensions; symbolic ones are names,
-    unknown ones ``?``.
-    """
+    """Name, element type (``TensorProto.DataType``) and dimensions: numbers, names, or ``?``."""
 
     name: str
     data_type: int

@@ -1,10 +1,10 @@
 """From an ONNX decoder graph to operators: which node costs what, layer by layer.
 
 Weight matrices become linear operators (projections that read the same tensor share one
-collective), attention is priced whether fused (GroupQueryAttention, MultiHeadAttention, Attention)
-or written out around a Softmax, norms, rotary embeddings, activations and mixtures of experts have
-their own prices, and layout plumbing is folded into the placement.  A node of a type nobody priced
-goes to the host and costs a round trip: never nothing.
+collective); attention is priced whether fused (GroupQueryAttention, MultiHeadAttention, Attention)
+or written out around a Softmax; norms, rotary embeddings, activations and mixtures of experts have
+their own prices, and layout operators are folded into the placement.  A node of a type without a
+price runs on the host and costs a round trip.
 
 Layers are found by structure, not by name: a layer starts at the last full-width norm before its
 attention.
@@ -243,9 +243,7 @@ class NodeReader:
         return len(table) == 2 and table[0] > 1 and table[1] > 1
 
     def lookup(self, node: Node) -> None:
-        """A table read by token id: an embedding the first time, anything later (positions)
-        alike.
-        """
+        """A table read by token id: an embedding the first time, anything (positions) later."""
         table = self.weights[node.inputs[0]]
         width = table[1]
         if node.op_type == "GatherBlockQuantized":
@@ -400,7 +398,7 @@ def workload_from_onnx(path: Path, name: str | None = None) -> Workload:
 
     Args:
         path: The ``.onnx`` file; external weight data is not needed.
-        name: Name of the resulting shape; the file's (or its folder's) name otherwise.
+        name: Name of the shape (default: that of the file or its folder).
 
     Raises:
         ModelUnavailableError: It cannot be read, or has no attention and no weight matrix to place.
@@ -436,9 +434,7 @@ def _assemble(reader: NodeReader, name: str, source: str) -> Workload:
 
 
 def _residual_width(found: list[Found]) -> int:
-    """Width of the residual stream: the most common norm width, else the most common projection
-    output.
-    """
+    """Width of the residual stream: the most common norm width, else projection output."""
     norms = Counter(f.operator.k for f in found if f.operator.kind == "norm")
     outputs = Counter(f.operator.n for f in found if f.operator.kind == "linear")
     widths = norms or outputs
@@ -464,8 +460,8 @@ def _layer_starts(found: list[Found], hidden: int) -> list[int]:
 
 
 def _head_start(found: list[Found], hidden: int, starts: list[int]) -> int:
-    """Index of the final norm: the last full-width norm after the last layer's attention, if a
-    projection follows.
+    """Index of the final norm: the last full-width one after the last attention, before a
+    projection.
     """
     linears = [i for i, f in enumerate(found) if f.operator.kind == "linear"]
     last = linears[-1]
@@ -520,9 +516,7 @@ def _fuse(
 
 
 def _label(node: Node, operator: Operator) -> str:
-    """A name that is the same in every layer: the node's without its layer prefix or running
-    number.
-    """
+    """A name that is the same in every layer: without layer prefix or running number."""
     if operator.name == "qkv" or operator.name.startswith("experts_"):
         return operator.name
     tail = _LAYER_PREFIX.sub("", node.name)
@@ -571,9 +565,7 @@ def _shape(
 
 
 def _is_tied(reader: NodeReader, head: tuple[Operator, ...]) -> bool:
-    """Whether the last projection reads the embedding table (directly or through a
-    transposition).
-    """
+    """Whether the last projection reads the embedding table, transposed or not."""
     last = next((f for f in reversed(reader.found) if f.operator.kind == "linear"), None)
     if last is None or not head:
         return False
@@ -581,9 +573,7 @@ def _is_tied(reader: NodeReader, head: tuple[Operator, ...]) -> bool:
 
 
 def _cache_dims(graph: Graph, reader: NodeReader, query: int) -> tuple[int, int]:
-    """Key/value heads and head width from the cache inputs, or from the attention node's
-    attributes.
-    """
+    """Key/value heads and head width from the cache inputs or the attention node."""
     for info in graph.inputs:
         lowered = info.name.lower()
         if (

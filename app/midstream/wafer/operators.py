@@ -1,9 +1,8 @@
-"""Operators: what one token (or one chunk of a prompt) makes a decoder compute, independent of
-placement and cost.
+"""Operators: what one token or chunk makes a decoder compute, whatever its placement and cost.
 
 A :class:`ModelShape` expands into the operators of each layer kind and of the output head.  An ONNX
-graph is turned into the same operators (:mod:`midstream.wafer.onnx_shape`), so both are priced by
-one function (:mod:`midstream.wafer.cost`).
+graph is turned into the same operators (:mod:`midstream.wafer.onnx_shape`), so one function
+(:mod:`midstream.wafer.cost`) prices both.
 """
 
 from __future__ import annotations
@@ -26,20 +25,19 @@ class Operator:
         name: Readable name, unique within its layer.
         kind: How it is priced.
         k: Rows of the weight matrix (``linear``, ``head``), width of the query side
-            (``attention``), vector width else.
+            (``attention``), otherwise vector width.
         n: Columns of the weight matrix, value width for ``attention``.
         axis: Mesh axis along which partial results are reduced; alternating axes need no
             transposes.
         copies: Matrices of this size that a token visits (active experts).
-        stored: Matrices of this size that are kept in SRAM (all experts).
-        payload: Values all-reduced per token; 0 means no collective, ``linear`` defaults to
-            ``copies * n``.
+        stored: Matrices of this size in SRAM (all experts).
+        payload: Values all-reduced per token, 0 for no collective; default ``copies * n`` for
+            ``linear``.
         weight_bits: Bits per stored weight; 0 means the plan decides.
         scalars: Values that go through scalar code (exp, divide) per token.
         vectors: Vector instructions over ``k`` values per token.
         window: Attention window in tokens, 0 for none.
-        products: Separate matrix products behind the operator in prefill, where the published
-            kernels do not fuse.
+        products: Separate matrix products in prefill, where the published kernels do not fuse.
         op_types: ONNX operator types that it stands for.
     """
 
@@ -104,7 +102,7 @@ class Workload:
         layer_kinds: For every layer, the index of its kind.
         head: Operators after the last layer.
         nodes: For graphs, the node names behind ``(layer or None, operator name)``.
-        product: Whether it is no decoder but one matrix-vector product.
+        product: Whether it is just one matrix-vector product.
     """
 
     shape: ModelShape
@@ -201,11 +199,10 @@ def _attention_part(shape: ModelShape, kind: LayerKind) -> list[Operator]:
 
 
 def _latent_attention(shape: ModelShape, mla: LatentAttention, kind: LayerKind) -> list[Operator]:
-    """Latent attention with absorbed projections: scores and sums are taken in the compressed
-    space.
+    """Latent attention with absorbed projections: scores and sums in the compressed space.
 
     Two projections act head by head (block-diagonal), so their multiply-adds are ``heads * a * b``
-    while their outputs are ``heads * b`` wide.
+    and their outputs ``heads * b`` wide.
     """
     heads = shape.heads
     latent_query = heads * (mla.kv_rank + mla.rope_dim)
@@ -270,10 +267,9 @@ def _feed_forward_part(shape: ModelShape, kind: LayerKind) -> list[Operator]:
 def expert_operators(shape: ModelShape, ups: int) -> list[Operator]:
     """A mixture layer with every expert sliced over the whole rectangle.
 
-    Slicing beats one rectangle per expert for a single stream: weights of the chosen experts are
-    already local, all active experts share one collective per projection, and the weighted sum is
-    taken before the last collective. The router adds its own projection and one small collective
-    that agrees on the top k.
+    For a single stream this beats one rectangle per expert: weights of the chosen experts are
+    local, active experts share one collective per projection, and the weighted sum is taken before
+    the last one.  The router adds its projection and a small collective that agrees on the top k.
     """
     active = shape.experts_active
     inner = active * shape.expert_ffn + shape.shared_ffn

@@ -1,6 +1,4 @@
-"""Options of a simulation: one typed record, read from strings (provider options) or from
-command-line flags.
-"""
+"""Options of a simulation: one typed record, read from provider options or command-line flags."""
 
 from __future__ import annotations
 
@@ -11,7 +9,9 @@ from dataclasses import dataclass
 from midstream.wafer.errors import WaferUsageError
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Wafer, wafer
-from midstream.wafer.plan import MODES, Mode
+from midstream.wafer.operators import Workload
+from midstream.wafer.placement import place
+from midstream.wafer.plan import MODES, Mode, Plan
 from midstream.wafer.speculation import Speculation, parse_speculation, speculation_kind
 
 DEFAULT_KERNELS = "cerebras-2025"
@@ -75,6 +75,20 @@ class Options:
     def generation(self) -> KernelGeneration:
         """The kernel generation."""
         return generation(self.kernels)
+
+    def place(self, workload: Workload) -> Plan:
+        """The placement of a model with these options; raises as `placement.place`."""
+        return place(
+            workload,
+            self.wafer,
+            self.generation,
+            wafers=self.wafers,
+            mode=self.mode,
+            weight_bits=self.weight_bits,
+            kv_bits=self.kv_bits,
+            context=self.context,
+            batch=self.batch,
+        )
 
     def speculating(self, layers: int) -> Speculation | None:
         """The speculation in numbers for a model of ``layers`` layers; None without any."""

@@ -1,14 +1,12 @@
-"""Pacing: when a token may be shown, so that one can feel the simulated speed, and what to call it.
+"""Pacing: when a token may be shown, so that one can feel the simulated speed.
 
-A :class:`Pacer` is a pure object: it is told the wall time and how many tokens exist, and answers
-how many may be seen. Modes: ``off`` shows everything at once; ``wafer`` and ``gpu`` release at the
-simulated rate when the tokens are there in time.  When the machine that computes them is slower
-than the simulated one, holding back cannot help: they are shown as they come and the label says by
-what factor they are late, or, with ``replay``, they are buffered to the end and then shown at the
-simulated speed, labelled as a replay.
+A :class:`Pacer` is pure: it is given the wall time and how many tokens exist, and answers how many
+to show.  ``off`` shows everything at once; ``wafer`` and ``gpu`` release tokens at the simulated
+rate.  If the computing machine is slower than that, tokens are shown as they come and the label
+says by what factor they are late; with ``replay`` they are buffered and shown at the simulated
+speed afterwards.
 
-Two clocks meet here and nowhere else: ``now`` is wall time, the schedule is simulated time laid
-over it.
+Only here do two clocks meet: ``now`` is wall time, the schedule is simulated time laid over it.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ class Pacer:
     """Applies a :class:`Pace` to one stream of tokens.
 
     Call :meth:`produced` whenever tokens arrive, :meth:`finished` at the end, and :meth:`visible`
-    whenever the screen may change; :meth:`next_at` says when it is worth asking again.
+    whenever the screen may change; :meth:`next_at` says when to ask again.
     """
 
     pace: Pace
@@ -140,9 +138,7 @@ class Pacer:
         return self.pace.released(now - self.started_at)
 
     def next_at(self, now: float) -> float | None:
-        """Wall time at which the next existing token may be shown; None when there is none to wait
-        for.
-        """
+        """Wall time at which the next existing token may be shown, or None."""
         if self.visible(now) >= self.total:
             return None
         if self.replay:
@@ -153,9 +149,7 @@ class Pacer:
 
     @property
     def slower_by(self) -> float:
-        """How many times slower the tokens come than the simulated machine would emit them; at
-        least 1.
-        """
+        """By what factor tokens come slower than on the simulated machine; at least 1."""
         return max(1.0, self._late_by)
 
     def label(self) -> str:

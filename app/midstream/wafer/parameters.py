@@ -1,8 +1,7 @@
-"""The fitted parameters: loading, naming and provenance.  Fitting itself is
-:mod:`midstream.wafer.fit`.
+"""The fitted parameters, as ``python -m midstream.wafer.fit`` wrote them.
 
-``data/parameters.json`` is written by ``python -m midstream.wafer.fit`` from the calibration rows
-alone and is committed together with the residuals of the fit; nothing at run time changes it.
+``data/parameters.json`` is computed from the calibration rows alone and committed together with the
+residuals of the fit.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""L1: an event-driven pipeline of rectangles and links.
+"""L1: an event-driven pipeline of rectangles and links, in seconds of the simulated wafer clock.
 
-Stages are the layers of a plan (and its output head), each busy with one token at a time; links
+Stages are the layers of a plan and its output head, each busy with one token at a time; links
 between wafers add latency.  Requests queue at the first stage, a sequence's next pass starts when
-its previous one has come out, and with speculation a pass carries the draft's tokens behind each
-other.  What closed forms average shows here: bubbles, occupancy, batching until the stages are
-full, and emission in bursts.
-
-Time is in seconds of the simulated wafer clock throughout.
+its previous one has left, and with speculation a pass carries the draft's tokens in a row.  This
+shows what closed forms average: bubbles, occupancy, batching until the stages are full, and bursts.
 """
 
 from __future__ import annotations
@@ -30,8 +27,7 @@ class Stage:
         name: ``layer 3`` or ``lm_head``.
         wafer: Wafer it is on.
         seconds: Time of one token.
-        entry_seconds: Delay before it: a hand-off, or a link when the previous stage is on another
-            wafer.
+        entry_seconds: Delay before it: a hand-off, or a link from another wafer.
         rect: Its PEs.
     """
 
@@ -64,7 +60,7 @@ class Work:
 
 @dataclass(slots=True)
 class PipelineResult:
-    """What a simulation produced.
+    """The result of a simulation.
 
     Attributes:
         bursts: Emissions in time order.
@@ -91,8 +87,7 @@ class PipelineResult:
 
 
 def stages_of(plan: Plan, step: Step) -> list[Stage]:
-    """The stages of a plan; without overlap their times and delays add up to the closed form of
-    ``step``.
+    """The stages of a plan; their times and delays add up to the closed form of ``step``.
 
     In ``time-mux`` mode all layers of a wafer share its PEs, so each wafer is one stage.
     """
@@ -143,7 +138,6 @@ def stage_at(stages: Sequence[Stage], seconds: float) -> int | None:
 
 
 def _merged(stages: list[Stage]) -> list[Stage]:
-    """One stage per wafer."""
     merged: list[Stage] = []
     for stage in stages:
         if merged and merged[-1].wafer == stage.wafer:
@@ -159,9 +153,7 @@ def _merged(stages: list[Stage]) -> list[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Tokens of one sequence on their way through the stages; ``weight`` is the time of one
-    relative to decode.
-    """
+    """Tokens of one sequence in the stages; ``weight`` is the time of one relative to decode."""
 
     sequence: int
     tokens: int

@@ -1,14 +1,14 @@
-"""Placement: which rectangle of which wafer holds what, and whether it fits in 48 KB per PE and 24
-colours.
+"""Placement: which rectangle of which wafer holds what, and whether it fits in memory and colours.
 
 A model is cut at layer boundaries over wafers; on a wafer every layer, the embedding and the output
 projection get a rectangle of PEs in proportion to their weights (``layer-rect``), or all layers of
-the wafer share the whole fabric one after the other (``time-mux``).  Weights stay where they are;
-only activations move.
+the wafer share the whole fabric in turn (``time-mux``).  Weights stay where they are; only
+activations move.
 
-Memory is counted for the fullest PE: padded weight tiles (``ceil`` in both directions), activation
-buffers, the generation's reserve for code, and what is left for keys and values.  A plan that does
-not fit is refused with the reason and the smallest number of wafers that would do.
+Memory (48 KB per PE, 24 colours) is counted for the fullest PE: padded weight tiles (``ceil`` in
+both directions), activation buffers, the generation's reserve for code, and the rest for keys and
+values.  A plan that does not fit is refused with the reason and the smallest sufficient number of
+wafers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLLECTIVES_PER_LAYER = 10
 def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight_bits: int) -> int:
     """Weight bytes on the fullest PE of a rectangle: every tile rounded up in both directions.
 
-    The experts of a mixture layer rotate their remainders, so they are rounded up together.
+    Experts of a mixture layer rotate their remainders, so they are rounded up together.
     """
     total = 0
     for op in operators:
@@ -66,9 +66,7 @@ def padded_weight_bytes(operators: tuple[Operator, ...], rect: Rectangle, weight
 
 
 def buffer_bytes(operators: tuple[Operator, ...], rect: Rectangle) -> int:
-    """Activation buffers on the fullest PE: input and output tile of the widest operator, twice,
-    at 16 bit.
-    """
+    """Activation buffers on the fullest PE: the widest operator's tiles, twice, at 16 bit."""
     widest = max(
         (
             (0 if op.kind == "lookup" else ceil_div(op.k, rect.along(op.axis)))
@@ -105,10 +103,10 @@ def place(
         kv_bits: Bits per cached value, 16 or 8.
         context: Tokens that must fit in the cache, per sequence.
         batch: Sequences.
-        check: With False, a plan that does not fit is returned instead of refused.
+        check: Refuse a plan that does not fit.
 
     Raises:
-        DoesNotFitError: It does not fit; carries the reason and the smallest wafer count.
+        DoesNotFitError: It does not fit; has the reason and the smallest wafer count.
         WaferUsageError: A value is out of range.
     """
     workload = model if isinstance(model, Workload) else workload_of(model)
@@ -173,7 +171,6 @@ def _smallest(
     context: int,
     batch: int,
 ) -> Plan | None:
-    """The plan on the smallest number of wafers that fits, or None."""
     width, height = hw.fabric(halo=kernels.halo)
     room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
     if room <= 0:
@@ -211,9 +208,7 @@ def _best(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Something that gets a rectangle: its operators, stored weights, and weights one token
-    touches.
-    """
+    """An item to place: its operators, stored weights, and the weights that one token touches."""
 
     name: str
     layer: int | None
@@ -225,7 +220,6 @@ class _Part:
 
 @lru_cache(maxsize=PLANS)
 def _parts(workload: Workload) -> tuple[_Part, ...]:
-    """Embedding, layers and output projection in order."""
     shape = workload.shape
     parts: list[_Part] = []
     if shape.embedding_weights:
@@ -299,10 +293,9 @@ def _recut(
 ) -> list[Rectangle]:
     """Cut a wafer again, knowing the padded bytes of a first cut.
 
-    Every item gets the PEs its padded weights need at :data:`WEIGHT_FILL` of the room; what is left
-    goes to the weights a token really touches, so an embedding table or idle experts do not take
-    area that would shorten a step.  The result replaces the first cut unless that one is less full
-    where neither fits.
+    Every item gets the PEs that its padded weights need at :data:`WEIGHT_FILL`; the rest goes to
+    the weights that a token touches, so that an embedding table or idle experts take no area that
+    would shorten a step.  If neither cut fits, the emptier one is kept.
     """
     padded = [measure(*pair)[0] * pair[1].pes for pair in zip(members, rects, strict=True)]
     needed = [size / (room * WEIGHT_FILL) for size in padded]
@@ -327,8 +320,7 @@ def _compact(
     """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
 
     With W multiply-adds on P x P PEs a layer costs about ``W / (2 P^2)`` cycles of arithmetic and
-    ``10 P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.  Small models
-    therefore do not spread over a whole wafer.
+    ``10 P`` of hops in its ten collectives, least at ``P = (W / 10)^(1/3)``.
     """
     areas: list[float] = []
     for part in members:
@@ -362,9 +354,8 @@ TIE = 1e-6
 def treemap(weights: Sequence[float], width: int, height: int) -> list[Rectangle]:
     """Cut ``width x height`` PEs into one rectangle per weight, in order, as square as rows allow.
 
-    Rows run boustrophedon (left to right, then right to left), so consecutive items always touch.
-    The rows are the ones that minimise the sum of squared log aspect ratios (dynamic programme over
-    contiguous rows).
+    Rows alternate in direction, so consecutive items always touch.  They minimise the sum of
+    squared log aspect ratios (dynamic programme over contiguous rows).
 
     Returns:
         One rectangle per weight; empty when an item would get no PE.
@@ -435,11 +426,10 @@ def _best_rows(weights: Sequence[float], width: int, height: int) -> list[Sequen
 
 @lru_cache(maxsize=1024)
 def partition(sizes: tuple[float, ...], parts: int) -> tuple[range, ...]:
-    """Cut a sequence into at most ``parts`` contiguous parts with the smallest possible largest
-    part.
+    """Cut a sequence into at most ``parts`` contiguous parts whose largest is as small as possible.
 
     Returns:
-        Indices per part; trailing parts may be missing when there are fewer items than parts.
+        Indices per part; there may be fewer parts than asked for.
     """
     sums = [0.0, *accumulate(sizes)]
     low, high = max(sizes), sums[-1]

@@ -1,7 +1,4 @@
-"""A plan: which rectangle of which wafer holds what, how full every PE is, and what does not fit.
-
-:mod:`midstream.wafer.placement` makes plans; this module only answers questions about one.
-"""
+"""A plan: which rectangle of which wafer holds what, how full PEs are, and what does not fit."""
 
 from __future__ import annotations
 
@@ -64,13 +61,7 @@ class KvCapacity:
 
 
 def kv_capacity(free_bytes: float, bytes_per_token: float, rows: int) -> KvCapacity:
-    """Tokens that fit when each PE row has room for ``free_bytes / bytes_per_token`` of them.
-
-    Args:
-        free_bytes: Free bytes per PE.
-        bytes_per_token: Bytes of one token's keys and values per PE of a row.
-        rows: PE rows of the rectangle.
-    """
+    """Tokens that fit when each PE row has room for ``free_bytes / bytes_per_token`` of them."""
     if free_bytes <= 0 or bytes_per_token <= 0:
         return KvCapacity(rows, 0, 0)
     return KvCapacity(
@@ -138,9 +129,7 @@ class Plan:
 
     @cached_property
     def kv(self) -> KvCapacity:
-        """Cache capacity of the tightest layer that attends to everything (of any layer when none
-        does).
-        """
+        """Cache capacity of the tightest layer with full attention (of any layer if none has)."""
         full = [i for i in self.layer_items if not self._windowed(i)]
         capacities = [
             kv_capacity(self.free_bytes(i), self.kv_bytes_per_token(i), i.rect.height)

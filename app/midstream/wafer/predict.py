@@ -1,7 +1,6 @@
 """From a published row to a simulated number with a band: which formula answers which kind of row.
 
-The same function serves ``validate`` (frozen parameters) and the fit (trial parameters), so nothing
-is ever predicted by other code than it was fitted with.
+``validate`` (frozen parameters) and the fit (trial parameters) use the same code.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class Prediction:
 
     Attributes:
         point: Centre of the band.
-        band: The band; ``published`` inside it counts as covered.
-        group: Name of the group the row is judged in.
+        band: The band; a ``published`` value inside counts as covered.
+        group: Name of the group in which the row is judged.
         notes: What was assumed for this row.
     """
 
@@ -102,8 +101,8 @@ def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
 def configuration(row: Row) -> tuple[object, ...]:
     """What a row measures, with everything left open filled in as :func:`predict` does.
 
-    Two rows of the same configuration are measurements of the same thing, however their cells are
-    written; source, published value, unit and what is said of speculation do not matter.
+    Two rows with the same configuration measure the same thing, however their cells are written;
+    source, published value, unit and speculation do not matter.
 
     Raises:
         RowError: The row names something that is not modelled.
@@ -128,7 +127,6 @@ def configuration(row: Row) -> tuple[object, ...]:
 
 
 def _sizes(row: Row, nominal: int) -> tuple[int, ...]:
-    """The lengths that decide a row's time."""
     context, prompt, output = _lengths(row, nominal)
     lengths = {"decode": (context,), "prefill": (prompt,)}.get(row.phase, (context, prompt, output))
     return row.batch, *(lengths if row.matrix is None else ())
@@ -154,7 +152,6 @@ def _shape(row: Row) -> ModelShape:
 
 
 def _grids(row: Row) -> tuple[Rectangle, Rectangle]:
-    """The grids for prefill and decode, or the published default."""
     if row.grids is not None:
         return row.grids
     first = DEFAULT_GRID.get(row.phase, DEFAULT_GRID["prefill"])
@@ -186,9 +183,7 @@ def _microbenchmark(
     kernels: KernelGeneration,
     parameters: Parameters | None,
 ) -> _Time:
-    """One matrix-vector (or square matrix-matrix) product on a grid: local work and one
-    all-reduce, or P shifts.
-    """
+    """One product on a grid: local work and one all-reduce (matrix-vector), or P shifts."""
     grid = _grids(row)[1]
     notes = [f"grid {grid.width} assumed"] if row.grids is None else []
     rows, columns = matrix
@@ -351,7 +346,7 @@ def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
 
 
 def _family(kernels: KernelGeneration, hw: Wafer) -> str:
-    """Name of the group that rows of a generation are judged in."""
+    """Name of the group in which rows of a generation are judged."""
     if kernels.benchmark_shape and hw.name != "wse2":
         return f"WaferLLM on {hw.name.upper()}"
     return {

@@ -1,8 +1,8 @@
 """Numbers that remember where they come from, and bands instead of bare points.
 
-Two vocabularies meet here.  ``Trust`` says how good a *source* is (vendor, independent, press,
-derived). ``Mark`` says what kind of number a *result* rests on: a specification, a calibration on
-published rows, or an assumption.  A result is as weak as its weakest ingredient (:func:`weakest`).
+``Trust`` says how good a *source* is (vendor, independent, press, derived).  ``Mark`` says what a
+*result* rests on: a specification, a calibration on published rows, or an assumption.  A result is
+as weak as its weakest ingredient (:func:`weakest`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Quantity:
 class Band:
     """A simulated value as an interval: ``low <= mid <= high``, in one unit.
 
-    Bands are multiplicative: what is uncertain here (kernel software, clock, speculation) scales a
+    Bands are multiplicative, since what is uncertain (kernel software, clock, speculation) scales a
     rate.
     """
 
@@ -114,9 +114,7 @@ def weakest(marks: Iterable[Mark]) -> Mark:
 
 
 def compact(value: float) -> str:
-    """Three significant figures or so, with thousands separators, never scientific notation above
-    0.001.
-    """
+    """About three significant figures, with thousands separators, never scientific above 0.001."""
     magnitude = abs(value)
     if magnitude >= 100:
         return f"{value:,.0f}"

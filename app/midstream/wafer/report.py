@@ -1,5 +1,4 @@
-"""One simulation as a report: rates, times and energy with bands, marks, a breakdown and what was
-assumed.
+"""One simulation as a report: rates, times and energy with bands, marks, breakdown and assumptions.
 
 Every number in a report is simulated and says so; wall-clock time never enters.
 """
@@ -25,7 +24,6 @@ from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.pipeline import stages_of
-from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.speculation import tokens_per_step
@@ -59,7 +57,7 @@ class Report:
     Attributes:
         plan: The placement.
         options: What was asked for.
-        step: The decode step, unscaled by speculation.
+        step: The decode step, without speculation.
         rate: Tokens per second of one sequence.
         total_rate: Tokens per second of all sequences of the batch.
         first_token: Seconds until the first token of the prompt.
@@ -68,10 +66,9 @@ class Report:
         joules_per_token: Nameplate energy per token of one stream with everything else idle.
         joules_per_token_full: The same with all stages filled.
         breakdown_us: Microseconds per step by cause, off-wafer parts included.
-        sram_share: Share of the advertised SRAM bandwidth that reading the weights of one step
-            uses.
+        sram_share: Share of the advertised SRAM bandwidth that reading one step's weights uses.
         operators: Operator table.
-        notes: Assumptions a reader has to know.
+        notes: Assumptions.
     """
 
     plan: Plan
@@ -186,7 +183,7 @@ _FITTED: dict[str, tuple[str, ...]] = {
 def simulate(workload: Workload, options: Options) -> Report:
     """Place a model and price a decode step, a prefill and the energy of a token.
 
-    The last answers are kept: a screen asks for a report and for its comparison with GPUs.
+    Cached: a screen asks for a report and for its comparison with GPUs.
 
     Raises:
         DoesNotFitError: It does not fit where it was asked to.
@@ -194,17 +191,7 @@ def simulate(workload: Workload, options: Options) -> Report:
     """
     kernels = options.generation
     prompt = options.prompt or (1 if workload.product else options.context)
-    plan = place(
-        workload,
-        options.wafer,
-        kernels,
-        wafers=options.wafers,
-        mode=options.mode,
-        weight_bits=options.weight_bits,
-        kv_bits=options.kv_bits,
-        context=options.context,
-        batch=options.batch,
-    )
+    plan = options.place(workload)
     step = decode_step(plan, context=options.context)
     stages = stages_of(plan, step)
     slowest = max(stage.seconds for stage in stages)
@@ -310,7 +297,7 @@ def _breakdown(plan: Plan, step: Step) -> dict[str, float]:
 
 
 def _sram_share(plan: Plan, step: Step) -> float:
-    """Weight bytes of a step over its time, against the advertised SRAM bandwidth of the wafers."""
+    """Weight bytes of a step over its time, relative to the advertised SRAM bandwidth."""
     active = sum(
         count * sum(op.active_weights for op in plan.workload.operators(kind))
         for (kind, _), count in plan.groups.items()

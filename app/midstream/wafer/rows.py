@@ -57,88 +57,47 @@ from midstream.wafer.machines import Gpu, hardware
 from midstream.wafer.models import matrix_of
 
 COLUMNS = (
-    "hardware",
-    "kernels",
-    "model",
-    "phase",
-    "grid",
-    "wafers",
-    "context",
-    "batch",
-    "prompt",
-    "output",
-    "speculation",
-    "published",
-    "unit",
-    "source",
+    *("hardware", "kernels", "model", "phase", "grid", "wafers", "context", "batch", "prompt"),
+    *("output", "speculation", "published", "unit", "source"),
 )
 _REQUIRED = ("hardware", "model", "published")
-_ALIASES = {
-    "hw": "hardware",
-    "device": "hardware",
-    "system": "hardware",
-    "platform": "hardware",
-    "kernel": "kernels",
-    "software": "kernels",
-    "engine": "kernels",
-    "stack": "kernels",
-    "network": "model",
-    "stage": "phase",
-    "workload": "phase",
-    "mesh": "grid",
-    "pes": "grid",
-    "systems": "wafers",
-    "nwafers": "wafers",
-    "numwafers": "wafers",
-    "ctx": "context",
-    "contextlength": "context",
-    "seqlen": "context",
-    "bsz": "batch",
-    "batchsize": "batch",
-    "input": "prompt",
-    "inputtokens": "prompt",
-    "inputlen": "prompt",
-    "prompttokens": "prompt",
-    "outputtokens": "output",
-    "outputlen": "output",
-    "spec": "speculation",
-    "speculative": "speculation",
-    "value": "published",
-    "measured": "published",
-    "result": "published",
-    "units": "unit",
-    "reference": "source",
-    "ref": "source",
-    "precision": "weight_bits",
-    "bits": "weight_bits",
-    "weightbits": "weight_bits",
-    "prefillgrid": "prefill_grid",
-    "gridprefill": "prefill_grid",
-    "decodegrid": "decode_grid",
-    "griddecode": "decode_grid",
-}
-_PHASES = {
-    "prefill": "prefill",
-    "prefilling": "prefill",
-    "ttft": "prefill",
-    "timetofirsttoken": "prefill",
-    "firsttoken": "prefill",
-    "decode": "decode",
-    "decoding": "decode",
-    "generation": "decode",
-    "generate": "decode",
-    "tpot": "decode",
-    "itl": "decode",
-    "timeperoutputtoken": "decode",
-    "endtoend": "end-to-end",
-    "e2e": "end-to-end",
-    "total": "end-to-end",
-    "inference": "end-to-end",
-    "gemv": "gemv",
-    "meshgemv": "gemv",
-    "gemm": "gemm",
-    "meshgemm": "gemm",
-}
+
+
+def _by_alias(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by alias, from the aliases of each name separated by spaces."""
+    return {alias: name for name, aliases in names.items() for alias in aliases.split()}
+
+
+_ALIASES = _by_alias(
+    {
+        "hardware": "hw device system platform",
+        "kernels": "kernel software engine stack",
+        "model": "network",
+        "phase": "stage workload",
+        "grid": "mesh pes",
+        "wafers": "systems nwafers numwafers",
+        "context": "ctx contextlength seqlen",
+        "batch": "bsz batchsize",
+        "prompt": "input inputtokens inputlen prompttokens",
+        "output": "outputtokens outputlen",
+        "speculation": "spec speculative",
+        "published": "value measured result",
+        "unit": "units",
+        "source": "reference ref",
+        "weight_bits": "precision bits weightbits",
+        "prefill_grid": "prefillgrid gridprefill",
+        "decode_grid": "decodegrid griddecode",
+    }
+)
+_PHASES = _by_alias(
+    {
+        "prefill": "prefill prefilling ttft timetofirsttoken firsttoken",
+        "decode": "decode decoding generation generate tpot itl timeperoutputtoken",
+        "end-to-end": "endtoend e2e total inference",
+        "gemv": "gemv meshgemv",
+        "gemm": "gemm meshgemm",
+    }
+)
 _TIMES = {"ttft", "timetofirsttoken", "firsttoken", "tpot", "itl", "timeperoutputtoken"}
 """Phases that are times by their name: without a unit they cannot be tokens per second."""
 _WAFERS = re.compile(r"^(?:(\d+)[x×*]?)?(cerebras)?(wse|cs)([23])(?:[x×*](\d+))?$")
@@ -153,12 +112,12 @@ class Row:
         grids: PE grids for prefill and decode; equal when one was given, None without a grid.
         quantity: ``rate`` (tokens per second), ``time`` (seconds after scaling) or ``cycles``.
         scale: Factor from the row's unit to the base unit of ``quantity``.
-        per_token: Whether a time is meant per token.
+        per_token: Whether a time is per token.
         speculation: Raw text, lower case; empty means undisclosed.
         published: The measured number; of a range its middle, of a bound the bound.
-        published_range: What the cell allows: twice the number, the ends of a range, or one end
-            and 0 or infinity.
-        notes: What reading it decided.
+        published_range: What the cell allows: the number twice, a range, or a bound and 0 or
+            infinity.
+        notes: How ambiguous cells were read.
     """
 
     line: int
@@ -198,13 +157,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that was left out.
-
-    Attributes:
-        line: Line in the file.
-        reason: One sentence.
-        column: Column at fault, or "" where it is the whole line.
-    """
+    """A row that was left out; ``column`` is ``""`` where the whole line is at fault."""
 
     line: int
     reason: str
@@ -252,7 +205,6 @@ def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
 
 
 def _holds_data(cells: list[str]) -> bool:
-    """Whether a line is neither blank nor a comment."""
     return any(cell.strip() for cell in cells) and not cells[0].lstrip().startswith("#")
 
 
@@ -439,7 +391,7 @@ def _thousandfold(text: str, found: re.Match[str]) -> tuple[float, int]:
 
 
 def _k_once(text: str, first: re.Match[str], second: re.Match[str] | None) -> bool:
-    """Whether only the second number of a range has a ``k`` behind it."""
+    """Whether only the second number of a range has a ``k``."""
     ends = [_thousandfold(text, found)[1] > found.end() for found in (first, second) if found]
     return ends == [False, True]
 

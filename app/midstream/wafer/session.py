@@ -34,7 +34,6 @@ from midstream.wafer.onnx_shape import workload_from_onnx
 from midstream.wafer.operators import Workload
 from midstream.wafer.options import Options
 from midstream.wafer.pipeline import stages_of
-from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.report import Report, simulate
 from midstream.wafer.trace import PROVIDER, TracedPass, trace_events
@@ -78,9 +77,7 @@ class Clocks:
 
     @property
     def slower_by(self) -> float:
-        """Wall time over simulated time: how many times slower this machine is than the simulated
-        wafers.
-        """
+        """Wall time over simulated time."""
         return self.wall_s / self.wafer_s if self.wafer_s > 0 else 0.0
 
 
@@ -149,7 +146,7 @@ class InferenceSession:
         if path is not None and not path.is_file():
             raise ModelUnavailableError(f"There is no model at '{path}'; check the path.")
         self.workload = _workload(path_or_bytes, path, graph)
-        self.plan = self._place(self.options)
+        self.plan = self.options.place(self.workload)
         self._session: Any = ort.InferenceSession(
             path_or_bytes, sess_options, providers=rest, **kwargs
         )
@@ -166,21 +163,7 @@ class InferenceSession:
         self._priced: dict[tuple[int, int], float] = {}
         self._traced: list[tuple[float, int, int]] = []
 
-    def _place(self, options: Options) -> Plan:
-        return place(
-            self.workload,
-            options.wafer,
-            options.generation,
-            wafers=options.wafers,
-            mode=options.mode,
-            weight_bits=options.weight_bits,
-            kv_bits=options.kv_bits,
-            context=options.context,
-            batch=options.batch,
-        )
-
-    # -- running
-    # ---------------------------------------------------------------------------------------------
+    # Running
 
     def run(
         self,
@@ -232,8 +215,7 @@ class InferenceSession:
             self._traced.append((self._wafer, tokens, rounded))
         self._wafer += self._priced[key]
 
-    # -- the simulated side
-    # --------------------------------------------------------------------------------------
+    # The simulated side
 
     @property
     def clocks(self) -> Clocks:
@@ -241,20 +223,15 @@ class InferenceSession:
         return Clocks(self._wall, self._wafer, self._runs, self._tokens)
 
     def simulate(self, **changes: Any) -> Report:
-        """Simulate decode of this model with the provider's options, some of them changed.
-
-        Args:
-            **changes: Fields of :class:`midstream.wafer.options.Options`, such as
-                ``context=32768``.
-        """
+        """Simulate decode of this model with the provider's options and some changes to them."""
         return simulate(self.workload, replace(self.options, **changes))
 
     def end_profiling(self) -> str:
         """End profiling.
 
         Returns:
-            Path of the simulated profile (wafer clock), or an empty string when profiling was off.
-            ONNX Runtime's own profile of the numerics (wall clock) is a separate file,
+            Path of the simulated profile (wafer clock), or ``""`` if profiling was off.  ONNX
+            Runtime's own profile of the numerics (wall clock) is a separate file,
             :attr:`numerics_profile`.
         """
         if not self._profile:
@@ -278,8 +255,7 @@ class InferenceSession:
         target.write_text(json.dumps(events), encoding="utf-8")
         return str(target)
 
-    # -- what ONNX Runtime's session answers
-    # -----------------------------------------------------------------------
+    # What ONNX Runtime's session answers
 
     def get_providers(self) -> list[str]:
         """Our provider, which simulates the timing, then those that really compute."""
@@ -306,7 +282,7 @@ class InferenceSession:
         rest, options = _split_providers(providers, provider_options)
         options.pop(GRAPH_OPTION, None)
         self.options = Options.from_strings(options)
-        self.plan = self._place(self.options)
+        self.plan = self.options.place(self.workload)
         self._session.set_providers(rest)
         self._wall = self._wafer = 0.0
         self._runs = self._tokens = 0
@@ -376,7 +352,7 @@ def _split_providers(
 
 
 def _workload(model: str | bytes | os.PathLike[str], path: Path | None, graph: str) -> Workload:
-    """The operators of the optimised graph for small models, of the file as it is otherwise."""
+    """The operators of the optimised graph for small models, otherwise of the file as it is."""
     if graph not in ("auto", "optimized", "original"):
         raise WaferUsageError(
             f"Option graph '{graph}' is unknown; use auto, optimized or original."
@@ -403,9 +379,7 @@ def _total_bytes(path: Path) -> int:
 
 
 def _write_optimised(model: str | bytes | os.PathLike[str], target: Path) -> bool:
-    """Let ONNX Runtime fuse the graph and write it; False when it cannot (too large, exotic data
-    types).
-    """
+    """Let ONNX Runtime fuse the graph and write it; False if it cannot (size, exotic types)."""
     ort = _onnxruntime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
@@ -422,7 +396,6 @@ def _write_optimised(model: str | bytes | os.PathLike[str], target: Path) -> boo
 
 
 def _pass_seconds(plan: Plan, tokens: int, context: int) -> float:
-    """Simulated seconds of one pass."""
     if tokens > VERIFY_TOKENS:
         return prefill_seconds(plan, tokens)
     step = decode_step(plan, context=context)
@@ -492,7 +465,7 @@ def tokens_and_context(feed: Mapping[str, Any], cache: Sequence[str]) -> tuple[i
 
 
 def _shape_of(feed: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """Shape of an array, an ``OrtValue`` or a bound memory block; empty when there is none."""
+    """Shape of an array, an ``OrtValue`` or a bound memory block; empty if there is none."""
     value: Any = feed.get(name)
     if value is None:
         return ()
@@ -502,7 +475,7 @@ def _shape_of(feed: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 
 def _seen(mask: Any) -> int:
-    """Tokens that a mask shows to attention: it may be longer than they are, and zero there."""
+    """Tokens that a mask shows to attention; the mask may be longer, with zeros."""
     if mask is None or isinstance(mask, tuple):
         sizes = cast("tuple[int, ...]", mask or ())
         return sizes[-1] if sizes else 0

@@ -2,9 +2,7 @@
 
 A :class:`ModelShape` says how many layers, how wide, which attention (full, grouped, sliding,
 latent) and which feed-forward part (dense, mixture of experts) a decoder has, and counts weights
-and cache bytes exactly.  It does not place or price anything.  Presets come from
-``data/models.toml``, files from :mod:`midstream.wafer.onnx_shape` and folders from
-:mod:`midstream.wafer.models`.
+and cache bytes exactly.
 """
 
 from __future__ import annotations
@@ -17,9 +15,7 @@ from midstream.wafer.errors import WaferUsageError
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Multi-head latent attention (DeepSeek, Kimi): widths of the compressed query, key/value and
-    rotary parts.
-    """
+    """Multi-head latent attention (DeepSeek, Kimi): widths of the compressed parts."""
 
     query_rank: int
     kv_rank: int
@@ -30,9 +26,7 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """What distinguishes one layer from another: its feed-forward part and its attention window
-    (0: full).
-    """
+    """What distinguishes layers: the feed-forward part and the attention window (0: full)."""
 
     moe: bool
     window: int

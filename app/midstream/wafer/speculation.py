@@ -1,13 +1,12 @@
 """Speculative decoding on a wafer: expected tokens per step and step time, closed form.
 
 With independent acceptance ``alpha`` and ``g`` drafted tokens a step emits ``(1 - alpha^(g+1)) / (1
-- alpha)`` tokens on average (arXiv 2211.17192); an acceptance vector per draft position is the
-general form.  Layers are the stages of a pipeline, so verifying ``g + 1`` tokens costs one step
-plus ``g`` stages: nearly free, drafting is not.
+- alpha)`` tokens on average (arXiv 2211.17192); the general form has an acceptance per draft
+position.  Layers are the stages of a pipeline, so verifying ``g + 1`` tokens costs one step plus
+``g`` stages: nearly free, unlike drafting.
 
 Two schedules: ``sync`` drafts, then verifies; ``overlapped`` drafts the next window on a rectangle
-of its own while the target verifies, gambling that everything is accepted, and drafts anew when it
-is not.
+of its own while the target verifies, assuming that everything is accepted, and drafts again if not.
 """
 
 from __future__ import annotations
@@ -76,12 +75,7 @@ class Speculation:
         return math.prod(self.acceptance_at(i) for i in range(self.draft))
 
     def step(self, target: float, stage: float) -> float:
-        """Duration of one step: drafting and verification.
-
-        Args:
-            target: Duration of a plain target step.
-            stage: Duration of one pipeline stage of the target, in the same unit.
-        """
+        """Duration of one step, from that of a plain target step and of one pipeline stage."""
         verify = target + self.draft * stage
         drafting = self.draft * self.cost * target
         if self.schedule == "sync":
@@ -104,8 +98,7 @@ def expected_tokens(acceptance: Sequence[float]) -> float:
 
 
 def parse_speculation(text: str, *, layers: int) -> Speculation | None:
-    """Read ``draft=4,alpha=0.8[,cost=0.1][,overlapped]`` or ``4x0.8``; None for ``none`` and the
-    like.
+    """Read ``draft=4,alpha=0.8[,cost=0.1][,overlapped]`` or ``4x0.8``; None for ``none`` and such.
 
     Raises:
         WaferUsageError: The text cannot be read.
@@ -181,19 +174,19 @@ def tokens_per_step(
     kernels: KernelGeneration,
     parameters: Parameters | None = None,
 ) -> tuple[float, str]:
-    """Tokens per time of a plain step, and what was assumed to know it.
+    """Tokens per time of a plain step, and what was assumed.
 
     Args:
-        text: What is said of speculation.
+        text: What a row or an option says of speculation.
         shape: The model.
         kernels: The generation that serves it.
         parameters: Other than the frozen ones (used by the fit).
 
     Returns:
-        The gain over plain decoding, and a note, empty where nothing was assumed.
+        The gain over plain decoding, and a note, ``""`` if nothing was assumed.
 
     Raises:
-        WaferUsageError: Numbers are given that cannot be read.
+        WaferUsageError: The text has numbers that cannot be read.
     """
     kind = speculation_kind(text)
     if kind == "given":

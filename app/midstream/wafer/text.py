@@ -151,8 +151,7 @@ class Cells:
     Attributes:
         owners: Rows of indices into ``items``; -1 where nothing is placed.
         items: The wafer's items.
-        values: For every item a number between 0 and 1: position of the layer, SRAM fill or cache
-            fill.
+        values: For every item a number in [0, 1]: position of the layer, SRAM fill or cache fill.
     """
 
     owners: list[list[int]]
@@ -169,15 +168,10 @@ def cells(
     view: View = "layers",
     context: int = 0,
 ) -> Cells:
-    """Sample one wafer of a plan on ``columns x rows`` cells.
+    """Sample one wafer of a plan on ``columns x rows`` cells (two rows per text line with half
+    blocks).
 
-    Args:
-        plan: The placement.
-        wafer: Which wafer.
-        columns: Cells across.
-        rows: Cells down (two per text line with half blocks).
-        view: What ``values`` mean.
-        context: Cached tokens, for the ``kv`` view.
+    ``view`` chooses the ``values``; ``context`` is the number of cached tokens for the ``kv`` view.
     """
     width, height = plan.hw.fabric(halo=plan.kernels.halo)
     items = [item for item in plan.items if item.wafer == wafer]
@@ -225,7 +219,7 @@ def wafer_text(
         columns: Width in characters.
         view: ``layers``, ``fill`` or ``kv``.
         context: Cached tokens, for the ``kv`` view.
-        active: Layer that is working now; it is highlighted.
+        active: Layer to highlight because it is working.
         colour: Half blocks in 24-bit colour instead of letters.
     """
     width, height = plan.hw.fabric(halo=plan.kernels.halo)
@@ -271,9 +265,7 @@ def _coloured(
 def colour_of(
     picture: Cells, owner: int, view: View, active: int | None = None
 ) -> tuple[int, int, int]:
-    """Colour of a cell: a cool-to-green ramp over layers, a dark-to-hot ramp over fill, one hot
-    colour for activity.
-    """
+    """Colour of a cell: one ramp over layers, one over fill, and one hot colour for activity."""
     if owner < 0:
         return _IDLE
     item, value = picture.items[owner], picture.values[owner]

@@ -1,10 +1,10 @@
 """Profiles in ONNX Runtime's format: a JSON array of Chrome trace events that opens in Perfetto.
 
-One process per wafer, one thread per rectangle; an event per operator with ONNX Runtime's argument
-names plus what a hardware person wants to see (cycles by cause, rectangle, bytes, what bounds it).
-Counters per wafer show the PEs at work, SRAM in use by weights and by keys and values, nameplate
-power, and the energy that it adds up to.  Time stamps are microseconds of the simulated wafer
-clock, fractional because most operators take a few; nothing of the wall clock enters the file.
+One process per wafer, one thread per rectangle, one event per operator with ONNX Runtime's argument
+names plus cycles by cause, rectangle, bytes and the bottleneck.  Counters per wafer show the PEs at
+work, SRAM used by weights and by keys and values, nameplate power, and energy.  Time stamps are
+microseconds of the simulated wafer clock, fractional because most operators take a few; no wall
+clock time enters the file.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def trace_events(
     Args:
         plan: The placement.
         passes: Passes in time order.
-        numerics_provider: Who computed the values (``none`` when nothing ran).
-        dropped: Passes that were simulated but left out, noted in the file.
+        numerics_provider: What computed the values (``none`` if nothing ran).
+        dropped: Number of simulated passes that were left out, noted in the file.
     """
     items = [item for item in plan.items if item.name != "embedding"]
     events = _metadata(plan, items, dropped)
@@ -60,7 +60,7 @@ def trace_events(
 def _wafer_counters(plan: Plan, now: float, context: int) -> list[Event]:
     """SRAM, power and energy of every wafer at a moment.
 
-    Power is nameplate power, whatever the wafer does: nothing finer is published.
+    Power is nameplate power at any load: nothing finer is published.
     """
     watts = plan.hw.number("power_kw") * 1e3
     events: list[Event] = []
@@ -184,8 +184,8 @@ def _counter(pid: int, ts: float, name: str, values: Mapping[str, float]) -> Eve
 def _tick(microseconds: float) -> float:
     """The time on a grid of 1/1024 us, about a cycle.
 
-    Binary fractions are exact, so an event ends where the next one begins, also after a viewer has
-    cut both to whole nanoseconds; an overlap of one nanosecond would look like broken nesting.
+    Binary fractions are exact, so an event ends where the next one begins even after a viewer has
+    cut both to nanoseconds; an overlap of one nanosecond would look like broken nesting.
     """
     return round(microseconds * TICKS_PER_US) / TICKS_PER_US
 

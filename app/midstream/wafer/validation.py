@@ -1,9 +1,7 @@
-"""Runs the frozen parameters on a table of published rows: predicted, error and band per row, gates
-per group.
+"""Runs the frozen parameters on published rows: predicted value, error and band, gates per group.
 
-A row that measures what a calibration row measures (the same configuration, about the same value,
-however it is written) is marked and left out of the gates: only rows the parameters were not fitted
-to count.  Each shipped row names its source.
+A row that measures the same as a calibration row (the same configuration, about the same value) is
+marked and left out of the gates: only rows count to which the parameters were not fitted.
 """
 
 from __future__ import annotations
@@ -168,7 +166,7 @@ class LeftOut:
 
     Attributes:
         stage: Stage of the fit.
-        rows: Rows that were left out.
+        rows: Number of rows that were left out.
         mape: Mean of their absolute relative errors.
         worst: Largest of them.
         identified: Whether the other rows are at least as many as the constants of the stage.
@@ -205,7 +203,6 @@ def calibration_rows() -> list[Row]:
 
 @cache
 def _fitted() -> dict[tuple[object, ...], tuple[float, ...]]:
-    """Published values of the calibration rows by what they measure."""
     values: dict[tuple[object, ...], tuple[float, ...]] = {}
     for row in calibration_rows():
         key = configuration(row)
@@ -214,11 +211,10 @@ def _fitted() -> dict[tuple[object, ...], tuple[float, ...]]:
 
 
 def validate(rows_file: str | Path | None = None) -> Validation:
-    """Predict every row of a table, or of the shipped ones.
+    """Predict every row of a table, by default of the shipped ones.
 
     Args:
-        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`; None runs the
-            calibration and validation tables that ship with the package.
+        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`.
 
     Raises:
         WaferUsageError: The file cannot be read or has no usable header.

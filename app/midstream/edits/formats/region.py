@@ -18,9 +18,6 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
-    Problem,
-    Prose,
 )
 from midstream.edits.formats import FormatSpec, Sniff, register
 from midstream.edits.parsing import LineParser, Wait, is_remark
@@ -234,6 +231,7 @@ class RegionParser(LineParser):
     def _open(self) -> None:
         if not self._opened:
             self._opened = True
+            self._hunk = _HUNK
             self._events += (FileOpened(FileOp.REGION, ""), HunkOpened(_HUNK))
 
     def _close(self) -> None:
@@ -245,14 +243,7 @@ class RegionParser(LineParser):
         if text:
             self._open()
             self._lines_seen += 1
-            self._events.append(NewText(_HUNK, text))
-
-    def _prose(self, text: str) -> None:
-        if text:
-            self._events.append(Prose(text))
-
-    def _problem(self, message: str, *, fatal: bool = False) -> None:
-        self._events.append(Problem(message, self._number, None if fatal else _HUNK, fatal))
+            self._new(text)
 
 
 def _overlap(text: str, marker: str) -> int:

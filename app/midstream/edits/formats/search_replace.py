@@ -16,9 +16,7 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
     OldLine,
-    Problem,
     Prose,
 )
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
@@ -76,7 +74,7 @@ class SearchReplaceParser(LineParser):
         if ended:
             self._previous = "".join(self._pieces)
             self._pieces.clear()
-        self._new(text + ("\n" if ended else ""))
+        super()._passed(text, ended=ended)
 
     def _line(self, line: str, *, ended: bool) -> None:
         marker = line.strip()
@@ -84,7 +82,7 @@ class SearchReplaceParser(LineParser):
             if _SEARCH.match(marker):
                 self._open(line)
             elif _REPLACE.match(marker):
-                self._orphan(f"'{marker}' without a SEARCH block before it")
+                self._problem(f"'{marker}' without a SEARCH block before it")
             else:
                 self._keep_recent(line + ("\n" if ended else ""))
         elif self._mode is _Mode.SEARCH:
@@ -96,8 +94,7 @@ class SearchReplaceParser(LineParser):
     def _end(self) -> None:
         if self._unopened:
             self._announce()
-        for text in self._recent:
-            self._events.append(Prose(text))
+        self._events += map(Prose, self._recent)
         if self._mode is _Mode.SEARCH:
             self._problem("the reply ends inside a SEARCH block: expected '======='")
         elif self._mode is _Mode.REPLACE:
@@ -106,7 +103,7 @@ class SearchReplaceParser(LineParser):
             else:
                 self._problem("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
         elif not self._hunks:
-            self._events.append(Problem("the reply has no SEARCH block", self._number, fatal=True))
+            self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:
             self._events.append(FileClosed(self._path))
 
@@ -168,36 +165,25 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileOpened(FileOp.UPDATE, path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
-        self._hunks += 1
+        self._hunk, self._hunks = self._hunks, self._hunks + 1
         self._unopened, self._hint = True, None
         self._mode = _Mode.SEARCH
 
     def _announce(self) -> None:
         self._unopened = False
-        opened = HunkOpened(
-            self._hunks - 1, line=self._hint, create_only=self._dashes, old_first=True
-        )
-        self._events.append(opened)
+        hunk, dashes = self._hunks - 1, self._dashes
+        self._events.append(HunkOpened(hunk, line=self._hint, create_only=dashes, old_first=True))
 
     def _close(self) -> None:
         self._events.append(HunkClosed(self._hunks - 1))
+        self._hunk = None
         self._mode = _Mode.PROSE
-
-    def _orphan(self, message: str) -> None:
-        self._events.append(Problem(message, self._number))
 
     def _keep_recent(self, text: str) -> None:
         self._mentioned = mentioned_file(text) or self._mentioned
         self._recent.append(text)
         if len(self._recent) > _NAME_LINES:
-            self._events.append(Prose(self._recent.pop(0)))
-
-    def _new(self, text: str) -> None:
-        if text:
-            self._events.append(NewText(self._hunks - 1, text))
-
-    def _problem(self, message: str) -> None:
-        self._events.append(Problem(message, self._number, self._hunks - 1))
+            self._prose(self._recent.pop(0))
 
 
 _PROMPT: Final = """\

@@ -15,10 +15,7 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
     OldLine,
-    Problem,
-    Prose,
 )
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.parsing import LineParser, Wait
@@ -52,7 +49,6 @@ class UnifiedDiffParser(LineParser):
         self._final_newline: bool | None = None
         self._last_side = ""
         self._hunks = 0
-        self._hunk: int | None = None
         self._old_left = self._new_left = 0
         self._counted = False
         self._any = False
@@ -72,9 +68,6 @@ class UnifiedDiffParser(LineParser):
             self._last_side = "+"
             return start[1:]
         return Wait.LINE
-
-    def _passed(self, text: str, *, ended: bool) -> None:
-        self._new(text + ("\n" if ended else ""))
 
     def _line(self, line: str, *, ended: bool) -> None:
         if self._minus is not None:
@@ -112,7 +105,7 @@ class UnifiedDiffParser(LineParser):
             self._refuse(f"{self._git[1]} is binary here; apply that part with git apply")
         elif self._git is None or not _EXTENDED.match(line):
             self._close_hunk()
-            self._events.append(Prose(line + "\n"))
+            self._prose(line + "\n")
 
     def _end(self) -> None:
         if self._minus is not None:
@@ -120,10 +113,10 @@ class UnifiedDiffParser(LineParser):
             if self._hunk is not None:
                 self._deleted(minus[1:])
             else:
-                self._events.append(Prose(minus))
+                self._prose(minus)
         self._close_file()
         if not self._any:
-            self._events.append(Problem("the reply has no diff", self._number, fatal=True))
+            self._problem("the reply has no diff", fatal=True)
 
     def _body(self, line: str) -> bool:
         """Take a line of the open hunk; False if it ends the hunk."""
@@ -162,7 +155,7 @@ class UnifiedDiffParser(LineParser):
 
     def _deleted(self, text: str) -> None:
         if self._hunk is None:
-            self._events.append(Prose(f"-{text}\n"))
+            self._prose(f"-{text}\n")
             return
         self._flush_blanks()
         self._last_side = "-"
@@ -221,7 +214,7 @@ class UnifiedDiffParser(LineParser):
 
     def _refuse(self, message: str, *, fatal: bool = False) -> None:
         self._any = True
-        self._events.append(Problem(message, self._number, fatal=fatal))
+        self._problem(message, fatal=fatal)
 
     def _open_hunk(self, match: re.Match[str]) -> None:
         self._close_hunk()
@@ -285,10 +278,6 @@ class UnifiedDiffParser(LineParser):
         self._path = self._new_path = self._source = self._git = None
         self._created = self._headed = self._copied = False
         self._final_newline = self._executable = None
-
-    def _new(self, text: str) -> None:
-        if text and self._hunk is not None:
-            self._events.append(NewText(self._hunk, text))
 
 
 def _path_of(header: str) -> str | None:

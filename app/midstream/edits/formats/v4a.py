@@ -21,10 +21,7 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
     OldLine,
-    Problem,
-    Prose,
 )
 from midstream.edits.formats import ApplyPolicy, EditTool, FormatSpec, Sniff, register
 from midstream.edits.parsing import LineParser, Wait
@@ -60,7 +57,6 @@ class V4AParser(LineParser):
         self._begun = False
         self._explicit = False  # whether "*** Begin Patch" was there, so that the end must be
         self._path = ""
-        self._hunk: int | None = None
         self._context: list[str] = []
         self._line_hint: int | None = None
         self._header = False  # "@@" came and no line of its hunk yet
@@ -80,9 +76,6 @@ class V4AParser(LineParser):
                 self._body()
                 return start[1:]
         return Wait.LINE
-
-    def _passed(self, text: str, *, ended: bool) -> None:
-        self._new(text + ("\n" if ended else ""))
 
     def _line(self, line: str, *, ended: bool) -> None:
         if self._mode is _Mode.PROSE:
@@ -113,7 +106,7 @@ class V4AParser(LineParser):
         if stripped == _BEGIN:
             self._explicit = True
         elif not _FILE.match(stripped):
-            self._events.append(Prose(text))
+            self._prose(text)
             return
         else:
             self._explicit = False
@@ -228,10 +221,6 @@ class V4AParser(LineParser):
         self._problem(message, fatal=True)
         self._mode = _Mode.PROSE
 
-    def _new(self, text: str) -> None:
-        if text and self._hunk is not None:
-            self._events.append(NewText(self._hunk, text))
-
     def _body(self) -> int:
         return self._open_hunk() if self._hunk is None else self._hunk
 
@@ -273,10 +262,6 @@ class V4AParser(LineParser):
         self._body()
         self._problem(message)
         self._spoiled = True
-
-    def _problem(self, message: str, *, fatal: bool = False) -> None:
-        hunk = None if fatal else self._hunk
-        self._events.append(Problem(message, self._number, hunk, fatal))
 
 
 def operation_events(

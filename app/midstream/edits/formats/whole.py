@@ -11,8 +11,6 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
-    Problem,
     Prose,
 )
 from midstream.edits.formats import FormatSpec, register
@@ -59,9 +57,6 @@ class WholeFileParser(LineParser):
             return Wait.MORE
         return Wait.LINE if stripped.startswith(mark) else start
 
-    def _passed(self, text: str, *, ended: bool) -> None:
-        self._new(text + ("\n" if ended else ""))
-
     def _line(self, line: str, *, ended: bool) -> None:
         fence = _FENCE.match(line)
         if self._tag:
@@ -85,20 +80,20 @@ class WholeFileParser(LineParser):
             self._mentioned = mentioned_file(line) or self._mentioned
             self._recent.append(line + "\n")
             if len(self._recent) > 3:
-                self._events.append(Prose(self._recent.pop(0)))
+                self._prose(self._recent.pop(0))
 
     def _end(self) -> None:
         if (self._fence or self._tag) and not self._commands:
             message = "the reply ends inside the fence of a file"
-            self._events.append(Problem(message, self._number, self._hunks - 1))
+            self._problem(message)
         elif self._bare and not self._hunks and self._held:
             self._begin("", mentioned=False)
             self._new("".join(self._held))
             self._close()
         elif not self._hunks:
             self._events += map(Prose, self._recent)
-            message = "no edit was found, no fenced file and no mark of another format"
-            self._events.append(Problem(message, self._number, fatal=True))
+            message = "the reply has no edit: no fenced file and no marker of another format"
+            self._problem(message, fatal=True)
         else:
             self._events += map(Prose, self._recent)
 
@@ -112,7 +107,7 @@ class WholeFileParser(LineParser):
                 self._close()
                 return
         if self._commands:
-            self._events.append(Prose(line + "\n"))
+            self._prose(line + "\n")
         else:
             self._new(line + "\n")
 
@@ -124,7 +119,7 @@ class WholeFileParser(LineParser):
         name = name_before([*recent, fence[0]])
         self._commands = name is None and is_shell(fence[0])
         if self._commands:
-            self._events.append(Prose(fence[0] + "\n"))
+            self._prose(fence[0] + "\n")
         else:
             self._begin(name or self._mentioned or "", mentioned=name is None)
         self._mentioned = None
@@ -142,20 +137,18 @@ class WholeFileParser(LineParser):
     def _begin(self, path: str, *, mentioned: bool) -> None:
         self._path = path
         opened = FileOpened(FileOp.WRITE, path, mentioned and bool(path))
-        self._events += (opened, HunkOpened(self._hunks))
-        self._hunks += 1
+        self._hunk, self._hunks = self._hunks, self._hunks + 1
+        self._events += (opened, HunkOpened(self._hunk))
 
     def _close(self) -> None:
         self._fence = ""
         if self._commands:
             self._commands = False
-            self._events.append(Prose("```\n"))
+            self._prose("```\n")
             return
-        self._events += (HunkClosed(self._hunks - 1), FileClosed(self._path))
-
-    def _new(self, text: str) -> None:
-        if text:
-            self._events.append(NewText(self._hunks - 1, text))
+        if self._hunk is not None:
+            self._events += (HunkClosed(self._hunk), FileClosed(self._path))
+            self._hunk = None
 
 
 _PROMPT: Final = """\
