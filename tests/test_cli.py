@@ -23,6 +23,8 @@ import midstream
 from midstream.cli import BENCHES, COMMANDS
 from midstream.commands.doctor import examine
 from midstream.tui.keymap import key_troubles
+from tests.helpers.processes import started
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 
@@ -74,7 +76,7 @@ def midstream_(*arguments: object, cwd: Path | None = None) -> subprocess.Comple
         [str(PROGRAM), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=cwd,
         stdin=subprocess.DEVNULL,
     )
@@ -160,13 +162,12 @@ def test_edit_finds_the_file_in_a_folder(folder: Path, script: Path) -> None:
 
 def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> None:
     """The first JSON events are there while the model still writes."""
-    program = subprocess.Popen(
+    with started(
         [PROGRAM, "edit", folder / "sums.py:1-5", "-m", "slow", "--json", "--replay", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    with program:
+    ) as program:
         assert program.stdout is not None
         assert program.stderr is not None
         first = json.loads(program.stdout.readline())
@@ -174,7 +175,7 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         assert (first["event"], second["event"]) == ("started", "text")
         assert program.poll() is None
         program.send_signal(signal.SIGINT)
-        assert program.wait(20) == 130
+        assert program.wait(PATIENCE_S) == 130
         assert program.stderr.read() == "midstream: stopped.\n"
     assert (folder / "sums.py").read_text() == CODE
 
@@ -285,7 +286,7 @@ def test_serve_and_edit_against_it(folder: Path, script: Path, tmp_path: Path) -
     token = tmp_path / "token"
     token.write_text("a-secret\n")
     command = [PROGRAM, "serve", "--port", "0", "--replay", script, "--token-file", token, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with started(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         told = json.loads(server.stdout.readline())
         assert told["event"] == "listening"
@@ -299,7 +300,7 @@ def test_serve_and_edit_against_it(folder: Path, script: Path, tmp_path: Path) -
         finally:
             del os.environ["MIDSTREAM_ENDPOINT_TOKEN_ENV"], os.environ["TEST_TOKEN"]
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) in (0, 130)
+        assert server.wait(PATIENCE_S) in (0, 130)
     assert done.returncode == 0, done.stderr
     assert (folder / "sums.py").read_text() == CODE.replace("result", "amount")
 
@@ -320,7 +321,7 @@ def apply(folder: Path, reply: str, *arguments: str) -> subprocess.CompletedProc
         input=reply,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=folder,
     )
 
@@ -428,10 +429,10 @@ def test_colours_and_control_characters_on_a_terminal(folder: Path, tmp_path: Pa
     script.write_text(json.dumps([{"edit": [["return 1", "return '\x1b]0;evil\x07'"]]}]))
     main, sub = pty.openpty()
     arguments = ["edit", "sums.py:8-9", "-m", "x", "--replay", str(script)]
-    with subprocess.Popen([PROGRAM, *arguments], stdout=sub, cwd=folder) as program:
+    with started([PROGRAM, *arguments], stdout=sub, cwd=folder) as program:
         os.close(sub)
         shown = read_all(main)
-        assert program.wait(20) == 0
+        assert program.wait(PATIENCE_S) == 0
     assert b"\x1b[32m+    return '\\x1b]0;evil\\x07'\x1b[0m" in shown
     assert b"\x1b]0" not in shown
 
@@ -439,7 +440,7 @@ def test_colours_and_control_characters_on_a_terminal(folder: Path, tmp_path: Pa
 def read_all(descriptor: int, *, until: bytes | None = None, keep: bool = False) -> bytes:
     """What a terminal shows, to its end or until something is in it."""
     data = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if select.select([descriptor], [], [], 1.0)[0]:
             try:
@@ -461,7 +462,7 @@ def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list
     main, sub = pty.openpty()
     fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}
-    with subprocess.Popen(
+    with started(
         [PROGRAM, *arguments, "--replay", script],
         stdin=sub,
         stdout=sub,
@@ -475,7 +476,7 @@ def test_the_screen_opens_and_leaves(folder: Path, script: Path, arguments: list
         assert b"ready" in opened, opened[-2000:]
         os.write(main, b"\x11")
         shown = read_all(main)
-        assert program.wait(20) == 0
+        assert program.wait(PATIENCE_S) == 0
     assert (b"The copy you worked on is" in shown) == (arguments == ["demo"])
     assert opened.isascii() == ("--ascii" in arguments)
 
@@ -484,7 +485,7 @@ def test_the_screen_is_served_to_a_browser(folder: Path, script: Path) -> None:
     """As ``textual serve`` runs it: no terminal, packets on both streams."""
     driver = "textual.drivers.web_driver:WebDriver"
     environment = {**os.environ, "TEXTUAL_DRIVER": driver, "COLUMNS": "100", "ROWS": "30"}
-    with subprocess.Popen(
+    with started(
         [PROGRAM, ".", "--replay", script],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -499,13 +500,13 @@ def test_the_screen_is_served_to_a_browser(folder: Path, script: Path) -> None:
         program.stdin.write(b"D" + struct.pack(">I", 1) + b"\x11")
         program.stdin.flush()
         read_all(program.stdout.fileno(), keep=True)
-        assert program.wait(20) == 0
+        assert program.wait(PATIENCE_S) == 0
 
 
 def test_reading_only_the_start_is_no_crash(folder: Path, script: Path) -> None:
     command = f"{PROGRAM} edit sums.py:1-5 -m rename --json --replay {script} | head -1"
     done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, cwd=folder, timeout=60
+        ["sh", "-c", command], capture_output=True, text=True, cwd=folder, timeout=PATIENCE_S
     )
     assert json.loads(done.stdout)["event"] == "started"
     assert "Traceback" not in done.stderr
@@ -519,7 +520,7 @@ def test_a_full_disk_under_the_output_is_one_sentence() -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
     assert done.returncode == 1
     assert done.stderr == (
@@ -534,7 +535,11 @@ def test_a_full_disk_under_the_output_is_one_sentence() -> None:
 )
 def test_closed_standard_streams_are_no_crash(folder: Path, command: str, code: int) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{PROGRAM} {command}"], capture_output=True, text=True, cwd=folder, timeout=60
+        ["sh", "-c", f"{PROGRAM} {command}"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=PATIENCE_S,
     )
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
 
@@ -548,7 +553,10 @@ def test_errors_as_json_have_one_shape(folder: Path, command: str) -> None:
 
 def test_python_m_runs_the_same_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "midstream", "--version"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "midstream", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.stdout.startswith("midstream ")
 
@@ -562,7 +570,7 @@ def test_nothing_is_kept_for_anybody_elses_telemetry(folder: Path, tmp_path: Pat
         [str(PROGRAM), *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=folder,
         env={key: v for key, v in bare.items() if not key.startswith("XDG_")} | {"HOME": str(home)},
         stdin=subprocess.DEVNULL,
@@ -581,7 +589,7 @@ def test_a_module_of_the_project_never_runs_in_place_of_a_library(
         [sys.executable, "-m", "midstream", "edit", "--help"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=folder,
         stdin=subprocess.DEVNULL,
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from pairing_support import Witness, numbered
 from stepped import TIMEOUT_S
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
@@ -123,7 +124,7 @@ async def test_closing_while_the_server_starts(
     session = await PairingSession.open(root, settings=settings, replay=script, watch=False)
     asking = asyncio.create_task(session.instruct("fast", path="run.py", cursor=3))
     await asyncio.sleep(pause)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await session.close()
     with pytest.raises(UserError):
         await asking

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
 from midstream.edits.documents import SourceText
 from midstream.edits.request import parse_request
 from midstream.errors import UsageError
+from midstream.pairing import meter as meter_module
 from midstream.pairing.link import configured_endpoint
 from midstream.pairing.meter import HISTORY, Meter
 from midstream.pairing.requests import (
@@ -22,24 +23,21 @@ from midstream.responses.model_info import ModelInfo
 from midstream.settings import Settings
 
 
-def test_meter_counts_and_rates() -> None:
+def test_meter_counts_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(meter_module, "time", SimpleNamespace(monotonic=lambda: now))
     meter = Meter()
     assert (meter.tokens_per_second, meter.ttft_s, meter.turn_rate) == (0.0, None, None)
-    before = time.monotonic()
     meter.start_turn()
-    began = time.monotonic()
-    time.sleep(0.02)
+    now += 0.02
     meter.add(10)
-    assert meter.ttft_s is not None
-    assert 0.02 <= meter.ttft_s <= time.monotonic() - before
-    time.sleep(0.02)
+    assert meter.ttft_s == pytest.approx(0.02)
+    now += 0.02
     meter.add(30)
-    lasted = time.monotonic() - began
     assert meter.turn_tokens == meter.output_tokens == 40
-    assert meter.turn_rate is not None
     # The first ten were written before the clock began.
-    assert 30 / lasted <= meter.turn_rate <= 30 / 0.02
-    assert 40 <= meter.tokens_per_second <= 40 / 0.05, "the window is never shorter than 50 ms"
+    assert meter.turn_rate == pytest.approx(30 / 0.02)
+    assert meter.tokens_per_second == 40 / 0.05, "the window is never shorter than 50 ms"
     meter.finish_turn()
     assert list(meter.history) == [40 / 0.25]
     meter.add_usage(input_tokens=100, cached_tokens=90, missed=2)

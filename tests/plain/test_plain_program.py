@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
 
@@ -49,7 +50,7 @@ def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env=environment(folder),
-        timeout=110,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -118,17 +119,17 @@ def test_at_a_terminal_a_hunk_is_edited_in_the_editor(folder: Path) -> None:
     with TerminalProgram(
         command(folder), size=(80, 24), environment=variables, folder=folder
     ) as program:
-        program.wait_for("Ready: ", 30)
+        program.wait_for("Ready: ", PATIENCE_S)
         program.write("rename of total in count\n")
-        program.wait_for("to decide.", 30)
+        program.wait_for("to decide.", PATIENCE_S)
         program.write("edit 1\n")
-        program.wait_for("EDITOR ASKS", 15)
+        program.wait_for("EDITOR ASKS", PATIENCE_S)
         program.write("7\n")
-        program.wait_for("+     found = 7", 15)
+        program.wait_for("+     found = 7", PATIENCE_S)
         program.write("accept 1\n")
-        program.wait_for("Accepted 1", 15)
+        program.wait_for("Accepted 1", PATIENCE_S)
         program.write("quit\n")
-        assert program.exit_code(15) == 0
+        assert program.exit_code(PATIENCE_S) == 0
     assert "found = 7" in (folder / "project" / "things.py").read_text()
 
 
@@ -154,22 +155,22 @@ def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Pat
     with TerminalProgram(
         command(folder), size=(80, 24), environment=environment(folder), folder=folder
     ) as program:
-        program.wait_for("Ready: ", 30)
-        program.wait_for("> ", 5)
+        program.wait_for("Ready: ", PATIENCE_S)
+        program.wait_for("> ", PATIENCE_S)
         program.write("slow rename of total in count\n")
-        program.wait_for("Hunk 1, things.py line 2", 30)
+        program.wait_for("Hunk 1, things.py line 2", PATIENCE_S)
         program.write("accept 1\n")
-        program.wait_for("Accepted 1", 10)
+        program.wait_for("Accepted 1", PATIENCE_S)
         path = folder / "project" / "things.py"
         assert path.read_text() == CODE.replace("total = 0", "found = 0")
         program.write("\x03")
-        program.wait_for("Stopped after", 10)
+        program.wait_for("Stopped after", PATIENCE_S)
         program.write("help\n")
-        program.wait_for("undo the last decision", 5)
+        program.wait_for("undo the last decision", PATIENCE_S)
         program.write("\x03")
-        program.wait_for("Nothing is running", 5)
+        program.wait_for("Nothing is running", PATIENCE_S)
         program.write("quit\n")
-        assert program.exit_code(15) == 0
+        assert program.exit_code(PATIENCE_S) == 0
         assert b"\x1b[?1049h" not in program.output
         assert b"\x1b[" not in program.output
 
@@ -197,7 +198,7 @@ def test_a_defect_is_one_sentence(folder: Path) -> None:
         text=True,
         cwd=folder,
         env=environment(folder),
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert run.returncode == 1

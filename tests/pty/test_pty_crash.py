@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
 from midstream.defects import MOST_FRAMES, brief, report
@@ -62,11 +63,11 @@ def test_a_crash_is_one_sentence_and_a_report(tmp_path: Path, where: str) -> Non
         environment={"MIDSTREAM_STATE_DIR": str(state)},
         folder=folder,
     ) as program:
-        program.wait_for("ready", 30)
-        program.wait_for("def", 10)
+        program.wait_for("ready", PATIENCE_S)
+        program.wait_for("def", PATIENCE_S)
         program.write("rename total\r")
-        program.wait_for("because of a defect", 20)
-        assert program.exit_code(15) == 1
+        program.wait_for("because of a defect", PATIENCE_S)
+        assert program.exit_code(PATIENCE_S) == 1
         output = program.output.decode(errors="replace")
     after = output.rpartition("\x1b[?1049l")[2]
     assert after.count("midstream: Midstream stopped because of a defect: ") == 1

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
 from midstream.tui.review.steer import LATE_S
@@ -24,7 +25,7 @@ CODE = (
 
 
 def eventually(
-    condition: Callable[[], bool], program: TerminalProgram, seconds: float = 15
+    condition: Callable[[], bool], program: TerminalProgram, seconds: float = PATIENCE_S
 ) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -51,14 +52,14 @@ def program(tmp_path: Path):
     with TerminalProgram(
         command, size=(100, 30), environment=environment, folder=tmp_path
     ) as program:
-        program.wait_for("ready", 30)
-        program.wait_for("def", 10)
+        program.wait_for("ready", PATIENCE_S)
+        program.wait_for("def", PATIENCE_S)
         yield program
 
 
 def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> None:
     program.write("rename total\r")
-    program.wait_for("to decide", 15)
+    program.wait_for("to decide", PATIENCE_S)
     program.settle()
     program.write("AA")
     path = tmp_path / "project" / "things.py"
@@ -67,29 +68,29 @@ def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> N
     eventually(lambda: path.read_text() == CODE, program)
     program.drain(LATE_S)  # Before, it would be the stop of an answer that has just ended.
     program.write("\x03")
-    program.wait_for("again quits", 5)
+    program.wait_for("again quits", PATIENCE_S)
     program.write("\x03")
-    assert program.exit_code(15) == 0
+    assert program.exit_code(PATIENCE_S) == 0
     assert b"\x1b[?1049l" in program.output
 
 
 def test_alt_enter_without_kitty_keys_queues(program: TerminalProgram) -> None:
     program.write("slow rename\r")
-    program.wait_for("streaming", 15)
+    program.wait_for("streaming", PATIENCE_S)
     program.write("ithen that")
-    program.wait_for("redirect now", 5)
+    program.wait_for("redirect now", PATIENCE_S)
     program.write("\x1b\r")
-    program.wait_for("Queued", 5)
+    program.wait_for("Queued", PATIENCE_S)
     program.write("\x03")
-    program.wait_for("Stopped", 10)
+    program.wait_for("Stopped", PATIENCE_S)
 
 
 def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
     program.write("slow rename\r")
-    program.wait_for("streaming", 15)
+    program.wait_for("streaming", PATIENCE_S)
     since = len(program.output)
     sent = program.write("\x03")
-    stopped = program.wait_for("Stopped", 10, since=since)
+    stopped = program.wait_for("Stopped", PATIENCE_S, since=since)
     assert stopped - sent < 2.0
 
 
@@ -118,14 +119,14 @@ def test_keys_pressed_before_the_first_frame_act_in_their_order(
     command = [sys.executable, "-m", "midstream", "things.py", "--replay", str(script)]
     state = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state")}
     with TerminalProgram(command, size=(100, 30), environment=state, folder=tmp_path) as program:
-        program.wait_for("\x1b[?1049h", 20)
+        program.wait_for("\x1b[?1049h", PATIENCE_S)
         program.write("\x1b?")
-        program.wait_for("Keys", 20)
-        program.wait_for("ready", 20)
+        program.wait_for("Keys", PATIENCE_S)
+        program.wait_for("ready", PATIENCE_S)
         program.settle()
         since = len(program.output)
         program.write("\x1bi")
-        program.wait_for("what should change?", 10, since=since)
+        program.wait_for("what should change?", PATIENCE_S, since=since)
 
 
 def test_ctrl_z_goes_back_to_the_shell_and_fg_goes_on(tmp_path: Path) -> None:
@@ -140,24 +141,24 @@ def test_ctrl_z_goes_back_to_the_shell_and_fg_goes_on(tmp_path: Path) -> None:
     ) as shell:
         shell.wait_for("$ ")
         shell.write(f"{sys.executable} -m midstream things.py --replay script.json\r")
-        shell.wait_for("ready", 30)
-        shell.wait_for("def", 10)
+        shell.wait_for("ready", PATIENCE_S)
+        shell.wait_for("def", PATIENCE_S)
         shell.settle()
         left = len(shell.output)
         shell.write("\x1b")
         shell.settle()
         shell.write("\x1a")
-        shell.wait_for("Stopped", 10, since=left)
+        shell.wait_for("Stopped", PATIENCE_S, since=left)
         assert b"\x1b[?1049l" in shell.output[left:]
         shell.write("echo h''ere\r")
         shell.wait_for("here", since=left)
         back = len(shell.output)
         shell.write("fg\r")
-        shell.wait_for(b"\x1b[?1049h", 10, since=back)
-        shell.wait_for("total", 10, since=back)
+        shell.wait_for(b"\x1b[?1049h", PATIENCE_S, since=back)
+        shell.wait_for("total", PATIENCE_S, since=back)
         shell.settle()
         gone = len(shell.output)
         shell.write("\x11")
-        shell.wait_for(b"\x1b[?1049l", 10, since=gone)
+        shell.wait_for(b"\x1b[?1049l", PATIENCE_S, since=gone)
         shell.write("exit\r")
-        assert shell.exit_code() == 0
+        assert shell.exit_code(PATIENCE_S) == 0

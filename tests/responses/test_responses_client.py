@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError, UsageError
@@ -49,7 +50,7 @@ async def read(stream: Stream) -> tuple[str, Finished | Failed]:
     """Read a stream to its end; returns the joined deltas and the end."""
     parts: list[str] = []
     end: Finished | Failed | None = None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in stream:
             assert end is None, "an event after the end"
             if isinstance(event, Delta):
@@ -343,13 +344,13 @@ async def test_what_is_read_ahead_ends_with_the_connection() -> None:
 
 async def test_closing_in_the_middle_of_a_flood_is_quick() -> None:
     limits = Limits(event_seconds=0)
-    async with connected(ReplayModel("word " * 100_000, rate=20_000), limits=limits) as client:
+    async with connected(ReplayModel("word " * 2_000_000, rate=20_000), limits=limits) as client:
         stream = await client.create(messages=[("user", "go")])
         assert isinstance(await anext(aiter(stream)), Started)
         await asyncio.sleep(0.05)
         began = time.perf_counter()
         await client.close()
-        assert time.perf_counter() - began < 0.5
+        assert time.perf_counter() - began < 5, "the text lasts for 100 seconds, a handshake for 10"
 
 
 async def test_closing_the_client_ends_its_streams() -> None:
@@ -397,11 +398,15 @@ async def test_stopping_is_quick() -> None:
     """Not a benchmark: only that nothing waits for a timer or for the end of the text."""
     async with connected(ReplayModel("word " * 100_000, rate=1000)) as client:
         taken: list[float] = []
+        there_and_back: list[float] = []
         for _ in range(5):
+            asked = time.perf_counter()
             stream = await client.create(messages=[("user", "go")])
             async for event in stream:
+                if isinstance(event, Started):
+                    there_and_back.append(time.perf_counter() - asked)
                 if isinstance(event, Delta) and not stream.interrupted:
                     began = time.perf_counter()
                     await stream.interrupt()
             taken.append(time.perf_counter() - began)
-    assert min(taken) < 0.1
+    assert min(taken) < 0.1 + 5 * min(there_and_back)

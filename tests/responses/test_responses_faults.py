@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from scripted_endpoint import Faults, Scripted, expected
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses import client as client_module
@@ -25,7 +26,7 @@ Messages = list[tuple[str, str]]
 
 async def read(stream: Stream) -> tuple[str, Finished | Failed]:
     text, end = "", None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in stream:
             assert end is None
             if isinstance(event, Delta):
@@ -39,7 +40,7 @@ async def read(stream: Stream) -> tuple[str, Finished | Failed]:
 async def stop_midway(stream: Stream) -> tuple[str, Finished | Failed]:
     """Stop after the first text and read on to the end."""
     text, end = "", None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in stream:
             if isinstance(event, Delta):
                 assert not stream.interrupted, "text after the stop"
@@ -399,7 +400,7 @@ async def test_stopping_over_http_leaves_the_request() -> None:
         _, end = await read(stream)
         assert isinstance(end, Finished)
         assert end.reason == "interrupted"
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE_S):
             await server.left.wait()
         await client.close()
 

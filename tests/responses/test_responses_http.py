@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
@@ -27,7 +28,7 @@ HOST = "127.0.0.2"
 
 async def ask(client: Client) -> Finished | Failed:
     stream = await client.create(messages=[("user", "go")])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in stream:
             if isinstance(event, Finished | Failed):
                 return event
@@ -327,7 +328,7 @@ async def test_what_engines_leave_out_is_told_from_the_rest(events: list[bytes])
         for _ in range(2):
             stream = await client.create(messages=[("user", "go")])
             text, end = "", None
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 async for event in stream:
                     text += event.text if isinstance(event, Delta) else ""
                     end = event

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError
@@ -84,7 +85,7 @@ async def test_a_bad_network_loses_and_doubles_nothing() -> None:
                     stream = await client.create(messages=messages)
                 except UnavailableError:
                     continue
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     async for event in stream:
                         if isinstance(event, Delta):
                             assert not stream.interrupted

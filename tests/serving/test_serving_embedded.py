@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
@@ -84,7 +85,7 @@ async def test_a_child_that_dies_ends_the_stream_at_once_and_can_be_replaced(
     assert isinstance(await anext(events), Started)
     assert server.process is not None
     server.process.kill()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in events:
             end = event
     assert isinstance(end, Failed)
@@ -134,7 +135,7 @@ def test_it_ends_with_its_parent_even_in_the_middle_of_a_stream(
     os.kill(parent.pid, signal_number)
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE_S
     while not gone(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert gone(child)
@@ -148,7 +149,7 @@ async def test_the_pipe_alone_is_enough_to_end_it(script: Path, tmp_path: Path) 
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         assert await process.wait() == 0
     assert not server.alive
     await server.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from folders import SAMPLE, write_folder
 from test_serving_embedded import gone
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.responses.client import Client
@@ -135,7 +136,7 @@ def test_it_ends_with_its_parent_while_it_loads(folder: Path, tmp_path: Path, af
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE_S
     while not gone(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert gone(child)

@@ -11,6 +11,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from test_serving_sdk import validate
+from tests.helpers.waiting import PATIENCE_S
 from wire_support import TOKEN, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
@@ -100,7 +101,7 @@ async def test_a_body_that_does_not_arrive_is_given_up() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
         writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE_S):
             assert b"408" in await reader.readline()
         writer.close()
 

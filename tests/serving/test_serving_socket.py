@@ -49,7 +49,7 @@ async def test_a_text_response_has_the_documented_order() -> None:
 
 
 async def test_text_events_are_told_apart_up_to_200_a_second_and_joined_above() -> None:
-    async with running("word " * 60, rate=100) as port, peer(port) as client:
+    async with running("word " * 60, rate=40) as port, peer(port) as client:
         await client.create()
         await client.terminal()
         slow = client.types.count("response.output_text.delta")

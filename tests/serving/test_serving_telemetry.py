@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+from tests.helpers.waiting import PATIENCE_S
 from wire_support import TOKEN, peer, running
 
 from midstream.serving.limits import Limits
@@ -28,7 +29,7 @@ async def telemetry(port: int) -> AsyncGenerator[Any]:
         lines = answer.aiter_lines()
 
         async def event() -> dict[str, Any]:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 async for line in lines:
                     if line.startswith("data: "):
                         return json.loads(line.removeprefix("data: "))
@@ -79,7 +80,7 @@ async def test_it_needs_the_token_and_its_readers_are_bounded() -> None:
         async with telemetry(port) as event:
             await event()
             assert (await http.get(url, headers=AUTH)).status_code == 503
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while status == 503:
                 async with http.stream("GET", url, headers=AUTH) as answer:
                     status = answer.status_code

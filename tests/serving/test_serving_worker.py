@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.serving.conversations import Conversation, ConversationCache
@@ -31,7 +32,7 @@ def job(text: str, owner: str) -> Job:
 
 async def finish(job: Job) -> str:
     text = ""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not job.finished:
             await job.wait()
             text += job.take()[0]
@@ -141,7 +142,7 @@ def reading(text: str, owner: str) -> Job:
 
 
 async def started(job: Job) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not job.started:
             await job.wait()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -56,13 +58,12 @@ async def made_certificate(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
+async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = PATIENCE_S) -> None:
     """Wait until a condition holds."""
-    for _ in range(int(seconds / 0.01)):
-        if await check():
-            return
+    deadline = time.monotonic() + seconds
+    while not await check():
+        assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen in time")
 
 
 class Peer:
@@ -79,7 +80,7 @@ class Peer:
         await self.send(type="response.create", model="replay", input=text, **fields)
 
     async def receive(self) -> dict[str, Any]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             frame = await self.socket.recv()
         assert isinstance(frame, str), "the server must send text frames"
         self.seen.append(json.loads(frame))

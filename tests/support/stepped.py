@@ -12,7 +12,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.serving.app import create_app
 from midstream.serving.running import serve
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class SteppedModel:

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import TextIO
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual.app import App
 from textual.constants import ESCAPE_DELAY
@@ -164,7 +165,7 @@ class Listener(App[None]):
 
 
 async def heard(listener: Listener, count: int) -> list[str]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while len(listener.seen) < count:
             listener.news.clear()
             await listener.news.wait()

@@ -146,13 +146,13 @@ def test_lines_and_rows_lead_to_each_other_across_a_large_file() -> None:
     proposal.begin(100, 120)
     proposal.feed("".join(f"other {n}\n" for n in range(100, 140)))
     proposal.finish()
-    before = time.perf_counter()
+    before = time.thread_time()
     view.refresh()
     for line in range(0, 50_000, 997):
         assert view.row(view.row_of_base(line)).old == line
         row = view.row(view.row_of_line(line))
         assert row.new == line
-    assert time.perf_counter() - before < 1.0
+    assert time.thread_time() - before < 1.0
 
 
 def test_split_puts_what_replaces_beside_what_is_replaced() -> None:

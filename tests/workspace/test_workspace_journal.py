@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.helpers.property import examples
+from tests.helpers.waiting import PATIENCE_S
 
 from midstream.workspace import journal as module
 from midstream.workspace.journal import (
@@ -53,7 +54,7 @@ def test_entries_come_back_in_order_with_their_data(state: Path, root: Path) -> 
 def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path) -> None:
     journal = Journal.create(state, root)
     journal.append("a")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while not kinds(journal.path) and time.monotonic() < deadline:
         time.sleep(0.005)
     assert kinds(journal.path) == ["a"]

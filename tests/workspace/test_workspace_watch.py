@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.helpers.waiting import PATIENCE_S
 from workspace_support import git
 
 from midstream.workspace import watch as module
@@ -20,7 +21,6 @@ from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.files import Workspace, content_digest
 from midstream.workspace.watch import REPO_CHANGED, Watcher
 
-PATIENCE_S = 5.0
 QUIET_S = 0.3
 
 
