@@ -184,7 +184,7 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
     ("arguments", "code", "sentence"),
     [
         (["edit", "gone.py", "-m", "x"], 2, "There is no file gone.py"),
-        (["edit", "sums.py:9-3", "-m", "x"], 2, "names no lines"),
+        (["edit", "sums.py:9-3", "-m", "x"], 2, "has no valid lines"),
         (["edit", "sums.py:50-60", "-m", "x"], 2, "Lines 50-60 are not in sums.py, which has 9"),
         (["edit", "sums.py", "-m", "add a docstring to `totl`"], 2, "nearest: `total`"),
         (["edit", "sums.py", "-m", "make it faster"], 2, "Which part of sums.py"),
@@ -196,7 +196,7 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["edit", "sums.py:1", "-m", "leave it"], 1, "Nothing to change"),
         (["edit", "sums.py:1", "-m", "empty"], 1, "returned no code for `total` of sums.py"),
         (["edit", "empty", "-m", "rename x to y in f"], 2, "There is no Python file in"),
-        (["serve", "--host", "0.0.0.0"], 2, "a token is needed"),
+        (["serve", "--host", "0.0.0.0"], 2, "needs a token"),
         (["serve", "--token-file", "gone"], 2, "token file gone cannot be read"),
         (["serve", "--replicas", "3"], 2, "add --ray"),
         (["bench", "edits", "--repo", "gone"], 2, "gone has no git history"),
@@ -207,7 +207,7 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["bench", "engine", "--fast"], 2, "Unrecognized arguments: --fast"),
         (["bench", "tui", "--fast"], 2, "Unrecognized arguments: --fast"),
         (["bench", "edits", "--pairs", "many"], 2, "invalid int value: 'many'"),
-        (["bench", "wire", "--clients", "0"], 2, "'0' is no whole number from 1 on"),
+        (["bench", "wire", "--clients", "0"], 2, "'0' is not a whole number of at least 1"),
         (["wafer", "frob"], 2, "'frob'"),
         (["guard", "gone.py"], 2, "gone.py cannot be read"),
         (["edti"], 2, 'did you mean "midstream edit"?'),
@@ -411,7 +411,7 @@ def test_doctor_names_own_keys_that_clash_are_lost_or_unknown(folder: Path, tmp_
     assert '"decision.undo" has none' in lost[1]
     assert 'The key Y is claimed by "copy" and "wrap"' in clash[1]
     (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "D"\n')
-    assert told() == [(True, "vim, 1 action with keys of your own")]
+    assert told() == [(True, "vim, 1 action with your own keys")]
 
 
 def test_doctor_tells_what_was_tried(folder: Path, tmp_path: Path) -> None:

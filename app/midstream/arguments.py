@@ -1,4 +1,4 @@
-"""The parser of command lines: its errors are the program's own, one sentence each."""
+"""The parser of command lines, whose errors are `UsageError`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from midstream.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving the program, and whose help is plain text."""
+    """A parser that raises instead of exiting, and whose help is plain text."""
 
     def format_help(self) -> str:
-        """The help; descriptions that are docstrings lose the marks of their code."""
+        """The help; a description taken from a docstring loses its code marks."""
         if self.description is not None:
             self.description = self.description.replace("``", "")
         return super().format_help()
@@ -28,11 +28,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """The type of an option that takes whole numbers from ``least`` on."""
+    """The type of an option for whole numbers from ``least`` up."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)
 
     return read

@@ -1,7 +1,7 @@
-"""What is kept of a defect of the program: a report that can be passed on, and one sentence.
+"""Crash reports: a report that is safe to share, and the sentence that the user sees.
 
-A report has the way through the code and nothing that the code was working on: no locals, no file
-contents, no paths outside the program, and of the error's own words one masked line.
+A report contains the stack and nothing that the code was working on: no locals, no file contents,
+no paths outside the program, and one masked line of the error's message.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from midstream import __version__
 from midstream.errors import UserError
 from midstream.resources import tilde
 
-MOST_WORDS: Final = 160
-"""Characters of an error's own words that are kept."""
+MAX_MESSAGE: Final = 160
+"""Characters of an error's message that are kept."""
 MOST_FRAMES: Final = 60
-"""Calls that are told of one error; of a deeper stack the outermost and the innermost ones."""
+"""Calls listed per error; of a deeper stack, the outermost and innermost ones."""
 _LIBRARIES: Final = ("textual", "rich", "websockets", "onnxruntime")
 _QUOTED: Final = re.compile(r"(['\"])(?:(?!\1).){25,}\1")
-"""Longer quotations may be lines of a file."""
+"""Longer quotations may be file contents."""
 _PACKAGE: Final = Path(__file__).resolve().parent
 
 
 class DefectError(UserError):
-    """The program itself failed; ``str(error)`` says where the report is."""
+    """The program itself failed; ``str(error)`` names the report."""
 
     code = "defect"
 
@@ -57,7 +57,7 @@ def report(error: BaseException) -> str:
         "terminal "
         + ", ".join(f"{name}={os.environ.get(name, '')}" for name in ("TERM", "COLORTERM", "LANG")),
         "",
-        "The calls that led there, the innermost last; no contents of files are in this report.",
+        "The calls that led there, the innermost last; this report contains no file contents.",
     ]
     for link in _chain(error):
         lines += ["", *_told(link)]
@@ -65,7 +65,7 @@ def report(error: BaseException) -> str:
 
 
 def keep_report(error: BaseException) -> Path | None:
-    """Write the report of a defect to a new file, which only its owner reads, beside the journals.
+    """Write the report of a defect to a new private file, beside the journals.
 
     Returns:
         The file, or ``None`` where nothing can be written.
@@ -91,19 +91,19 @@ def keep_report(error: BaseException) -> Path | None:
 
 
 def sentence(error: BaseException, path: Path | None, *, kept: str) -> str:
-    """What a person reads when the program had to stop.
+    """The sentence for a user whose program had to stop.
 
     Args:
-        error: What was not expected.
+        error: The unexpected error.
         path: The report.
-        kept: What became of the person's work, and the way on.
+        kept: What happened to the user's work, and how to continue.
     """
-    where = f"The report is in {tilde(path)}" if path else "No report could be written"
+    where = f"A report is in {tilde(path)}" if path else "No report could be written"
     return f"Midstream stopped because of a defect: {brief(error)}. {where}; {kept}."
 
 
 def _origin(error: BaseException) -> BaseException:
-    """The error that a wrapper of a background task carries."""
+    """The error inside a background task's wrapper."""
     inner = getattr(error, "error", None)
     return inner if isinstance(inner, BaseException) else error
 
@@ -132,20 +132,20 @@ def _told(error: BaseException) -> Iterator[str]:
 
 
 def _words(error: BaseException) -> str:
-    """The error's own words: one line, cut, without credentials."""
+    """The error's message: one line, shortened, without credentials."""
     from midstream.guard.secrets import mask
 
     try:
         text = " ".join(str(error).split())
-    except Exception:  # a defect in telling of a defect
+    except Exception:  # a defect while reporting a defect
         return ""
     text = "".join(c if c.isprintable() else "\ufffd" for c in mask(text))
     text = _QUOTED.sub(r"\1…\1", text.replace(str(Path.home()), "~"))
-    return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}…"
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
 def _place(filename: str) -> str:
-    """A file of the program or of a library, without what lies above on this machine."""
+    """A file of the program or of a library, without the folders above it on this machine."""
     path = Path(filename)
     if path.is_relative_to(_PACKAGE):
         return f"midstream/{path.relative_to(_PACKAGE).as_posix()}"

@@ -1,4 +1,4 @@
-"""Which folder a path on the command line belongs to."""
+"""The project that a path on the command line belongs to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from midstream.settings import PROJECT_FILE
 def project_of(folder: Path) -> Path:
     """The project around a folder: the nearest one with a ``.git`` or a project file.
 
-    The folder itself where there is none.  A home folder that is kept in git is no project: it
-    holds everything.
+    The folder itself where there is none.  A home folder kept in git does not count as a project:
+    it contains everything.
     """
     home = Path.home()
     for around in (folder, *folder.parents):
@@ -21,7 +21,7 @@ def project_of(folder: Path) -> Path:
 
 
 def opened_by(path: Path) -> tuple[Path, str | None]:
-    """What a path opens: a folder as it is, a file in its project.
+    """What a path opens: a folder itself, a file in its project.
 
     Returns:
         The folder, and the file relative to it, ``None`` without one.

@@ -111,10 +111,10 @@ async def test_requests_are_logged_for_who_asks_and_prompts_for_nobody(tmp_path:
     [
         (["--tls-cert", "c.pem"], "TLS needs both --tls-cert and --tls-key."),
         (["--tls-cert", "no.pem", "--tls-key", "no.pem"], "are not a certificate and its key"),
-        (["--allow-origin", "ide.example"], "--allow-origin ide.example is no origin"),
-        (["--allow-origin", "https://ide.example/page"], "is no origin"),
-        (["--max-connections", "0"], "'0' is no number from 1 to 1e+06"),
-        (["--port", "99999"], "'99999' is no number from 0 to 65535"),
+        (["--allow-origin", "ide.example"], "--allow-origin ide.example is not an origin"),
+        (["--allow-origin", "https://ide.example/page"], "is not an origin"),
+        (["--max-connections", "0"], "'0' is not a number from 1 to 1e+06"),
+        (["--port", "99999"], "'99999' is not a number from 0 to 65535"),
     ],
 )
 def test_a_wrong_flag_is_one_sentence(

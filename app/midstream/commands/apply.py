@@ -1,4 +1,4 @@
-"""``midstream apply``: applies a model's reply, read from standard input, to files."""
+"""Apply a model's reply, read from standard input, to files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         default="auto",
         choices=("auto", *names()),
-        help="how the reply is written (auto: seen from its first lines)",
+        help="the reply's edit format (auto: recognised by its first lines)",
     )
     parser.add_argument(
-        "--root", type=Path, default=Path(), metavar="DIR", help="folder that paths are below (.)"
+        "--root",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="folder that paths are relative to (.)",
     )
-    parser.add_argument("--file", metavar="FILE", help="the file that a reply without names means")
+    parser.add_argument("--file", metavar="FILE", help="the file for a reply that names none")
     parser.add_argument(
         "--partial", action="store_true", help="apply what matches even if something does not"
     )
@@ -67,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _story(result: ApplyResult, mood: str) -> Iterator[str]:
-    """A line for each file that changes, or would."""
+    """A line for each file that changes, or would change."""
     for path in sorted({*result.changes, *result.executable}):
         done: list[str] = []
         if path in result.changes:
@@ -78,10 +82,10 @@ def _story(result: ApplyResult, mood: str) -> Iterator[str]:
 
 
 class Reader:
-    """Reads files for ``apply_reply`` and remembers what it saw, for the compare before the write.
+    """Reads files for ``apply_reply`` and remembers their digests for the compare before the write.
 
     Attributes:
-        digests: What was on disk, by path; ``None`` for no such file.
+        digests: Digests by path; ``None`` for a file that does not exist.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -96,7 +100,7 @@ class Reader:
         return [file for file in self._files if file.endswith(f"/{path}")]
 
     def __call__(self, path: str) -> bytes | None:
-        """Bytes of a file, ``None`` if there is none."""
+        """The bytes of a file; ``None`` if it does not exist."""
         from midstream.workspace.errors import MissingFileError
         from midstream.workspace.files import content_digest
 
@@ -113,7 +117,7 @@ def write(workspace: Workspace, result: ApplyResult, read: Reader) -> None:
     """Write all files of a result, or none.
 
     Raises:
-        UserError: One of them changed meanwhile or cannot be written.
+        UserError: One of them has changed since it was read, or cannot be written.
     """
     for path in result.changes:
         if path not in read.digests:

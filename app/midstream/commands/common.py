@@ -19,17 +19,19 @@ REPLAY_HELP: Final = (
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Options that choose the model and the server, over the settings."""
+    """Options that choose model and server, overriding the settings."""
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="NAME|FOLDER", help="a model; see `midstream models`")
     group.add_argument(
         "--endpoint",
         metavar="NAME|URL",
-        help="a Responses server instead of the built-in one: a configured name or an address",
+        help="use another model server than the built-in one: a configured name or an address",
     )
     group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
     group.add_argument(
-        "--provider", metavar="NAME", help="where the built-in server computes: cpu, cuda, ..."
+        "--provider",
+        metavar="NAME",
+        help="execution provider of the built-in server: cpu, cuda, ...",
     )
     group.add_argument(
         "--pace", type=float, metavar="N", help="at most N tokens per second, to read along"
@@ -37,14 +39,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pacing",
         metavar="off|wafer|gpu|replay[:MODEL]",
-        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
-        "replay: whole answers at the wafer's speed",
+        help="slow down to the simulated speed of a wafer or GPUs, for a 70B or the given model; "
+        "replay: finished answers at a wafer's speed",
     )
     group.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
 
 
 def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
-    """The settings with what the command line says instead.
+    """The settings, overridden by the command line.
 
     Raises:
         UsageError: A value is out of range.
@@ -70,12 +72,12 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
 
 
 def print_json(value: object) -> None:
-    """One JSON object on one line, at once."""
+    """Print a JSON object on one line and flush."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def colours() -> bool:
-    """Whether standard output takes colour."""
+    """Whether to colour standard output."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 

@@ -1,4 +1,4 @@
-"""``midstream config``: every setting with where its value comes from, and changing one.
+"""Show settings and where their values come from, or change one.
 
 Without arguments it lists all settings; with a name it explains that one and shows every place that
 sets it; with a name and a value it writes the user's configuration file.

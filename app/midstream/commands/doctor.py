@@ -1,6 +1,6 @@
-"""``midstream doctor``: what works on this machine, and what to do about what does not.
+"""Show what works on this machine, and what to do about what does not.
 
-Every line is something that was tried just now, with the real components.
+Every line is the result of a test with the real components.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from midstream.settings import Settings, load_settings
 _WATCH_SECONDS = 5.0
 
 KeyTroubles = Callable[[str, Iterable[tuple[str, str]]], list[str]]
-"""What is wrong with a person's own keys under a preset, in sentences; only the screen knows."""
+"""Problems with the user's own keys under a preset, as sentences; known to the screen only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was tried.
+    """The result of one test.
 
     Attributes:
-        name: What.
+        name: What was tested.
         ok: Whether it works.
-        detail: What came out; what to do if it does not work.
-        needed: Whether Midstream is of no use without it.
+        detail: The result; if it does not work, what to do.
+        needed: Whether Midstream is useless without it.
     """
 
     name: str
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
-    """Try everything; 1 if something that is needed does not work."""
+    """Test everything; 1 if something that is needed does not work."""
     usable = True
     for finding in examine(Path.cwd(), key_troubles):
         usable = usable and (finding.ok or not finding.needed)
@@ -64,14 +64,14 @@ def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
 
 
 def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[Finding]:
-    """Try one thing after the other."""
+    """Test one thing after the other."""
     version = sys.version.split()[0]
     yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", True)
     settings = Settings()
     try:
         settings = load_settings(folder)
         where = config_path()
-        yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not there, fine)'}")
+        yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not created yet)'}")
     except UserError as error:
         yield Finding("settings", False, str(error), True)
     else:
@@ -93,12 +93,12 @@ def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[Finding]:
         yield Finding("keys", False, trouble)
     if not troubles:
         own = len(settings.key_binds)
-        counted = f", {own} action{'s' * (own != 1)} with keys of your own" if own else ""
+        counted = f", {own} action{'s' * (own != 1)} with your own keys" if own else ""
         yield Finding("keys", True, f"{settings.keys}{counted}")
 
 
 def _themes(settings: Settings) -> Iterator[Finding]:
-    """What is wrong with theme files and with the theme that is asked for."""
+    """Problems with theme files and with the chosen theme."""
     from midstream.theme_files import theme_labels, theme_trouble
 
     labels, errors = theme_labels()
@@ -123,7 +123,7 @@ def _terminal() -> Finding:
     if encoding != "utf8":
         return Finding("terminal", False, f'{what}; set a UTF-8 locale, or "ascii = true"')
     if size.columns < 60 or size.lines < 16:
-        return Finding("terminal", False, f"{what}; 80x24 or more is comfortable")
+        return Finding("terminal", False, f"{what}; it should have at least 80x24")
     return Finding("terminal", True, what)
 
 
@@ -131,7 +131,9 @@ def _git() -> Finding:
     program = shutil.which("git")
     if program is None:
         return Finding(
-            "git", False, "not found: no branch on screen, checkpoints are kept as copies"
+            "git",
+            False,
+            "not found; install it to see branches and commit. Checkpoints are copies without it",
         )
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     return Finding("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
@@ -146,7 +148,7 @@ def _state() -> Finding:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
     except OSError as error:
-        detail = f"{folder}: {error.strerror}; set MIDSTREAM_STATE_DIR to a folder you can write"
+        detail = f"{folder}: {error.strerror}; set MIDSTREAM_STATE_DIR to a writable folder"
         return Finding("state", False, detail, True)
     return Finding("state", True, f"{folder} (journals, checkpoints, server logs)")
 
@@ -178,7 +180,7 @@ def _watch(folder: Path) -> Finding:
     except UserError as error:
         return Finding("watching", False, str(error))
     if found == "native":
-        return Finding("watching", True, "saves from outside are noticed at once")
+        return Finding("watching", True, "changes by other programs are noticed at once")
     return Finding("watching", False, found)
 
 
@@ -214,7 +216,7 @@ def total(values):
 
 
 def _model(settings: Settings) -> Iterator[Finding]:
-    """One real edit with the configured model, in a throw-away folder."""
+    """One real edit with the configured model, in a temporary folder."""
     from midstream.pairing.headless import Job, NothingToChangeError, run_job
 
     sink = _Quiet()
@@ -229,14 +231,14 @@ def _model(settings: Settings) -> Iterator[Finding]:
             detail = f"{sink.model}: a sample edit in {time.perf_counter() - started:.1f} s{pace}"
             yield Finding("model", True, detail, True)
         except NothingToChangeError:
-            detail = f"{sink.model} runs, but leaves the sample edit out; try another model"
+            detail = f"{sink.model} runs, but did not carry out the sample edit; try another model"
             yield Finding("model", False, detail)
         except UserError as error:
             yield Finding("model", False, str(error), True)
 
 
 class _Quiet:
-    """A sink that only notes the model's name."""
+    """A sink that only records the model's name."""
 
     model = ""
 

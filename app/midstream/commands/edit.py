@@ -1,4 +1,4 @@
-"""``midstream edit``: one instruction, the result as a patch, in the file, or as JSON events."""
+"""Carry out one instruction: print the result as a patch or as JSON events, or write the file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE[:A-B]",
-        help="the file, with the lines that are meant; a folder to find the file from the "
-        "symbol that the instruction names",
+        help="the file, and lines in it; a folder finds the file by the symbol that the "
+        "instruction names",
     )
     parser.add_argument("-m", "--message", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--apply", action="store_true", help="write the result")
@@ -47,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the instruction; see the module's description.
+    """Run the instruction.
 
     Raises:
-        UserError: What was wrong; nothing was written.
+        UserError: What went wrong; nothing was written.
     """
     from midstream.pairing.headless import run_job
     from midstream.settings import load_settings
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_job(file: str, instruction: str, *, apply: bool) -> Job:
-    """What a command line asks for.
+    """The job that a command line describes.
 
     Raises:
         UsageError: The file does not exist, or the lines are not a range.
@@ -77,7 +77,7 @@ def read_job(file: str, instruction: str, *, apply: bool) -> Job:
         path = Path(match["file"])
         first, last = int(match["first"]), int(match["last"]) if match["last"] else None
         if first < 1 or (last is not None and last < first):
-            raise UsageError(f"{file} names no lines; write them as FILE:FIRST-LAST, from 1 on.")
+            raise UsageError(f"{file} has no valid lines; write FILE:FIRST-LAST, counted from 1.")
     if path.is_dir():
         return Job(path, None, instruction, apply=apply)
     if not path.exists():
@@ -98,17 +98,17 @@ class DiffSink:
         self._colours = colours()
 
     def started(self, turn: Turn, base: SourceText, model: str) -> None:
-        """The request is on its way."""
+        """The request was sent."""
         from midstream.pairing.unified import UnifiedDiff
 
         self._path = turn.path
         self._diff = UnifiedDiff(turn.path, base)
 
     def text(self, text: str) -> None:
-        """Text is only shown once it has settled."""
+        """Text is printed only once it has settled."""
 
     def file(self, path: str, base: SourceText) -> None:
-        """The hunks that follow are of this file."""
+        """The following hunks are in this file."""
         from midstream.pairing.unified import UnifiedDiff
 
         if path != self._path:
@@ -129,7 +129,7 @@ class DiffSink:
             self._print(self._diff.passed(line))
 
     def ended(self, outcome: Outcome) -> None:
-        """Print the rest and, for the person, a summary."""
+        """Print the rest, and a summary on standard error."""
         if self._diff is not None:
             self._print(self._diff.finish())
         rate = outcome.tokens_per_second
@@ -165,7 +165,7 @@ class JsonSink:
     """Prints one JSON object per event; lines are counted from 1, ``last_line`` included."""
 
     def started(self, turn: Turn, base: SourceText, model: str) -> None:
-        """The request is on its way."""
+        """The request was sent."""
         print_json(
             {
                 "event": "started",
@@ -179,11 +179,11 @@ class JsonSink:
         )
 
     def text(self, text: str) -> None:
-        """More text of the region has come."""
+        """More text of the region has arrived."""
         print_json({"event": "text", "text": text})
 
     def file(self, path: str, base: SourceText) -> None:
-        """The hunks that follow are of this file; they name it themselves."""
+        """Nothing: hunks name their file."""
 
     def hunk(self, hunk: Hunk) -> None:
         """A hunk has settled; an insertion has a ``last_line`` before its ``first_line``."""
@@ -200,7 +200,7 @@ class JsonSink:
         )
 
     def passed(self, line: int) -> None:
-        """Not told: hunks come in order."""
+        """Nothing: hunks come in order."""
 
     def ended(self, outcome: Outcome) -> None:
         """The last event."""

@@ -1,4 +1,4 @@
-"""``midstream guard``: scan files, folders or standard input as the live guard would."""
+"""Scan files, folders or standard input as the live guard would."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
 
 LARGEST = 1 << 20
-"""Bytes: larger files of a folder are data; who means one names it."""
+"""Bytes; larger files in a folder count as data and are skipped unless named."""
 
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}
 
@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="files and folders to scan; of a folder what git does not ignore; - is standard input",
+        help="files and folders to scan, without what git ignores; - is standard input",
     )
-    parser.add_argument("--stdin-name", default="stdin.py", help="what standard input is called")
+    parser.add_argument("--stdin-name", default="stdin.py", help="file name for standard input")
     parser.add_argument(
         "--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE lists"
     )
     parser.add_argument(
-        "--write-baseline", type=Path, metavar="FILE", help="list the findings of now in FILE"
+        "--write-baseline", type=Path, metavar="FILE", help="write the current findings to FILE"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per finding")

@@ -1,4 +1,4 @@
-"""``midstream models``: list, inspect, check and add model folders."""
+"""List, inspect, check and add model folders."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    _action(actions, "list", "the installed models (what no action does)")
-    info = _action(actions, "info", "what a model folder holds, without loading it")
-    check = _action(actions, "check", "load a model and try it; exit 1 if it does not work")
-    add = _action(actions, "add", "check a model folder and copy it to the installed ones")
+    _action(actions, "list", "the installed models (the default)")
+    info = _action(actions, "info", "the facts of a model folder, without loading it")
+    check = _action(actions, "check", "load a model and run it; exit 1 if it does not work")
+    add = _action(actions, "add", "check a model folder and install a copy")
     for action in (info, check):
         action.add_argument(
             "model", nargs="?", type=Path, metavar="NAME|FOLDER", help="default: the shipped model"

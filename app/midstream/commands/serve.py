@@ -1,4 +1,4 @@
-"""``midstream serve``: the model server alone, for other programs and other machines."""
+"""Run the model server alone, for other programs and other machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--model", type=Path, metavar="NAME|FOLDER", help="a model; default: the shipped one"
     )
-    model.add_argument("--provider", default="cpu", metavar="NAME", help="where to compute (cpu)")
+    model.add_argument("--provider", default="cpu", metavar="NAME", help="execution provider (cpu)")
     model.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
     model.add_argument(
         "--pace", type=_rate, metavar="N", help="at most N tokens per second, to read along"
@@ -36,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_pacing,
         default="off",
         metavar="off|wafer|gpu|replay[:MODEL]",
-        help="write as fast as a wafer or GPUs are simulated to, for a 70B or the named model; "
-        "replay: whole answers at the wafer's speed",
+        help="slow down to the simulated speed of a wafer or GPUs, for a 70B or the given model; "
+        "replay: finished answers at a wafer's speed",
     )
     model.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
-    place = parser.add_argument_group("where, and who may come")
+    place = parser.add_argument_group("address and access")
     place.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    place.add_argument("--port", type=_port, default=8042, help="port (8042); 0 takes a free one")
+    place.add_argument("--port", type=_port, default=8042, help="port (8042); 0 picks a free one")
     place.add_argument(
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="file with the bearer token that every request must carry; needed off loopback",
+        help="file with the bearer token that every request must carry; required off loopback",
     )
     place.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain for TLS")
     place.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
@@ -56,17 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="let pages from here use the server, such as https://ide.example; may be repeated",
+        help="let pages from this origin use the server, such as https://ide.example; repeatable",
     )
-    bounds = parser.add_argument_group("bounds (each replica has its own)")
+    bounds = parser.add_argument_group("limits (per replica)")
+    bounds.add_argument("--max-connections", type=_count, metavar="N", help="open WebSockets (256)")
     bounds.add_argument(
-        "--max-connections", type=_count, metavar="N", help="open WebSockets at a time (256)"
-    )
-    bounds.add_argument(
-        "--max-requests", type=_count, metavar="N", help="HTTP requests for a response (64)"
+        "--max-requests", type=_count, metavar="N", help="concurrent HTTP requests (64)"
     )
     bounds.add_argument(
-        "--max-waiting", type=_count, metavar="N", help="generations that run or wait (1024)"
+        "--max-waiting", type=_count, metavar="N", help="running and waiting generations (1024)"
     )
     bounds.add_argument(
         "--max-message", type=_count, metavar="MIB", help="size of one message in MiB (16)"
@@ -102,9 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-requests",
         action="store_true",
-        help="a line for each request on standard error; prompts are in none",
+        help="log a line per request on standard error, without prompts",
     )
-    parser.add_argument("--json", action="store_true", help="say where it listens as JSON")
+    parser.add_argument("--json", action="store_true", help="print the address as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -117,17 +115,17 @@ def run(options: argparse.Namespace) -> int:
     loopback = _is_loopback(options.host)
     if token is None and not loopback:
         raise UsageError(
-            f"Others can reach {options.host}, so a token is needed; put one in a file and name "
-            "it with --token-file."
+            f"{options.host} is reachable from other machines and needs a token; put one in a file "
+            "and pass it with --token-file."
         )
     _check_tls(options)
     if not options.ray and (options.ray_address is not None or options.replicas > 1):
-        raise UsageError("Replicas are served by Ray; add --ray (it needs the extra `ray`).")
+        raise UsageError("Replicas need Ray; add --ray (and install the extra `ray`).")
     _check_origins(options.allow_origin)
     if not loopback and options.tls_cert is None:
         print(
-            f"midstream: {options.host} is served without TLS, so the token and all code travel "
-            "readable; --tls-cert and --tls-key encrypt them.",
+            f"midstream: {options.host} is served without TLS: the token and all code travel in "
+            "the clear; --tls-cert and --tls-key encrypt them.",
             file=sys.stderr,
         )
     source = _source(options)
@@ -136,10 +134,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_token(path: Path) -> str:
-    """The token in a file, without the white space around it.
+    """The token in a file, stripped.
 
     Raises:
-        UsageError: The file cannot be read, or its content is no token.
+        UsageError: The file cannot be read, or does not contain a token.
     """
     try:
         token = path.read_text("utf-8").strip()
@@ -147,7 +145,7 @@ def read_token(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"The token file {path} cannot be read: {reason}.") from None
     if not token or not token.isascii() or any(c.isspace() for c in token):
-        raise UsageError(f"The token file {path} must hold one token without spaces.")
+        raise UsageError(f"The token file {path} must contain one token without spaces.")
     return token
 
 
@@ -157,7 +155,7 @@ def _number(text: str, low: float, high: float) -> float:
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {low:g} to {high:g}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low:g} to {high:g}")
     return value
 
 
@@ -212,7 +210,7 @@ def _check_origins(origins: list[str]) -> None:
         scheme, _, host = origin.partition("://")
         if scheme not in ("http", "https") or not host or "/" in host:
             raise UsageError(
-                f"--allow-origin {origin} is no origin; write it as the browser does, such as "
+                f"--allow-origin {origin} is not an origin; write it as browsers do, such as "
                 "https://ide.example or http://localhost:3000."
             )
 
@@ -249,7 +247,7 @@ def _say(options: argparse.Namespace, model: str, port: int) -> None:
     if options.json:
         print_json({"event": "listening", "url": url, "model": model})
     else:
-        print(f"{model} is served at {url} (Ctrl+C ends it).", flush=True)
+        print(f"{model} is served at {url} (Ctrl+C stops it).", flush=True)
 
 
 async def _serve(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:
@@ -273,7 +271,7 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         log_requests=options.log_requests,
     ) as server:
         _say(options, model.name, server.port)
-        # Ctrl+C must not cancel the server itself: it is left in order below.
+        # Ctrl+C must not cancel the server itself: leaving the context shuts it down in order.
         await asyncio.shield(server.finished)
 
 
@@ -299,8 +297,8 @@ async def _on_ray(source: ModelSource, token: str | None, options: argparse.Name
     )
     ended = asyncio.Event()
     async with cluster(setup) as port:
-        # Ray's children must be ended in order, also when a service manager ends this process.
-        # Not before Ray is up: it takes the signal over.
+        # Shut Ray's children down in order also when a service manager stops this process.
+        # Only once Ray is up, because it installs its own handler.
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
         _say(options, source.name, port)

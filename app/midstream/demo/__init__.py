@@ -1,7 +1,7 @@
-"""The example project of ``midstream demo``: a throw-away copy with a little git history.
+"""The example project of ``midstream demo``: a temporary copy with a short git history.
 
-``project/`` holds the files as people see them; nothing in it is imported. The suggestions are
-instructions that the shipped model was measured to do well, on functions of this project.
+Nothing in ``project/`` is imported.  The suggestions are instructions that the shipped model does
+well, as measured on functions of this project.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROJECT = Path(__file__).resolve().parent / "project"
 
 
 class Suggestion(NamedTuple):
-    """An instruction to try: what the list shows, what is typed, and the file that it is about."""
+    """An instruction to try: its title, its text, and the file that it is about."""
 
     title: str
     instruction: str
@@ -66,7 +66,7 @@ _HISTORY = (
     ),
     ("2026-10-12T11:25:00+02:00", "Reminders for late invoices", (".",)),
 )
-"""When, what, and which files each commit of the example brought in."""
+"""Date, message and files of each commit of the example."""
 
 
 def make_demo(parent: Path | None = None) -> DemoInfo:
@@ -76,7 +76,7 @@ def make_demo(parent: Path | None = None) -> DemoInfo:
         parent: Where the copy goes; a new temporary folder by default.
 
     Returns:
-        Where the copy lies and what to try in it.  Without git it has no history, the rest works.
+        The copy and what to try in it.  Without git it has no history.
     """
     root = (parent or Path(tempfile.mkdtemp(prefix="midstream-demo-"))) / "tally"
     shutil.copytree(_PROJECT, root, ignore=shutil.ignore_patterns("__pycache__"))

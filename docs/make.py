@@ -1,0 +1,295 @@
+"""Write the reference pages of this folder from the program's own declarations.
+
+    .venv/bin/python docs/make.py           # write the pages
+    .venv/bin/python docs/make.py --check   # name the stale ones; exit 1 if there are any
+
+``tests/test_docs.py`` runs the check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+DOCS: Final = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "app"))
+
+from midstream import cli  # noqa: E402
+from midstream.responses.dialect import DIALECTS  # noqa: E402
+from midstream.settings import SETTINGS, Setting  # noqa: E402
+from midstream.settings.endpoints import ENDPOINT_FIELDS  # noqa: E402
+from midstream.settings.store import PROJECT_FILE  # noqa: E402
+from midstream.settings.value_types import ValueType  # noqa: E402
+from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme  # noqa: E402
+from midstream.tui.keymap import ACTIONS, PRESETS, all_keys, keys_of  # noqa: E402
+from midstream.tui.page_keys import PAGE_ACTIONS, Page  # noqa: E402
+from midstream.wafer.commands import build_parser as wafer_parser  # noqa: E402
+
+HEADER: Final = "<!-- Made by docs/make.py; do not edit. -->\n\n"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table."""
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'|'.join('---' for _ in heads)}|"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def code(text: str) -> str:
+    """Text as code; ``""`` stays empty."""
+    return f"`{text}`" if text else ""
+
+
+# settings
+
+
+def settings() -> Iterator[str]:
+    """Every setting and every field of an endpoint."""
+    yield "# Settings\n"
+    yield (
+        "Settings are read from these places; the later one wins:\n\n"
+        "1. your file, `midstream/config.toml` in the configuration folder "
+        "(`MIDSTREAM_CONFIG` names another one)\n"
+        f"2. `{PROJECT_FILE}` in the opened folder, for the settings marked *project* below; of "
+        "the guard it can set only what makes it stricter\n"
+        '3. the table `[projects."/path/of/the/folder"]` in your file, for that folder and those '
+        "below it\n"
+        "4. environment variables\n"
+        "5. the command line\n\n"
+        "`midstream config` lists all settings with the place that each value comes from, "
+        "`midstream config NAME` explains one, `midstream config NAME VALUE` changes it, and "
+        "`midstream config --unset NAME` removes it from your file. `midstream config --schema` "
+        "prints a JSON Schema for editors. The settings page (`,`) does the same on screen.\n"
+    )
+    for section in dict.fromkeys(setting.section for setting in SETTINGS):
+        yield f"## {section}\n"
+        yield from table(
+            ("setting", "holds", "default", "what it does"),
+            (setting_row(one) for one in SETTINGS if one.section is section),
+        )
+    yield "## Endpoints\n"
+    yield (
+        "A table `[endpoints.NAME]` in your file describes a model server. The setting `endpoint` "
+        "or `--endpoint NAME` chooses one. What a table leaves out comes from its kind.\n"
+    )
+    yield from table(
+        ("key", "holds", "what it is"),
+        ((code(one.key), holds(one.type), f"{one.help}.") for one in ENDPOINT_FIELDS),
+    )
+    yield from table(
+        ("kind", "address", "key from", "edit format"),
+        (
+            (code(kind), code(facts.url), code(facts.key_env or ""), facts.edit_format or "auto")
+            for kind, facts in DIALECTS.items()
+        ),
+    )
+
+
+def setting_row(setting: Setting) -> tuple[str, str, str, str]:
+    facts = [setting.help]
+    if setting.variable:
+        facts.append(f"Variable `{setting.variable}`.")
+    facts.append("At once." if setting.at_once else "From the next start.")
+    if setting.in_projects:
+        facts.append("*project*")
+    default = setting.format(setting.default)
+    return code(setting.label), holds(setting.type), default, " ".join(facts)
+
+
+def holds(value_type: ValueType) -> str:
+    if value_type.choices:
+        listed = ", ".join(map(code, value_type.choices))
+        return f"list of {listed}" if value_type.kind == "list" else listed
+    return value_type.allowed
+
+
+# keys
+
+
+def keys() -> Iterator[str]:
+    """Every action with its keys."""
+    yield "# Keys\n"
+    yield (
+        "`?` shows the keys of the place you are in. The presets `git`, `vim` and `emacs` change "
+        "some of them, and `[keys.bind]` in your settings gives any action keys of your own, by "
+        'the name in the first column: `"hunk.accept" = "a,ctrl+y"`. An action without keys is in '
+        "the palette (`:`).\n"
+    )
+    default = keys_of("default")
+    for group in dict.fromkeys(action.group for action in ACTIONS):
+        yield f"## {group}\n"
+        yield from table(
+            ("action", "keys", "what it does"),
+            (
+                (code(a.id), key_cell(all_keys(default, a.id)), f"{a.help}.")
+                for a in ACTIONS
+                if a.group is group
+            ),
+        )
+    for page in Page:
+        yield f"## {'Every page' if page is Page.ANY else f'The {page.value} page'}\n"
+        yield from table(
+            ("action", "keys", "what it does"),
+            (
+                (code(a.id), key_cell(all_keys(default, a.id)), f"{a.help}.")
+                for a in PAGE_ACTIONS
+                if a.page is page
+            ),
+        )
+    yield "## Presets\n"
+    names = [name for name in PRESETS if PRESETS[name]]
+    by_preset = {name: keys_of(name) for name in names}
+    changed = dict.fromkeys(action for name in names for action in PRESETS[name])
+    yield from table(
+        ("action", "default", *names),
+        (
+            (
+                code(action),
+                key_cell(all_keys(default, action)),
+                *(key_cell(all_keys(by_preset[name], action)) for name in names),
+            )
+            for action in changed
+        ),
+    )
+
+
+def key_cell(shown: str) -> str:
+    return " ".join(f"`` {key} ``" if "`" in key else f"`{key}`" for key in shown.split())
+
+
+# commands
+
+
+def commands() -> Iterator[str]:
+    """Every command with its arguments."""
+    yield "# Commands\n"
+    yield (
+        "Exit codes: 0 done, 1 the answer is no (a finding, an edit that does not match, a flagged "
+        "answer), 2 bad usage, 3 endpoint or model unavailable, 130 interrupted. Errors are one "
+        "sentence on standard error; with `--json`, an object on standard output.\n"
+    )
+    yield from command(cli.screen_parser())
+    for one in cli.COMMANDS:
+        yield from command(wafer_parser() if one.name == "wafer" else one.parser())
+
+
+def command(parser: argparse.ArgumentParser, depth: int = 2) -> Iterator[str]:
+    yield f"{'#' * depth} {parser.prog}\n"
+    if parser.description:
+        yield f"{parser.description.replace(chr(10), ' ')}\n"
+    rows: list[tuple[str, str]] = []
+    below: list[argparse.ArgumentParser] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            below = list(dict.fromkeys(action.choices.values()))
+            for choice in action._choices_actions:
+                rows.append((code(choice.dest), choice.help or ""))
+        elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
+            rows.append((code(written(action)), (action.help or "").replace("%%", "%")))
+    if rows:
+        yield from table(("argument", "meaning"), rows)
+    for inner in below:
+        yield from command(inner, depth + 1)
+
+
+def written(action: argparse.Action) -> str:
+    """An argument as it is typed."""
+    value = action.metavar or (action.dest.upper() if action.nargs != 0 else "")
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    if action.choices is not None and action.metavar is None:
+        value = "|".join(map(str, action.choices))
+    if not action.option_strings:
+        return value
+    return f"{', '.join(action.option_strings)} {value}".strip()
+
+
+# themes
+
+
+def themes() -> Iterator[str]:
+    """The shipped themes and every role."""
+    yield "# Themes\n"
+    yield (
+        "`T` chooses a theme and keeps it. A theme is a TOML file; put yours into the folder "
+        "`themes` beside your configuration file (`midstream config` shows where that is). It is "
+        "read again whenever you save it, so you see a change at once. The file's name is the "
+        "theme's name; `label` is what people read, `about` a sentence on it, and `dark` says "
+        "whether text is lighter than the ground. With `ansi = true` the colours are names of the "
+        "terminal's own sixteen, such as `ansi_blue`.\n"
+    )
+    files = [read_theme(path) for path in sorted((DOCS.parent / "themes").glob("*.toml"))]
+    yield from table(
+        ("theme", "label", "character"),
+        (
+            (f"{code(f.name)}{' (default)' if f.name == DEFAULT_THEME else ''}", f.label, f.about)
+            for f in files
+        ),
+    )
+    yield (
+        "Colours are grouped in three tables. A theme must name the roles without a derived "
+        "colour; every other role it can leave out. Text is checked for a contrast of at least "
+        "4.5 : 1 on all grounds that it is drawn on, in the shipped themes.\n"
+    )
+    for name in TABLES:
+        yield f"## [{name}]\n"
+        yield from table(
+            ("role", "what has this colour", "derived from", "drawn on"),
+            (
+                (code(r.name), r.help, derivation(r), ", ".join(r.on))
+                for r in ROLES
+                if r.table == name
+            ),
+        )
+
+
+def derivation(role: Role) -> str:
+    mix = role.derived
+    if mix is None:
+        return "must be named"
+    if not mix.percent:
+        return code(mix.role)
+    return f"`{mix.role}` with {mix.percent} % `{mix.into}`"
+
+
+PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    "settings.md": settings,
+    "keys.md": keys,
+    "commands.md": commands,
+    "themes.md": themes,
+}
+
+
+def render(name: str) -> str:
+    """The text of a page."""
+    return HEADER + "\n".join(PAGES[name]()).rstrip() + "\n"
+
+
+def stale() -> list[str]:
+    """The pages that are not what this script would write."""
+    return [
+        name
+        for name in PAGES
+        if not (DOCS / name).exists() or (DOCS / name).read_text("utf-8") != render(name)
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write the reference pages.")
+    parser.add_argument("--check", action="store_true", help="only name the stale pages")
+    options = parser.parse_args()
+    names = stale()
+    for name in names:
+        if not options.check:
+            (DOCS / name).write_text(render(name), "utf-8")
+        print(f"docs/{name} {'is stale' if options.check else 'written'}")
+    return int(options.check and bool(names))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
