@@ -18,14 +18,15 @@ DOCS: Final = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "app"))
 
 from midstream import cli  # noqa: E402
+from midstream.actions import ACTIONS, PAGE_ACTIONS, Action, Place  # noqa: E402
+from midstream.actions import PAGES as SUBJECTS
 from midstream.responses.dialect import DIALECTS  # noqa: E402
 from midstream.settings import SETTINGS, Setting  # noqa: E402
 from midstream.settings.endpoints import ENDPOINT_FIELDS  # noqa: E402
 from midstream.settings.store import PROJECT_FILE  # noqa: E402
 from midstream.settings.value_types import ValueType  # noqa: E402
 from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme  # noqa: E402
-from midstream.tui.keymap import ACTIONS, PRESETS, all_keys, keys_of  # noqa: E402
-from midstream.tui.page_keys import PAGE_ACTIONS, Page  # noqa: E402
+from midstream.tui.keymap import PRESETS, all_keys, keys_of  # noqa: E402
 from midstream.wafer.commands import build_parser as wafer_parser  # noqa: E402
 
 HEADER: Final = "<!-- Made by docs/make.py; do not edit. -->\n\n"
@@ -120,30 +121,15 @@ def keys() -> Iterator[str]:
         'the name in the first column: `"hunk.accept" = "a,ctrl+y"`. An action without keys is in '
         "the palette (`:`).\n"
     )
-    default = keys_of("default")
     for group in dict.fromkeys(action.group for action in ACTIONS):
         yield f"## {group}\n"
-        yield from table(
-            ("action", "keys", "what it does"),
-            (
-                (code(a.id), key_cell(all_keys(default, a.id)), f"{a.help}.")
-                for a in ACTIONS
-                if a.group is group
-            ),
-        )
-    for page in Page:
-        yield f"## {'Every page' if page is Page.ANY else f'The {page.value} page'}\n"
-        yield from table(
-            ("action", "keys", "what it does"),
-            (
-                (code(a.id), key_cell(all_keys(default, a.id)), f"{a.help}.")
-                for a in PAGE_ACTIONS
-                if a.page is page
-            ),
-        )
+        yield from action_table(a for a in ACTIONS if a.group is group)
+    for place in (*SUBJECTS, Place.PAGE):
+        yield f"## {'Every page' if place is Place.PAGE else f'The {place} page'}\n"
+        yield from action_table(a for a in PAGE_ACTIONS if a.place is place)
     yield "## Presets\n"
     names = [name for name in PRESETS if PRESETS[name]]
-    by_preset = {name: keys_of(name) for name in names}
+    default, by_preset = keys_of("default"), {name: keys_of(name) for name in names}
     changed = dict.fromkeys(action for name in names for action in PRESETS[name])
     yield from table(
         ("action", "default", *names),
@@ -156,6 +142,12 @@ def keys() -> Iterator[str]:
             for action in changed
         ),
     )
+
+
+def action_table(actions: Iterable[Action]) -> Iterator[str]:
+    default = keys_of("default")
+    rows = ((code(a.id), key_cell(all_keys(default, a.id)), f"{a.help}.") for a in actions)
+    yield from table(("action", "keys", "what it does"), rows)
 
 
 def key_cell(shown: str) -> str:
