@@ -14,21 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from midstream import cli
+from midstream.actions import ACTIONS, PAGE_ACTIONS, PAGES, Action, Place
+from midstream.responses.dialect import DIALECTS
+from midstream.settings import SETTINGS, Setting
+from midstream.settings.endpoints import ENDPOINT_FIELDS
+from midstream.settings.store import PROJECT_FILE
+from midstream.settings.value_types import ValueType
+from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme
+from midstream.tui.keymap import PRESETS, all_keys, keys_of
+from midstream.wafer.commands import build_parser as wafer_parser
+
 DOCS: Final = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent / "app"))
-
-from midstream import cli  # noqa: E402
-from midstream.actions import ACTIONS, PAGE_ACTIONS, Action, Place  # noqa: E402
-from midstream.actions import PAGES as SUBJECTS
-from midstream.responses.dialect import DIALECTS  # noqa: E402
-from midstream.settings import SETTINGS, Setting  # noqa: E402
-from midstream.settings.endpoints import ENDPOINT_FIELDS  # noqa: E402
-from midstream.settings.store import PROJECT_FILE  # noqa: E402
-from midstream.settings.value_types import ValueType  # noqa: E402
-from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme  # noqa: E402
-from midstream.tui.keymap import PRESETS, all_keys, keys_of  # noqa: E402
-from midstream.wafer.commands import build_parser as wafer_parser  # noqa: E402
-
 HEADER: Final = "<!-- Made by docs/make.py; do not edit. -->\n\n"
 
 
@@ -124,7 +121,7 @@ def keys() -> Iterator[str]:
     for group in dict.fromkeys(action.group for action in ACTIONS):
         yield f"## {group}\n"
         yield from action_table(a for a in ACTIONS if a.group is group)
-    for place in (*SUBJECTS, Place.PAGE):
+    for place in (*PAGES, Place.PAGE):
         yield f"## {'Every page' if place is Place.PAGE else f'The {place} page'}\n"
         yield from action_table(a for a in PAGE_ACTIONS if a.place is place)
     yield "## Presets\n"
@@ -249,7 +246,7 @@ def derivation(role: Role) -> str:
     return f"`{mix.role}` with {mix.percent} % `{mix.into}`"
 
 
-PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
+REFERENCES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "settings.md": settings,
     "keys.md": keys,
     "commands.md": commands,
@@ -259,14 +256,14 @@ PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
 
 def render(name: str) -> str:
     """The text of a page."""
-    return HEADER + "\n".join(PAGES[name]()).rstrip() + "\n"
+    return HEADER + "\n".join(REFERENCES[name]()).rstrip() + "\n"
 
 
 def stale() -> list[str]:
     """The pages that are not what this script would write."""
     return [
         name
-        for name in PAGES
+        for name in REFERENCES
         if not (DOCS / name).exists() or (DOCS / name).read_text("utf-8") != render(name)
     ]
 
