@@ -119,14 +119,13 @@ class StreamDecoder:
         return ""
 
     def finish(self) -> str:
-        """End the answer. Adds nothing: a stop token (fed like any other) has closed the last line,
-        and of an answer that was cut, a line still open is not certain.
+        """End the answer. Adds nothing: a stop token has closed the last line, and the open line of
+        an answer that was cut is not certain.
         """
         self._ended = True
         return ""
 
     def _start(self, *, raw: bool = False) -> None:
-        """Make sure that a line is open for content."""
         if self._open == "line":
             return
         self._anchored, self._raw = self._open == "anchor", raw
@@ -186,7 +185,7 @@ class StreamDecoder:
         return margin + self.vocab.text_of(self.table, ids)
 
     def stands(self, text: str, old: str | None) -> bool:
-        """Whether a line may come next, in place of the line come past last or anew (None)."""
+        """Whether a line may follow, replacing `old` or as a new line (None)."""
         return may_come(text, old, above=self.lines, source=self.layout.lines, used=self.used)
 
 
@@ -256,7 +255,7 @@ class AnswerChoice:
         return self._best(logits)
 
     def _kept(self) -> int:
-        """Return the token that keeps the line: the next line's anchor."""
+        """The token that keeps the line: the next line's anchor."""
         return self.vocab.anchor_0 + self.layout.first_anchor + self.used
 
     def _changed_or(self, keep: int, logits: Array) -> int:
@@ -274,7 +273,7 @@ class AnswerChoice:
         return end if odds >= np.log(GIVES_UP_FROM / (1 - GIVES_UP_FROM)) else self._best(rest)
 
     def _elsewhere(self, logits: Array) -> bool:
-        """Whether what the model wants to replace does not stand in this line."""
+        """Whether what the model wants to replace is not in this line."""
         chances = np.exp(logits - logits.max())
         here = float(chances[sorted(set(self._line))].sum() / chances.sum())
         return here < IN_THIS_LINE
@@ -289,7 +288,7 @@ class AnswerChoice:
         return next((int(token) for token in ends if self.allows(int(token))), likely[0])
 
     def allows(self, token: int) -> bool:
-        """Whether a token means something where the answer stands."""
+        """Whether a token makes sense at this point of the answer."""
         name = self.vocab.special_name(token)
         state = self._open
         if state == "cut" and self._count < 2:
@@ -313,7 +312,9 @@ class AnswerChoice:
         return state in _WHERE.get(kind, ()) and self._may_move(kind)
 
     def _has(self, slot: str) -> bool:
-        """Whether a slot stands for something; what nobody named stays in its line."""
+        """Whether a slot stands for something; what the instruction does not name stays in its
+        line.
+        """
         text = self.table.text_of(slot)
         if text is None or slot[1] != "v" or self._old is None:
             return text is not None
@@ -327,7 +328,7 @@ class AnswerChoice:
         return moved is not None and self._behind().may_follow(moved)
 
     def _may_end(self, number: int | None) -> bool:
-        """Whether the line that is open may end, with a source line (or a new one) behind it."""
+        """Whether the open line may end, followed by a source line (or a new one)."""
         if self._refused >= MOST_REFUSED and self._open in ("line", "swap", "cut"):
             return True
         text, old = self._reader.ending()
@@ -348,7 +349,7 @@ class AnswerChoice:
         return state.open_like(self._source[number]) and not (done and state.unfinished)
 
     def _behind(self) -> LineState:
-        """Return what is open behind the lines that are certain."""
+        """What is open after the lines that are certain."""
         lines = self._reader.lines
         for line in lines[self._read :]:
             self._state = self._state.after(line)
@@ -356,7 +357,6 @@ class AnswerChoice:
         return self._state
 
     def feed(self, token: int) -> None:
-        """Take the token that was chosen."""
         self._reader.feed(token)
         name = self.vocab.special_name(token)
         kind = "" if name is None else _kind(name)
@@ -378,7 +378,6 @@ class AnswerChoice:
             self._open, self._raw = "line", kind == "raw"
 
     def _begin(self, anchor: int | None) -> None:
-        """Begin a line: the one of an anchor, or a new one."""
         self._open = "new" if anchor is None else "anchor"
         self._refused, self._length, self._old, self._raw = 0, 0, None, False
         if anchor is not None:
@@ -410,5 +409,4 @@ def _apart(token: int, logits: Array) -> tuple[Array, float]:
 
 @cache
 def _kind(name: str) -> str:
-    """Return a special token's name without brackets and number."""
     return name[1:-1].rstrip("0123456789")

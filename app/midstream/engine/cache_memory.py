@@ -73,7 +73,6 @@ class HostCache:
     """A cache in host memory; concatenated tensors take turns in two buffers."""
 
     def __init__(self, pairs: Sequence[CachePair], *, shared: bool) -> None:
-        """Start without room."""
         self.capacity = self.stored = 0
         self._pairs = pairs
         self._shared = shared
@@ -84,11 +83,9 @@ class HostCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes taken now."""
         return sum(buffer.nbytes for side in self._buffers for buffer in side)
 
     def reserve(self, capacity: int, keep: int) -> None:
-        """See `CacheMemory`."""
         # Tensor by tensor, so that a long cache is not there twice meanwhile.
         for index, pair in enumerate(self._pairs):
             grown = [_zeros(pair.heads * capacity * pair.width, pair.dtype) for _ in self._buffers]
@@ -99,7 +96,6 @@ class HostCache:
         self.capacity, self.stored = capacity, keep
 
     def bind(self, binding: Any, past: int, total: int) -> None:
-        """See `CacheMemory`."""
         if self._shared:
             past = total = self.capacity
         there = self._buffers[self._side]
@@ -111,12 +107,10 @@ class HostCache:
             binding.bind_output(pair.present, "cpu", 0, pair.dtype, shape, target.ctypes.data)
 
     def ran(self, binding: Any, total: int) -> None:
-        """See `CacheMemory`."""
         self._side = 1 - self._side
         self.stored = total
 
     def drop(self, past: int) -> None:
-        """See `CacheMemory`."""
         # The layout is dense, so what stays has to move.
         for index, pair in enumerate(self._pairs):
             rows = self._rows(index)
@@ -126,11 +120,9 @@ class HostCache:
         self.stored = past
 
     def save(self, count: int) -> list[Array]:
-        """See `CacheMemory`."""
         return [self._rows(index)[:, :count].copy() for index in range(len(self._pairs))]
 
     def load(self, saved: Sequence[Array], count: int) -> None:
-        """See `CacheMemory`."""
         self.stored = count
         for index, rows in enumerate(saved):
             self._rows(index)[:, :count] = rows[:, :count]
@@ -145,7 +137,7 @@ class DeviceCache:
     """A cache in the memory of the device that computes."""
 
     def __init__(self, pairs: Sequence[CachePair], *, shared: bool, device: str) -> None:
-        """Start without room; `device` is a device type of ONNX Runtime's, "cuda" or "dml"."""
+        """`device` is an ONNX Runtime device type, "cuda" or "dml"."""
         self.capacity = self.stored = 0
         self._pairs = pairs
         self._shared = shared
@@ -154,11 +146,10 @@ class DeviceCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes taken now."""
         return sum(int(value.tensor_size_in_bytes()) for value in self._values)
 
     def reserve(self, capacity: int, keep: int) -> None:
-        """See `CacheMemory`; concatenated tensors are made by the runs, as long as they need."""
+        """Concatenated tensors are made by the runs, as long as they need."""
         if self._shared:
             kept = self.save(keep)
             self._values = [self._put(_empty(pair, capacity)) for pair in self._pairs]
@@ -168,7 +159,6 @@ class DeviceCache:
         self.capacity, self.stored = capacity, keep
 
     def bind(self, binding: Any, past: int, total: int) -> None:
-        """See `CacheMemory`."""
         for pair, value in zip(self._pairs, self._values, strict=True):
             binding.bind_ortvalue_input(pair.past, value)
             if self._shared:
@@ -177,21 +167,17 @@ class DeviceCache:
                 binding.bind_output(pair.present, self._device)
 
     def ran(self, binding: Any, total: int) -> None:
-        """See `CacheMemory`."""
         # Outputs come in the order of their binding, which ends with the cache.
         self._values = binding.get_outputs()[-len(self._pairs) :]
         self.stored = total
 
     def drop(self, past: int) -> None:
-        """See `CacheMemory`."""
         self.load(self.save(past), past)
 
     def save(self, count: int) -> list[Array]:
-        """See `CacheMemory`."""
         return [value.numpy()[0, :, :count].copy() for value in self._values]
 
     def load(self, saved: Sequence[Array], count: int) -> None:
-        """See `CacheMemory`."""
         for index, rows in enumerate(saved):
             if self._shared:
                 whole = self._values[index].numpy()
@@ -211,7 +197,7 @@ def _empty(pair: CachePair, rows: int) -> Array:
 
 
 def _zeros(size: int, dtype: Any) -> Array:
-    """Return a flat array of zeros that begins with a cache line."""
+    """A flat array of zeros, aligned to a cache line."""
     width = np.dtype(dtype).itemsize
     raw = np.zeros(size * width + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
@@ -246,13 +232,13 @@ def available_bytes() -> int | None:
 
 
 def rows_that_fit(row_bytes: int) -> int | None:
-    """Return how many more cache rows of this size fit into what is free; None if nobody knows."""
+    """How many more cache rows fit into free memory; None if that is unknown."""
     free = available_bytes()
     return None if free is None else max(0, free - SPARE_BYTES) // row_bytes
 
 
 def spelled(size: int) -> str:
-    """Return a number of bytes for people: "812 MiB", "12.3 GiB"."""
+    """Format a number of bytes: "812 MiB", "12.3 GiB"."""
     return f"{size / 2**20:.0f} MiB" if size < 2**30 else f"{size / 2**30:.1f} GiB"
 
 

@@ -98,7 +98,6 @@ class EditCodec:
 
     @classmethod
     def load(cls, folder: Path) -> EditCodec:
-        """Read a model folder; see `Vocabulary.load`."""
         return cls(Vocabulary.load(folder))
 
     def encode(self, request: EditRequest) -> EncodedEdit:

@@ -37,7 +37,6 @@ class TokenTrace:
     """
 
     def __init__(self) -> None:
-        """Begin without tokens."""
         self._rows: Array = np.empty((0, 0), np.float32)
         self._tokens: list[int] = []
         self._used = 0
@@ -109,7 +108,7 @@ def features(
 
 
 def weighed(table: Confidence, found: Mapping[str, float]) -> float:
-    """Return the calibrated probability, 0 to 1, that an answer with these features is right."""
+    """Calibrated probability, 0 to 1, that an answer with these features is right."""
     total = table.bias + sum(
         weight * found.get(name, 0.0) for name, weight in table.weights.items()
     )
@@ -135,18 +134,16 @@ class EditJudge:
         self._text = [request.kept]
 
     def take(self, logits: Array, tokens: Sequence[int], text: str) -> None:
-        """Note tokens, the rows that they were chosen from, and the text that they made certain."""
         self._trace.take(logits, tokens)
         self._tokens += tokens
         self._text.append(text)
 
     @property
     def gave_up(self) -> bool:
-        """Whether the model has said that it cannot do what was asked."""
         return self._vocab.end_id in self._tokens
 
     def features(self) -> dict[str, float]:
-        """Return what is weighed, once the answer is complete; see `features`."""
+        """Features of the complete answer; see `features`."""
         request = self._request
         asked = request.instruction
         if request.earlier:
@@ -156,5 +153,4 @@ class EditJudge:
         return features(self._trace.read(), decisions, signs.counts)
 
     def confidence(self) -> float:
-        """Return the probability that the complete answer is right."""
         return weighed(self._table, self.features())

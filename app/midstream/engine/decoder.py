@@ -132,12 +132,10 @@ class Decoder:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that the live cache takes for one row."""
         return self.io.row_bytes * (1 if self.shared else 2)
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes that the live cache takes now."""
         return self._cache.nbytes
 
     def run(self, ids: Sequence[int], past: int, *, exact: bool = False) -> Array:
@@ -172,7 +170,6 @@ class Decoder:
         self._options.terminate = True
 
     def rearm(self) -> None:
-        """Allow runs again after `terminate`."""
         self._options = self._run_options()
 
     def save_rows(self, count: int) -> list[Array]:
@@ -295,7 +292,7 @@ class Decoder:
         return run
 
     def _logits_of(self, rows: int) -> Array:
-        """Return where the logits of so many rows go: one buffer for runs of every length."""
+        """The buffer for the logits of so many rows; runs of every length share it."""
         size = rows * self.vocab
         if size > self._logits.size:
             self._runs.clear()
@@ -319,7 +316,7 @@ class Decoder:
             self._masked = 0
 
     def _probe(self, folder: ModelFolder) -> None:
-        """Run two tokens to see whether the cache can be shared, and which logits come back."""
+        """Run two tokens to find out whether the cache can be shared and which logits come back."""
         self.shared = self._whole_mask = False
         logits: Array | None = None
         if folder.shares_cache is not False:
@@ -364,7 +361,6 @@ class Decoder:
 
 
 def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:
-    """Return the dimensions to feed a known extra input with, for a run of `count` tokens."""
     if name == "position_ids":
         return (1, count)
     return (1,) * max(len(info.dims), 1 if name in ("seqlens_k", "use_cache_branch") else 0)

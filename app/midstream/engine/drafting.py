@@ -40,17 +40,15 @@ class RowCost:
     """
 
     def __init__(self, share: float = 0.15) -> None:
-        """Start with a guess."""
         self._share = _Typical(share)
         self._narrow = _Typical(0.0)
 
     @property
     def share(self) -> float:
-        """What is known by now."""
         return self._share.value
 
     def note(self, rows: int, seconds: float) -> None:
-        """Take note of a run that returned logits."""
+        """Record a run that returned logits."""
         if rows <= FREE_ROWS:
             self._narrow.note(seconds)
         elif self._narrow.value:
@@ -87,7 +85,7 @@ class Pace:
         self._right, self._wrong = 3.0, 1.0
 
     def length(self, given: int = 1) -> int:
-        """Return how many tokens to draft next, behind so many that are known."""
+        """How many tokens to draft next after `given` known ones."""
         chance = self._right / (self._right + self._wrong)
         share = self._cost.share
         best, length = 0.0, 1
@@ -107,7 +105,7 @@ class Pace:
         return length
 
     def learn(self, proposed: int, accepted: int) -> None:
-        """Take note of a verification."""
+        """Record a verification."""
         if proposed:
             self._right = FORGETTING * self._right + accepted
             self._wrong = FORGETTING * self._wrong + (accepted < proposed)
@@ -170,7 +168,7 @@ class Drafter:
             self._pairs.setdefault(pair, []).append(place)
 
     def propose(self, most: int) -> list[int]:
-        """Return up to `most` tokens, fewer or none where there is nothing to go by."""
+        """Up to `most` tokens; fewer or none without anything to go by."""
         at, inside = self._at, self._inside
         departure = self._departure
         if departure is not None and departure.end is None:
@@ -181,7 +179,7 @@ class Drafter:
         return list(islice(self._ahead(at, inside), max(0, most)))
 
     def learn(self, output: Sequence[int]) -> None:
-        """Take note of tokens that the model has written."""
+        """Record tokens that the model has written."""
         text, pairs = self._text, self._pairs
         for token in output:
             self._follow(token)
@@ -192,7 +190,7 @@ class Drafter:
                 self._find_again()
 
     def _ahead(self, at: int | None, inside: int) -> Iterator[int]:
-        """Yield the text from a place on, with the changes that are expected in it."""
+        """Yield the text from a place on, with the expected changes applied."""
         if at is None:
             return
         limit = self._limit(at)
@@ -202,13 +200,13 @@ class Drafter:
             at, inside = at + old, 0
 
     def _limit(self, at: int) -> int:
-        """Return where the text that goes on at a place ends: the draft, the prompt, the output."""
+        """Where the text that continues at a place ends: the draft, the prompt, the output."""
         if at < self._end:
             return self._end
         return self._output if at < self._output else len(self._text)
 
     def _change(self, at: int) -> tuple[int, Sequence[int]]:
-        """Return how many tokens of the text give way at a place, and to what."""
+        """How many tokens of the text are replaced at a place, and by what."""
         end = self._skips.get(at)
         if end is not None:
             if self._added and self._added[1] <= set(self._text[at:end]):
@@ -240,7 +238,7 @@ class Drafter:
                 self._cross(self._departure, token)
 
     def _advance(self, at: int, token: int) -> bool:
-        """Move the pointer behind a token if it stands there; return whether it does."""
+        """Move the pointer past a token if it is there; returns whether it is."""
         limit = self._limit(at)
         place = at
         while place < limit:
@@ -267,7 +265,7 @@ class Drafter:
         return False
 
     def _cross(self, departure: _Departure, token: int) -> None:
-        """Look whether a token is the source again, behind something new."""
+        """Check whether a token is the source again, after something new."""
         start, skipped = departure.start, self._skips.get(departure.start)
         mark = self._landmarks.get(token) if self._skips else None
         if mark is not None and mark >= start:
@@ -286,14 +284,14 @@ class Drafter:
             self._departure = None
 
     def _note(self, departure: _Departure) -> None:
-        """Expect the same change wherever the source says the same again."""
+        """Expect the same change wherever the source has the same text again."""
         old = self._text[departure.start : departure.end]
         if old:
             self._replaced[old[0]] = (old, departure.new)
         self._departure = None
 
     def _find_again(self) -> None:
-        """Set the pointer, which is lost, where the output's last tokens stood before."""
+        """Set the lost pointer to where the output's last tokens occurred before."""
         length, place = self._match()
         if self._departure is None:
             self._at = place

@@ -83,7 +83,7 @@ _ENDING = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
 
 
 def joined(earlier: str, newest: str) -> str:
-    """Return one instruction for both where the newest asks for more, else the newest."""
+    """One instruction for both if the newest asks for more, else the newest."""
     rest = _ENDING.sub("", _OPENING.sub("", newest))
     if rest == newest or not rest:
         return newest
@@ -114,7 +114,7 @@ def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
 
 
 def _indent(above: list[str], below: list[str]) -> str:
-    """Return the indent that a statement between some lines most likely has."""
+    """The most likely indent of a statement between these lines."""
     last = next((line for line in reversed(above) if line.strip()), "")
     after = next((line for line in below if line.strip()), "")
     lead = last[: len(last) - len(last.lstrip())]

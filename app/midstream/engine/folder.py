@@ -175,7 +175,7 @@ def read_folder(path: Path) -> ModelFolder:
 
 
 def graph_files(folder: ModelFolder) -> list[Path]:
-    """Return the graph and the files beside it that look like its external data."""
+    """The graph, and the files beside it that look like its external data."""
     graph = folder.graph
     beside = {*graph.parent.glob(f"{graph.name}?data*"), *graph.parent.glob(f"{graph.stem}.data*")}
     return [graph, *sorted(beside)]
@@ -255,7 +255,7 @@ def _is_number(value: object) -> bool:
 
 
 def _refuse_more_than_text(path: Path, model: dict[str, Any], config: dict[str, Any]) -> None:
-    """Name what a text decoder has not, before a file of it is missed."""
+    """Name what a text decoder does not have, before a missing file is reported instead."""
     kind = model.get("type", config.get("model_type", "unknown"))
     where = path / ("genai_config.json" if model else "config.json")
     parts = [part for part in ("encoder", "vision", "speech", "embedding") if part in model]
@@ -269,7 +269,6 @@ def _refuse_more_than_text(path: Path, model: dict[str, Any], config: dict[str, 
 
 
 def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tuple[str, Path]:
-    """Return the layout's name and the graph file."""
     if (path / "genai_config.json").is_file():
         graph = path / str(decoder.get("filename", "model.onnx"))
         if not graph.is_file():

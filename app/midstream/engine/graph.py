@@ -94,14 +94,13 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int) -> Any:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def reason(error: Exception) -> str:
-    """Return the first line of a foreign error, without ONNX Runtime's error numbers."""
+    """First line of a foreign error, without ONNX Runtime's error numbers."""
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", line)
 
@@ -111,7 +110,6 @@ POINTER = b"version https://git-lfs"
 
 
 def _load_fault(graph: Path, error: Exception) -> str:
-    """Return a sentence on why a graph cannot be loaded."""
     text = reason(error)
     with graph.open("rb") as file:
         if file.read(len(POINTER)) == POINTER:
@@ -193,7 +191,7 @@ class GraphIO:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that one token takes in the cache."""
+        """Bytes of one token in the cache."""
         return sum(pair.heads * pair.width * np.dtype(pair.dtype).itemsize for pair in self.cache)
 
 
@@ -232,7 +230,6 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
 
 
 def _listed(tensors: Mapping[str, TensorInfo]) -> str:
-    """Return names for a sentence, without the many of the cache."""
     names = [name for name in tensors if _cache_key(name) is None]
     return ", ".join(names[:6]) + (" and a cache" if len(names) < len(tensors) else "")
 

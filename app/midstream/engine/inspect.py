@@ -83,7 +83,7 @@ def describe(path: Path) -> ModelInfo:
 
 
 def installed(places: Iterable[Path]) -> list[ModelInfo]:
-    """Return the models in these directories, by name; what is no model is left out."""
+    """The models in these directories, by name."""
     found: list[ModelInfo] = []
     for place in places:
         if not place.is_dir():
@@ -132,7 +132,6 @@ def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> I
 
 
 def _sample(folder: ModelFolder) -> GenerateRequest:
-    """Return a request that every model of a kind can be asked."""
     text = "Hello!"
     if folder.prompt == "edit-codec":
         region = RegionRequest(instruction="rename `a` to `b`", region="a = 1\n")
@@ -141,7 +140,7 @@ def _sample(folder: ModelFolder) -> GenerateRequest:
 
 
 def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
-    """Say which tokens end a text; without one, answers would go on to their limit."""
+    """Which tokens end a text; without one, answers would run to their limit."""
     known = sorted(token for token in folder.eos_ids if 0 <= token < decoder.vocab)
     detail = f"{decoder.vocab} tokens; texts end with {', '.join(map(str, known))}"
     if folder.prompt == "edit-codec" or known:

@@ -23,7 +23,7 @@ class Layout:
     _states: list[LineState] | None = None
 
     def states(self) -> list[LineState]:
-        """Return what is open before each line and behind the last; [] where that tells nothing."""
+        """What is open before each line and after the last; [] where that is not informative."""
         if self._states is None:
             found = states(self.lines)
             self._states = found if is_regular(self.lines, found) else []
@@ -47,12 +47,10 @@ def split_lines(text: str) -> list[str]:
 
 
 def next_line(lines: Iterable[str]) -> str | None:
-    """Return the first line with content."""
     return next((line for line in lines if line.strip()), None)
 
 
 def common_margin(lines: Iterable[str]) -> str:
-    """Return the leading blanks that all lines with content share."""
     margin: str | None = None
     for line in lines:
         if not line.strip(" \t"):
@@ -67,14 +65,14 @@ def common_margin(lines: Iterable[str]) -> str:
 
 
 def deeper(layout: Layout, line: str) -> str | None:
-    """Return a line one level deeper, None for a blank line or one without the margin."""
+    """The line one level deeper; None for a blank line or one without the margin."""
     if not line.startswith(layout.margin) or not line.strip(" \t"):
         return None
     return layout.margin + "    " + line[len(layout.margin) :]
 
 
 def shallower(layout: Layout, line: str) -> str | None:
-    """Return a line one level shallower, None where it has no level to lose."""
+    """The line one level shallower; None where it has no level to lose."""
     if not line.startswith(layout.margin + "    "):
         return None
     return layout.margin + line[len(layout.margin) + 4 :]
@@ -181,7 +179,6 @@ def places(ids: list[int], slot: int, equals: frozenset[int]) -> list[int]:
 
 
 def replaced(ids: list[int], slot: int, new: list[int], equals: frozenset[int]) -> list[int]:
-    """Return tokens with others in the `places` of a token."""
     chosen = frozenset(places(ids, slot, equals))
     out: list[int] = []
     for k, token in enumerate(ids):

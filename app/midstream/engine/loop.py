@@ -112,12 +112,10 @@ class ModelGeneration:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why it ended; None while it runs."""
         return self._finish
 
     @property
     def judge(self) -> Judge | None:
-        """What says how sure the model may be; None where its folder has no calibration."""
         return self._plan.judge
 
     def stop(self) -> None:
@@ -235,7 +233,7 @@ class ModelGeneration:
                 self._pace.learn(len(draft), len(tokens) - 1)
 
     def _begin_run(self) -> None:
-        """From now on a stop ends the run in progress."""
+        """From here on a stop ends the run in progress."""
         with self._running:
             if self._stop.is_set():
                 raise RunTerminatedError
@@ -252,13 +250,13 @@ class ModelGeneration:
             self.usage.wafer_s = (self.usage.wafer_s or 0.0) + spent
 
     def _open(self, tokens: Sequence[int]) -> int:
-        """Make the live rows the longest known start of these tokens, and return its length."""
+        """Make the live rows the longest known prefix of these tokens; returns its length."""
         past = self._cache.open(tokens)
         self._rows = self._cache.tokens
         return past
 
     def _take_back(self) -> None:
-        """Make the live rows those of this generation again, where a prompt was read meanwhile."""
+        """Restore this generation's rows if another prompt was read meanwhile."""
         if self._cache.tokens is self._rows:
             return
         rows = self._rows
@@ -275,7 +273,7 @@ class ModelGeneration:
         self._cache.extend(chunk)
 
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:
-        """Return the tokens of the draft that the model agrees with, and its own next one."""
+        """The draft tokens that the model agrees with, and its own next one."""
         tokens: list[int] = []
         choice = self._plan.choice if self._sampler.greedy else None
         for row in range(len(draft) + 1):

@@ -47,7 +47,6 @@ class Preparation:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why it ended; None while it runs."""
         return self._finish
 
     def stop(self) -> None:
@@ -108,7 +107,6 @@ class OnnxModel:
     def __init__(
         self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
     ) -> None:
-        """Load everything a folder names; errors are those of `load_model`."""
         self.folder = folder
         self.drafting: Drafting | None = folder.drafting
         self._style = prompt_style(folder)
@@ -124,12 +122,10 @@ class OnnxModel:
 
     @property
     def name(self) -> str:
-        """The name that requests use."""
         return self.folder.name
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Facts for clients; see `types.TextModel`."""
         return self._facts
 
     def start(self, request: GenerateRequest) -> ModelGeneration | Preparation:
@@ -151,12 +147,12 @@ class OnnxModel:
         return Preparation(answer, lambda begun: setattr(self, "_ahead", (asked, begun)))
 
     def _begun(self, request: GenerateRequest) -> ModelGeneration | None:
-        """Return the answer that was begun ahead, if it is to this request."""
+        """The answer that was begun ahead, if it answers this request."""
         ahead, self._ahead = self._ahead, None
         return ahead[1] if ahead is not None and ahead[0] == request else None
 
     def answer(self, request: GenerateRequest) -> ModelGeneration:
-        """Return an answer of which nothing was begun ahead; errors are those of `start`."""
+        """A fresh answer, ignoring what was begun ahead; errors are those of `start`."""
         plan = self.plan(request)
         # An exact run may need one more row than it has tokens, and an answer needs one.
         room = self.decoder.context_length - 1 - len(plan.prompt_ids)
@@ -192,7 +188,7 @@ class OnnxModel:
         return generation
 
     def _affordable(self, prompt: int) -> int:
-        """Return how many tokens may follow a prompt before memory runs out."""
+        """How many tokens may follow a prompt before memory runs out."""
         decoder = self.decoder
         if decoder.context_length * decoder.row_bytes <= SPARE_BYTES:
             return decoder.context_length
@@ -209,11 +205,11 @@ class OnnxModel:
         return left
 
     def plan(self, request: GenerateRequest) -> Plan:
-        """Return a request in tokens, as `start` will run it; errors are those of `start`."""
+        """A request in tokens; errors are those of `start`."""
         return self._style.plan(request)
 
     def close(self) -> None:
-        """Stop what runs and wait for it; nothing can be started afterwards."""
+        """Stop what runs and wait for it."""
         self._closed = True
         for generation in list(self._started):
             generation.stop()

@@ -111,11 +111,9 @@ class StopStrings:
         self._held: str = ""
 
     def feed(self, token_id: int) -> str:
-        """Take one token; return the text that it makes certain."""
         return self._take(self._decoder.feed(token_id))
 
     def finish(self) -> str:
-        """Return the text that is held back, at the end of an answer."""
         text = self._take(self._decoder.finish())
         held, self._held = self._held, ""
         return text + held
@@ -134,7 +132,7 @@ class StopStrings:
         return text[:cut]
 
     def _unsure(self, text: str) -> int:
-        """Return the length of the longest end of a text with which a stop string begins."""
+        """Length of the longest suffix that begins a stop string."""
         for length in range(min(self._longest - 1, len(text)), 0, -1):
             if any(stop.startswith(text[-length:]) for stop in self._stops):
                 return length

@@ -18,7 +18,7 @@ WORTH_SAVING = 48
 
 
 def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two sequences have in common at their start."""
+    """Length of the common prefix of two sequences."""
     limit = min(len(one), len(other))
     for index in range(limit):
         if one[index] != other[index]:
@@ -36,7 +36,6 @@ class PrefixCache:
     """
 
     def __init__(self, decoder: Decoder, *, budget: int = 128 << 20) -> None:
-        """Start empty."""
         self.tokens: list[int] = []
         self.budget = budget
         self._decoder = decoder
@@ -45,7 +44,6 @@ class PrefixCache:
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes that copies take now."""
         return sum(map(len, self._saved)) * self._row_bytes
 
     def open(self, prompt: Sequence[int]) -> int:
@@ -79,12 +77,11 @@ class PrefixCache:
         self.tokens.extend(ids)
 
     def clear(self) -> None:
-        """Forget everything."""
         self.tokens = []
         self._saved.clear()
 
     def _worth_saving(self, live: int) -> bool:
-        """Whether so many of the live rows behind `live` have no copy that one pays."""
+        """Whether the live rows beyond `live` have no copy and are worth one."""
         tokens, least = self.tokens, len(self.tokens) - WORTH_SAVING
         if least < live:
             return False

@@ -108,7 +108,6 @@ class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
     def __init__(self, codec: EditCodec, confidence: Confidence | None = None) -> None:
-        """Use a codec that belongs to the model, and its calibration if it has one."""
         self._codec = codec
         self._confidence = confidence
         self.vocab_size = codec.vocab.size
@@ -261,7 +260,6 @@ class ChatDecoder:
     """Turns a chat model's tokens into text, without special tokens or unfinished characters."""
 
     def __init__(self, tokenizer: Tokenizer, stop_ids: frozenset[int]) -> None:
-        """Start at the beginning of an answer."""
         from tokenizers.decoders import DecodeStream
 
         self._tokenizer = tokenizer
@@ -269,11 +267,10 @@ class ChatDecoder:
         self._stream = DecodeStream(skip_special_tokens=True)
 
     def feed(self, token_id: int) -> str:
-        """Take one token; return the text that it makes certain."""
         if token_id in self._stop_ids:
             return ""
         return self._stream.step(self._tokenizer, token_id) or ""
 
     def finish(self) -> str:
-        """Return nothing: an unfinished character at the end of an answer is dropped."""
+        """Nothing: an unfinished character at the end of an answer is dropped."""
         return ""

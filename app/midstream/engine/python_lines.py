@@ -52,11 +52,11 @@ class LineState:
 
     @property
     def inside(self) -> bool:
-        """Whether the next line goes on with a statement."""
+        """Whether the next line continues a statement."""
         return bool(self.depth > 0 or self.quote or self.joined)
 
     def open_like(self, other: LineState) -> bool:
-        """Whether the same brackets and strings are open as behind another line."""
+        """Whether the same brackets and strings are open as after another line."""
         mine = (self.depth, self.quote, self.joined)
         return mine == (other.depth, other.quote, other.joined)
 
@@ -66,7 +66,7 @@ class LineState:
         return self.header >= 0 or any(word == "try" for _, word in self.blocks)
 
     def may_follow(self, line: str) -> bool:
-        """Whether a line can come next as far as its indentation and first word tell."""
+        """Whether a line can come next, judging by its indentation and first word."""
         text = line.lstrip(" ")
         if self.inside or not text or text[0] in "#\t\f":
             return True
@@ -84,7 +84,6 @@ class LineState:
 
     @lru_cache(maxsize=2048)  # noqa: B019 - states are few and small; every line is asked for often
     def after(self, line: str) -> LineState:
-        """Return what is open behind the next line."""
         depth, quote, code = self.depth, self.quote, ""
         at = 0
         if quote:
@@ -124,7 +123,7 @@ def _first_word(text: str) -> str:
 
 
 def states(lines: Iterable[str], first: LineState | None = None) -> list[LineState]:
-    """Return what is open before each line and behind the last one."""
+    """What is open before each line and after the last one."""
     found = [first or LineState()]
     for line in lines:
         found.append(found[-1].after(line))
@@ -192,7 +191,6 @@ def stands_alone(line: str) -> bool:
 
 
 def inside(lines: Sequence[str]) -> bool:
-    """Whether brackets are open behind some lines."""
     return sum((balance(line) or (0, False))[0] for line in lines) > 0
 
 
@@ -259,7 +257,7 @@ def _statement_stands(
 
 
 def _ended(head: Sequence[str], middle: Sequence[str], rest: Sequence[str]) -> list[str]:
-    """Return the lines of a statement up to where it ends, [] if it does not."""
+    """The lines of a statement up to its end; [] if it does not end."""
     found: list[str] = []
     state = LineState()
     for number, line in enumerate([*head, *middle, *rest]):

@@ -30,7 +30,6 @@ class Sampler:
         min_p: float = 0.0,
         seed: int | None = None,
     ) -> None:
-        """Temperature 0 is greedy; the other arguments are those of `GenerateRequest`."""
         self._temperature = temperature
         self._top_p = top_p
         self._top_k = top_k
@@ -40,7 +39,6 @@ class Sampler:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is always taken."""
         return self._temperature <= 0
 
     def pick(self, logits: Array) -> int:

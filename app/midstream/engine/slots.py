@@ -132,7 +132,7 @@ class SlotTable:
             self._free[kind] = numbers
 
     def copy(self) -> SlotTable:
-        """Return a table that may get further slots without this one."""
+        """A table that can get further slots without changing this one."""
         other = copy(self)
         other.slot_of, other._text = dict(self.slot_of), dict(self._text)
         other.asked_for, other.said = set(self.asked_for), set(self.said)
@@ -140,7 +140,7 @@ class SlotTable:
         return other
 
     def _shuffle(self, numbers: list[int], *, split: bool) -> None:
-        """Take other numbers than those by first appearance, now and then."""
+        """Sometimes use other numbers than those by first appearance."""
         assert self.shuffle is not None
         chance, half = self.shuffle.random(), len(numbers) // 2 + 1
         if split and chance < 0.3:
@@ -155,17 +155,16 @@ class SlotTable:
             numbers[:] = numbers[start:] + numbers[:start]
 
     def strange_to(self, word: str, line: str) -> bool:
-        """Whether a word is a name of the region that neither a line has nor anybody asked for."""
+        """Whether a word is a name of the region that is neither in the line nor asked for."""
         if word not in self.atoms or word in self.said or word in _KEYWORDS:
             return False
         return word.isidentifier() and word not in re.findall(_ATOM, line)
 
     def text_of(self, slot: str) -> str | None:
-        """Return what a slot stands for, None for a slot that this request does not use."""
+        """What a slot stands for; None if this request does not use it."""
         return self._text.get(slot)
 
     def free(self, kind: str) -> int:
-        """Return how many slots of a kind are left."""
         return len(self._free[kind])
 
     def add(self, kind: str, text: str) -> str:
@@ -201,7 +200,7 @@ class SlotTable:
                 self.add("v", found)
 
     def pattern(self) -> re.Pattern[str]:
-        """Return the pattern that finds every slotted text (and every atom) in code."""
+        """The pattern that finds every slotted text (and every atom) in code."""
         if self._pattern is None:
             self._pattern = _compile(self.slot_of)
         return self._pattern
@@ -349,7 +348,6 @@ def _quoted(text: str, table: SlotTable) -> list[Piece]:
 
 
 def _joined(text: str, match: re.Match[str]) -> bool:
-    """Whether a word is part of a dotted name."""
     start, end = match.span()
     before = (
         start >= 2

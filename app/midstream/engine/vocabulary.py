@@ -34,7 +34,7 @@ class CodecLimits:
 
 
 def special_tokens(limits: CodecLimits) -> list[str]:
-    """Return the codec's special tokens in id order (they follow `<pad>` = 0)."""
+    """The special tokens in id order; `<pad>` is 0."""
     return [
         *(
             "<pad>",
@@ -104,7 +104,7 @@ class Vocabulary:
         return cls(Tokenizer.from_file(str(folder / "tokenizer.json")), limits)
 
     def special_name(self, token_id: int) -> str | None:
-        """Return the name of a special token, None for a token of text."""
+        """Name of a special token; None for a token of text."""
         return self._names[token_id] if token_id < self.first_text_id else None
 
     def decides(self, token_id: int) -> bool:
@@ -112,11 +112,10 @@ class Vocabulary:
         return not self.anchor_0 <= token_id <= self.anchor_0 + self.limits.lines
 
     def bytes_of(self, token_id: int) -> bytes:
-        """Return the bytes that a token of text stands for."""
         return self._bytes[token_id]
 
     def is_single(self, text: str) -> bool:
-        """Whether a piece of text is one token already (and so needs no slot)."""
+        """Whether a piece of text is one token anyway (and needs no slot)."""
         return len(self.encode_text(text)) <= 1
 
     def encode_text(self, text: str) -> list[int]:
@@ -134,7 +133,6 @@ class Vocabulary:
         return ids
 
     def content(self, layout: Layout, table: SlotTable, line: str) -> list[int]:
-        """Return the tokens of one line."""
         body = layout.strip(line)
         if body is None or (line and not body):
             return self.raw(line)
@@ -149,11 +147,10 @@ class Vocabulary:
         return ids
 
     def raw(self, line: str) -> list[int]:
-        """Return the tokens of a line as it is, unchecked by whoever reads them."""
+        """The tokens of a line as it is, without any check by the reader."""
         return [self.ids["<raw>"], *self.encode_text(line)]
 
     def text_of(self, table: SlotTable, ids: list[int]) -> str:
-        """Return the text of a line's tokens, without the margin."""
         parts: list[bytes] = []
         for token in ids:
             name = self.special_name(token)
@@ -166,7 +163,6 @@ class Vocabulary:
         return b"".join(parts).decode("utf-8", "replace")
 
     def replaced(self, ids: list[int], slot: int, new: list[int]) -> list[int]:
-        """Return the tokens of a line after a swap."""
         named = self.is_named(slot)
         return replaced(ids, slot, new, self.equals if named else frozenset())
 
@@ -175,7 +171,6 @@ class Vocabulary:
 
 
 def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
-    """Return the bytes that each text token stands for (b"" for special tokens)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {chr(b): b for b in printable}
     extra = 0

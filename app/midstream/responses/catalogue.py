@@ -84,7 +84,7 @@ def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[Listed
 
 
 def read_list(value: object) -> tuple[ListedModel, ...] | None:
-    """The models in an answer that write text, by name; ``None`` if it is no list of models."""
+    """The text models in an answer, by name; `None` if it is no list of models."""
     entries: object = value
     if isinstance(value, dict):
         table = cast("dict[str, object]", value)
@@ -102,7 +102,6 @@ def read_list(value: object) -> tuple[ListedModel, ...] | None:
 
 
 def _is_name(value: object) -> TypeGuard[str]:
-    """Whether a value can be a model's name; control characters are in none."""
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
 
 
@@ -140,7 +139,7 @@ def _table(value: object) -> Mapping[str, object]:
 
 
 def _price(value: object) -> Price | None:
-    """Gateways' prices: dollars for one token, as texts."""
+    """Gateways state prices as text, in dollars per token."""
     given = _table(value)
     prompt, completion = _dollars(given.get("prompt")), _dollars(given.get("completion"))
     if prompt is None or completion is None:
@@ -150,7 +149,7 @@ def _price(value: object) -> Price | None:
 
 
 def _dollars(value: object) -> float | None:
-    """Dollars for a million tokens, of dollars for one."""
+    """Convert dollars per token to dollars per million tokens."""
     try:
         dollars = float(value) * 1e6 if isinstance(value, str | int | float) else -1.0
     except ValueError:

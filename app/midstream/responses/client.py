@@ -86,7 +86,6 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Whether a connection is open right now."""
         return self._link is not None and self._link.alive
 
     @property
@@ -96,7 +95,7 @@ class Client:
 
     @property
     def dropped(self) -> int:
-        """Text events that came for a response that was already stopped or over."""
+        """Text events that arrived for a response that had been stopped or had ended."""
         return self._lane.dropped
 
     async def connect(self) -> None:
@@ -119,7 +118,7 @@ class Client:
                 self._link = spare if spare is not None and spare.alive else await self._dial()
 
     async def close(self) -> None:
-        """Close the connection; open streams end as failed ("closed")."""
+        """Close the connection; open streams end as failed."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -239,7 +238,7 @@ class Client:
         return turn.stream
 
     def _asking(self, messages: Sequence[Entry], instructions: str) -> dict[str, Any]:
-        """What every request has."""
+        """The fields of every request."""
         frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
         frame["input"] = [wire_item(entry) for entry in messages]
         frame["store"] = False
@@ -295,17 +294,15 @@ class Client:
         return SseLink(self.endpoint, self._on_event, self._on_lost)
 
     def _outlived(self) -> bool:
-        """Whether the connection should be renewed now, between two turns."""
         idle = self._lane.running is None and not self._lane.waiting
         return idle and self._link is not None and self._old(self._link)
 
     def _old(self, link: Link) -> bool:
-        """Whether a connection is near the age at which the server ends it."""
         limit = self._dialect.connection_seconds
         return limit is not None and link.age > limit
 
     def _leave(self) -> None:
-        """Let go of the connection; whatever still comes over it is ignored."""
+        """Abandon the connection; later events from it are ignored."""
         link, self._link = self._link, None
         self._chain = None
         if link is not None:
@@ -339,7 +336,7 @@ class Client:
         await self._link.send(frame)
 
     def _shorten(self, turn: Turn) -> None:
-        """Send only what is new, if the server holds the rest of the conversation."""
+        """Send only the new messages if the server has the rest of the conversation."""
         chain, messages, frame = self._chain, turn.messages, turn.frame
         if chain is None or messages is None or self._http_only:
             return
@@ -352,7 +349,9 @@ class Client:
         frame["input"] = frame["input"][known:]
 
     async def _submit(self, turn: Turn) -> None:
-        """Send a request; if the reader notices a loss first, it is asked again and no error."""
+        """Send a request. If the reader notices a loss first, the request is resent instead of
+        failing.
+        """
         turn.attempts += 1
         self._lane.waiting.append(turn)
         try:
@@ -363,7 +362,7 @@ class Client:
                 raise
 
     def _ask_again(self, turns: list[Turn]) -> None:
-        """Send requests again that no server acknowledged; none of them had delivered anything."""
+        """Resend requests that no server acknowledged; none of them had delivered anything."""
         for turn in turns:
             if turn.full_frame is not None:
                 turn.frame, turn.full_frame = turn.full_frame, None
@@ -420,7 +419,7 @@ class Client:
         turn.deadline = asyncio.get_running_loop().call_later(seconds, self._drop, turn)
 
     def _drop(self, turn: Turn) -> None:
-        """Stop a response by leaving its connection; another one is at hand or made next."""
+        """Stop a response by abandoning its connection; a spare one is ready or dialled next."""
         if turn.stream.done:
             return
         if self._stop_rung == "probe":
@@ -430,14 +429,14 @@ class Client:
         self._recover("it was left to stop a response")
 
     def _recover(self, reason: str) -> None:
-        """After the connection is gone: fail what had begun, ask again for the rest."""
+        """After a lost connection: fail the responses that had begun, resend the others."""
         sentence = f"The connection to the model server was lost: {reason}."
         failed = Failed(ErrorCode.CONNECTION_LOST, sentence)
         self._ask_again(self._lane.lose(failed))
         self._lose_ahead(failed)
 
     def _lose_ahead(self, failed: Failed) -> None:
-        """End what is read ahead; it is not worth asking for again."""
+        """End reading ahead; it is not worth resending."""
         for turn in self._ahead.lose(failed):
             self._ahead.end(turn, failed)
 
@@ -517,5 +516,5 @@ class Client:
 
 
 def _settings(frame: dict[str, Any]) -> dict[str, Any]:
-    """What must be equal for the server's cached state to fit."""
+    """What has to be equal for the server's cached state to apply."""
     return {name: frame.get(name) for name in ("instructions", "tools", "tool_choice", "reasoning")}

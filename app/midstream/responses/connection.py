@@ -113,7 +113,6 @@ class Connection:
 
     @property
     def age(self) -> float:
-        """Seconds since the upgrade."""
         return time.monotonic() - self._opened
 
     async def send(self, frame: dict[str, Any]) -> None:
@@ -130,7 +129,7 @@ class Connection:
             ) from error
 
     async def close(self) -> None:
-        """Close the socket; nothing more is reported."""
+        """Close the socket; its loss is not reported."""
         self.alive = False
         # The reader drains meanwhile: behind unread text the peer's answer would not be seen.
         await self._socket.close()

@@ -72,7 +72,7 @@ def wire_item(entry: Entry) -> dict[str, Any]:
 
 
 def unanswered(entries: Sequence[Entry]) -> list[str]:
-    """Ids of the calls without an output, which no server goes on from."""
+    """Ids of tool calls without an output; no server continues from those."""
     answered = {entry.call_id for entry in entries if isinstance(entry, ToolOutput)}
     calls = [entry.call_id for entry in entries if isinstance(entry, ToolCall)]
     return [call_id for call_id in calls if call_id not in answered]

@@ -50,34 +50,30 @@ class Endpoint:
 
     @property
     def websocket_url(self) -> str:
-        """Address of the WebSocket upgrade, ``…/v1/responses``."""
         parts = self._split()
         path = parts.path.rstrip("/") + "/responses"
         return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, parts.query, ""))
 
     @property
     def http_url(self) -> str:
-        """Base address for plain HTTP requests, ``http(s)://…/v1``."""
+        """Base address for plain HTTP requests."""
         parts = self._split()
         scheme = "https" if _SCHEMES[parts.scheme] == "wss" else "http"
         return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), parts.query, ""))
 
     @property
     def dialect(self) -> Dialect:
-        """What the client may rely on there."""
         return DIALECTS[self.kind]
 
     @property
     def secure(self) -> bool:
-        """Whether the way there is encrypted."""
         return _SCHEMES[self._split().scheme] == "wss"
 
     @property
     def host(self) -> str:
-        """Name of the machine, for messages to people."""
         return self._split().hostname or ""
 
     @property
     def loopback(self) -> bool:
-        """Whether the server runs on this machine, so proxies and compression make no sense."""
+        """Whether the server runs on this machine; proxies and compression are off then."""
         return self.host in _LOOPBACK

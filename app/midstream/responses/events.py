@@ -129,7 +129,6 @@ class WireUsage(msgspec.Struct, frozen=True):
     output_tokens_details: TokensDetails | None = None
 
     def counted(self) -> Usage:
-        """Return the numbers the client keeps."""
         inputs = self.input_tokens_details or TokensDetails()
         outputs = self.output_tokens_details or TokensDetails()
         return Usage(
@@ -176,7 +175,6 @@ class WireItem(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The model's text in this item."""
         if self.type == "custom_tool_call":
             return self.input or ""
         return "".join(part.text for part in self.content or () if part.type == "output_text")
@@ -196,7 +194,7 @@ class WireResponse(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all output items, each on lines of its own."""
+        """The text of all output items, each on its own lines."""
         text = ""
         for item in self.output or ():
             if item.text:
@@ -205,7 +203,7 @@ class WireResponse(msgspec.Struct, frozen=True):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The output as a conversation goes on from it; messages side by side are one."""
+        """The output as conversation entries; adjacent messages are joined."""
         found: list[Entry] = []
         for item in self.output or ():
             before = found[-1] if found else None
@@ -219,7 +217,7 @@ class WireResponse(msgspec.Struct, frozen=True):
 
 
 def apart(text: str) -> str:
-    """What has to stand between the text of one output item and that of the next."""
+    """The separator between the text of two output items."""
     return "\n" if text and not text.endswith("\n") else ""
 
 

@@ -130,7 +130,7 @@ def _url(endpoint: Endpoint, path: str) -> str:
 
 
 def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
-    """What both kinds of client are made with."""
+    """Arguments that both kinds of httpx client share."""
     headers = {
         "User-Agent": f"midstream/{__version__}",
         "Accept": accept,
@@ -158,7 +158,7 @@ async def _beginning(answer: httpx.Response) -> bytes:
 
 
 def _os_error(error: Exception, endpoint: Endpoint) -> OSError:
-    """An error of httpx as one of the connection, in words for a sentence."""
+    """Translate an httpx error; its text ends up in a sentence for the user."""
     if isinstance(error, httpx.ProxyError):
         proxies = getproxies()
         scheme = "https" if endpoint.secure else "http"

@@ -122,7 +122,6 @@ class Lane:
             self._steer_failed(event)
 
     def find(self, stream: Stream) -> Turn | None:
-        """Return the turn of a stream that is not over."""
         return next((turn for turn in self._all() if turn.stream is stream), None)
 
     def end(
@@ -142,7 +141,7 @@ class Lane:
         self._on_ended(turn, response)
 
     def lose(self, failed: Failed) -> list[Turn]:
-        """The connection is gone: end what had begun, hand back what was never acknowledged."""
+        """The connection is gone: end what had begun, return what was never acknowledged."""
         untouched = [turn for turn in self.waiting if turn.stop is None]
         for turn in self._all():
             if turn not in untouched:
@@ -184,7 +183,7 @@ class Lane:
         self._on_created(turn)
 
     def _successor_of(self, response_id: str | None) -> Turn | None:
-        """Return the successor that steering made of a response; all steers of it end up there."""
+        """The successor that steering created for a response; all its steers are merged into it."""
         if response_id is None or response_id not in self._steered:
             return None
         first, *others = self._steered.pop(response_id)
@@ -221,7 +220,7 @@ class Lane:
         self.end(turn, terminal, response)
 
     def _complete(self, turn: Turn, response: WireResponse) -> bool:
-        """Add what the final response has beyond the text that arrived; False if they differ."""
+        """Add text of the final response that has not arrived; False if they contradict."""
         whole, arrived = response.text, turn.stream.arrived
         if not whole or whole == arrived:
             return True
@@ -247,5 +246,4 @@ class Lane:
 
 
 def failure(error: WireError | None, code: str, message: str) -> Failed:
-    """Make a failure of an error object, with a code and a sentence for what it leaves out."""
     return Failed((error and error.code) or code, (error and error.message) or message)

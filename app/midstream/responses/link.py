@@ -16,7 +16,7 @@ class Link(Protocol):
 
     @property
     def age(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since it was opened."""
         ...
 
     async def send(self, frame: dict[str, Any]) -> None:
@@ -28,5 +28,5 @@ class Link(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close it, and with it what runs on it; its loss is not reported then."""
+        """Close it and what runs on it; its loss is not reported."""
         ...

@@ -36,7 +36,7 @@ class Price:
     cached: float
 
     def of(self, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
-        """What an answer costs in dollars; cached tokens are a part of the input."""
+        """Cost of an answer in dollars; cached tokens are part of the input."""
         fresh = max(0, input_tokens - cached_tokens)
         prompt = fresh * self.input + min(cached_tokens, input_tokens) * self.cached
         return (prompt + output_tokens * self.output) / 1_000_000
@@ -74,7 +74,7 @@ class Profile:
 
     @classmethod
     def at(cls, url: str, model: str = "", key_env: str | None = None) -> Profile:
-        """The profile of an address that was given without one."""
+        """The profile for a bare address."""
         kind = kind_of(url)
         defaults = DIALECTS[kind]
         return cls(
@@ -89,11 +89,10 @@ class Profile:
 
     @property
     def dialect(self) -> Dialect:
-        """What its kind of endpoint can do."""
         return DIALECTS[self.kind]
 
     def configured(self, model: ModelInfo) -> ModelInfo:
-        """What a server says about its model, with what is configured here in its place."""
+        """The server's model info, overridden by what this profile configures."""
         return replace(
             model,
             declared_format=self.edit_format or model.declared_format,

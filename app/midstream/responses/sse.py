@@ -46,7 +46,7 @@ class SseParser:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[tuple[str, bytes]]:
-        """Return name and data of the events that this chunk completes."""
+        """Name and data of the events that this chunk completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         complete: list[tuple[str, bytes]] = []
         for raw in lines:
@@ -88,11 +88,10 @@ class SseLink:
 
     @property
     def age(self) -> float:
-        """Seconds since it was made."""
         return time.monotonic() - self._opened
 
     async def send(self, frame: dict[str, Any]) -> None:
-        """Queue a ``response.create``; other events have no place in HTTP and are left out."""
+        """Queue a `response.create`; other events do not exist in HTTP and are ignored."""
         if frame["type"] != "response.create":
             return
         self._waiting.append(frame)
@@ -100,7 +99,7 @@ class SseLink:
             self._task = asyncio.create_task(self._work(), name="responses-sse")
 
     async def close(self) -> None:
-        """Leave the running request and forget the waiting ones."""
+        """Abandon the running request and forget the waiting ones."""
         self.alive = False
         self._waiting.clear()
         if self._task is not None:
@@ -164,7 +163,6 @@ class _Reading:
         self._ended = False
 
     def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        """Read one server-sent event; text arrives as events of one item."""
         if data == b"[DONE]":
             if self._ended or not self._id:
                 return []
@@ -201,7 +199,7 @@ class _Reading:
 
 
 def _error_event(refused: RefusedError) -> ServerEvent:
-    """Make the event that a WebSocket would have brought."""
+    """The event that a WebSocket would have brought."""
     error = WireError(message=f"The model server refused the request (HTTP {refused.status}).")
     with contextlib.suppress(ValueError):
         error = msgspec.json.decode(refused.body, type=_ErrorBody).error or error

@@ -18,13 +18,9 @@ from midstream.responses.events import Delta, Failed, Finished, Started, StreamE
 class Control(Protocol):
     """What a stream asks of its connection."""
 
-    async def stop(self, stream: Stream, *, keep: bool) -> None:
-        """Make the server end this response; see `Stream.interrupt`."""
-        ...
+    async def stop(self, stream: Stream, *, keep: bool) -> None: ...
 
-    async def steer(self, stream: Stream, text: str) -> Stream:
-        """Queue ``text`` for this response and return the successor's stream."""
-        ...
+    async def steer(self, stream: Stream, text: str) -> Stream: ...
 
 
 class Stream:
@@ -50,12 +46,11 @@ class Stream:
 
     @property
     def interrupted(self) -> bool:
-        """Whether `interrupt` was called; no text is delivered any more."""
         return self._interrupted
 
     @property
     def done(self) -> bool:
-        """Whether the end is known (it may not have been read yet)."""
+        """Whether the end has arrived (it may not have been read yet)."""
         return self._terminal is not None
 
     @property
@@ -65,15 +60,13 @@ class Stream:
 
     @property
     def arrived(self) -> str:
-        """All text that arrived and was not thrown away, delivered or not."""
+        """All text that arrived and was not discarded, delivered or not."""
         return self.text + "".join(self._parts)
 
     def __aiter__(self) -> Stream:
-        """Return itself; there is one reader."""
         return self
 
     async def __anext__(self) -> StreamEvent:
-        """Wait for the next event."""
         while True:
             event = self._take()
             if event is not None:
@@ -99,8 +92,8 @@ class Stream:
         return None
 
     def _closing(self, terminal: Finished | Failed) -> Finished | Failed:
-        """Fill in what was delivered; a stream that was stopped here ends as interrupted, whatever
-        came late.
+        """Fill in the delivered text; a stream that was stopped here ends as interrupted, whatever
+        arrived late.
         """
         if isinstance(terminal, Failed):
             if not self._interrupted:
@@ -142,13 +135,11 @@ class Stream:
     # The connection's side.
 
     def push_started(self, started: Started) -> None:
-        """Take over the response id."""
         self.id = started.id
         self._started = started
         self._wake.set()
 
     def push_text(self, text: str, tokens: int) -> None:
-        """Append text in arrival order."""
         if self._interrupted or self._terminal is not None or not text:
             return
         self._parts.append(text)

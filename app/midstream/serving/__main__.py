@@ -43,7 +43,7 @@ def _die_with_parent() -> None:
 
 
 def _watch_stdin(rest: int) -> None:
-    """End the process as soon as standard input ends. Nothing needs cleaning up."""
+    """End the process when standard input closes; nothing needs cleaning up."""
     with contextlib.suppress(OSError):
         while os.read(rest, 4096):
             pass
@@ -65,7 +65,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 def _take_stdout() -> Say:
-    """Keep standard output for the parent; what libraries print goes to the log instead."""
+    """Reserve standard output for the parent; what libraries print goes to the log."""
     parent = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -96,7 +96,6 @@ async def _serve(token: str, loading: Future[TextModel], say: Say) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the child process; returns its exit code."""
     parser = argparse.ArgumentParser(prog="midstream.serving")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--replay", type=Path)

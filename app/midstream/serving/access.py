@@ -36,7 +36,6 @@ class AccessControl:
         self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on or refuse it."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -65,7 +64,7 @@ class AccessControl:
 
 
 def _is_address(host: str) -> bool:
-    """Whether a ``Host`` is no name that somebody could have pointed at this machine."""
+    """Whether a `Host` is not a name that DNS could point at this machine."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or bool(ipaddress.ip_address(name))
@@ -87,7 +86,6 @@ class Limited:
         self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on or refuse it."""
         if self._running >= self._most:
             sentence = "Too many requests are open; try again shortly."
             await refusal_response(503, "too_many_connections", sentence)(scope, receive, send)
@@ -100,7 +98,6 @@ class Limited:
 
 
 def refusal_response(status: int, code: str, message: str) -> Response:
-    """Return an HTTP error with the API's error object."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     error = {"type": kind, "code": code, "message": message, "param": None}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None

@@ -32,7 +32,7 @@ _CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
 def _cross_origin(origins: Collection[str]) -> Middleware:
-    """What browsers ask for before they let a page of another origin read an answer."""
+    """Preflight answers for browser pages of allowed origins."""
     return Middleware(
         CORSMiddleware,
         allow_origins=list(origins),

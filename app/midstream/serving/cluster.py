@@ -201,7 +201,6 @@ def _leave(options: ClusterOptions) -> None:
 
 
 def _modules() -> tuple[Any, Any]:
-    """Ray and Ray Serve."""
     try:
         # Optional packages come by name: the type checker runs without them.
         return importlib.import_module("ray"), importlib.import_module("ray.serve")

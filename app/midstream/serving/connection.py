@@ -165,7 +165,7 @@ class Connection:
                 raise WebSocketDisconnect from error
 
     async def _close(self, code: int, reason: str) -> None:
-        """Close the socket; what its turns still send ends them."""
+        """Close the socket; turns that still send are ended by that."""
         self._closed = True
         await self._socket.close(code, reason)
 
@@ -194,7 +194,7 @@ class Connection:
             lane.task = asyncio.create_task(self._run_lane(request.stream_id, lane))
 
     def _give_way(self, stream_id: str) -> None:
-        """In a stream of its own, what is to be read ahead takes the place of what was before."""
+        """A new prompt to read ahead replaces the previous one of its stream."""
         for turn in self._running.values():
             if turn.request.stream_id == stream_id and not turn.request.generate and turn.active:
                 turn.interrupt(Interrupt.DISCARD)
@@ -240,7 +240,7 @@ class Connection:
                 self._lanes.pop(name, None)
 
     async def _guarded_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
-        """Run one response; a fault of this server ends it and not the connection."""
+        """Run one response; a fault of this server ends the response, not the connection."""
         try:
             return await self._run_turn(request, steers)
         except WebSocketDisconnect:
@@ -322,7 +322,7 @@ class Connection:
                 )
 
     def _successor(self, turn: Turn) -> tuple[CreateRequest | None, list[Steer]]:
-        """Return the request that goes on with a turn's steers, if it has any to go on with."""
+        """The request that continues with a turn's steers, if any."""
         if not turn.steers or turn.required or turn.interrupted or turn.conversation is None:
             return None, []
         items = [
@@ -388,7 +388,7 @@ class Connection:
         )
 
     def _check_steer(self, turn: Turn, fields: dict[str, Any]) -> tuple[str, str]:
-        """Return the code and sentence of a refusal, or two empty strings."""
+        """Code and sentence of a refusal; both empty if the steer is fine."""
         unknown = sorted(set(fields) - {"type", "previous_response_id", "input"})
         if unknown:
             return "invalid_input", f"response.steer does not take {', '.join(unknown)}."
@@ -409,7 +409,6 @@ class Connection:
     # The end.
 
     async def farewell(self) -> None:
-        """Say that the server ends, and close."""
         await self._refuse(
             RequestError(
                 "The server is ending; connect again shortly.",
@@ -440,7 +439,7 @@ class Connection:
 
 
 def _weight(message: Any) -> float:
-    """What a frame costs of the rate: one, and one more for each 64 KiB that are to be read."""
+    """Cost of a frame: one, plus one per 64 KiB."""
     return 1 + len(message.get("text") or message.get("bytes") or "") / 65_536
 
 

@@ -31,7 +31,7 @@ class Conversation:
 
     @property
     def characters(self) -> int:
-        """Its size. Long conversations share their messages, so this is an upper bound."""
+        """Its size; an upper bound, because long conversations share messages."""
         return sum(len(message.text) for message in self.messages)
 
 
@@ -50,11 +50,10 @@ class ConversationCache:
         self._held: OrderedDict[str, Conversation] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of conversations held."""
         return len(self._held)
 
     def add(self, conversation: Conversation) -> None:
-        """Hold a conversation, and drop the ones unused for longest if there are too many."""
+        """Store a conversation, evicting the least recently used ones if there are too many."""
         self.drop(conversation.response_id)
         self._held[conversation.response_id] = conversation
         self._characters += conversation.characters
@@ -64,14 +63,12 @@ class ConversationCache:
             self.drop(next(iter(self._held)))
 
     def get(self, response_id: str) -> Conversation | None:
-        """Return a conversation and count it as used."""
         found = self._held.get(response_id)
         if found is not None:
             self._held.move_to_end(response_id)
         return found
 
     def drop(self, response_id: str) -> None:
-        """Forget a conversation, if it is held."""
         found = self._held.pop(response_id, None)
         if found is not None:
             self._characters -= found.characters

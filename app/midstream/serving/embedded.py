@@ -65,7 +65,6 @@ class EmbeddedServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the child runs."""
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> Endpoint:
@@ -108,7 +107,7 @@ class EmbeddedServer:
         return Endpoint(f"ws://127.0.0.1:{hello['port']}/v1", token, hello["model"], "local")
 
     async def close(self) -> None:
-        """End the child and wait until it is gone."""
+        """End the child and wait for its exit."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -148,7 +147,7 @@ class EmbeddedServer:
         return [*arguments, "--model", str(folder.resolve())]
 
     def _open_log(self) -> Path:
-        """Make the log file's folder, drop old logs, and name this one."""
+        """Create the log folder, delete old logs, and name this one."""
         folder = (self._state_dir or state_dir()) / "server-logs"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -196,8 +195,6 @@ class EmbeddedServer:
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment: no keys of hosted endpoints, no debugging switches it could trip
-    over.
-    """
+    """The child's environment, without keys of hosted endpoints."""
     hidden = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
     return {name: value for name, value in os.environ.items() if not name.endswith(hidden)}

@@ -80,7 +80,6 @@ class EventStream(Response):
         self._unread_seconds = unread_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events."""
         head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         sending = asyncio.create_task(self._send(send, head))
         leaving = asyncio.create_task(_wait_for_leaving(receive))
@@ -118,7 +117,7 @@ def _final(response: dict[str, Any]) -> Response:
 
 @contextlib.asynccontextmanager
 async def _left(request: Request, turn: Turn) -> AsyncGenerator[None]:
-    """Stop the turn when the peer leaves meanwhile."""
+    """Stop the turn if the peer disconnects."""
 
     async def watch() -> None:
         await _wait_for_leaving(request.receive)
@@ -169,7 +168,6 @@ _IDLE_SECONDS = 15.0
 
 
 def snapshot(service: Service) -> dict[str, Any]:
-    """Everything that one event tells."""
     return {
         "running": [turn.telemetry() for turn in service.turns],
         "ended": list(service.ended),
@@ -180,7 +178,7 @@ def snapshot(service: Service) -> dict[str, Any]:
 
 
 async def telemetry_events(service: Service) -> AsyncGenerator[bytes]:
-    """Four events a second while something runs, one whenever something begins or ends."""
+    """Four events a second while something runs, one whenever something starts or ends."""
     while not service.leaving.is_set():
         service.news.clear()
         yield b"event: telemetry\ndata: " + msgspec.json.encode(snapshot(service)) + b"\n\n"
@@ -196,7 +194,7 @@ async def telemetry_events(service: Service) -> AsyncGenerator[bytes]:
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process; 0 where the system does not say."""
+    """Resident memory of this process; 0 where the system does not report it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

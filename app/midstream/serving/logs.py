@@ -38,7 +38,7 @@ _no_echo = _NoEcho()
 
 
 def hush() -> None:
-    """Keep uvicorn from writing a line for every mistake of a peer."""
+    """Keep uvicorn from logging every mistake of a peer."""
     logging.getLogger("uvicorn.error").addFilter(_no_echo)
 
 

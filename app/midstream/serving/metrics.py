@@ -23,12 +23,11 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one observation."""
         self._counts[bisect_left(_BUCKETS, seconds)] += 1
         self._sum += seconds
 
     def render(self) -> list[str]:
-        """The metric's lines; bucket counts are cumulative."""
+        """Prometheus lines; bucket counts are cumulative."""
         lines = [f"# HELP {self._name} {self._text}", f"# TYPE {self._name} histogram"]
         total = 0
         for bound, count in zip((*map(str, _BUCKETS), "+Inf"), self._counts, strict=True):

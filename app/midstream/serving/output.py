@@ -45,17 +45,15 @@ class OutputItem(ABC):
         """The item as it stands in a response."""
 
     @abstractmethod
-    def _delta_event(self, text: str) -> Event:
-        """One text event."""
+    def _delta_event(self, text: str) -> Event: ...
 
     def delta(self, text: str) -> Event:
-        """Append text and return its event."""
         self.text += text
         return self._delta_event(text)
 
     @property
     def required(self) -> dict[str, Any] | None:
-        """Stub of the result that the client has to supply before the conversation goes on."""
+        """Stub of the result that the client has to send before the conversation continues."""
         return None
 
 
@@ -72,7 +70,6 @@ class MessageItem(OutputItem):
         return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": []}
 
     def opening(self) -> list[Event]:
-        """Announce the item, then its part."""
         item: dict[str, Any] = {**self.wire("in_progress"), "content": []}
         return [
             {"type": "response.output_item.added", "output_index": self.index, "item": item},
@@ -88,7 +85,6 @@ class MessageItem(OutputItem):
         }
 
     def closing(self, status: str) -> list[Event]:
-        """End the text, the part and the item."""
         text = {"type": "response.output_text.done", **self._place(), "text": self.text}
         return [
             {**text, "logprobs": []},
@@ -101,7 +97,6 @@ class MessageItem(OutputItem):
         ]
 
     def wire(self, status: str) -> dict[str, Any]:
-        """The message with its text."""
         return {
             "id": self.id,
             "type": "message",
@@ -131,7 +126,6 @@ class CallItem(OutputItem):
         self._field = "input" if custom else "arguments"
 
     def opening(self) -> list[Event]:
-        """Announce the call."""
         return [
             {
                 "type": "response.output_item.added",
@@ -149,7 +143,6 @@ class CallItem(OutputItem):
         }
 
     def closing(self, status: str) -> list[Event]:
-        """End the input and the call."""
         done: Event = {
             "type": f"{self._events}.done",
             "item_id": self.id,
@@ -168,7 +161,6 @@ class CallItem(OutputItem):
         ]
 
     def wire(self, status: str) -> dict[str, Any]:
-        """The call with its input."""
         return {
             "id": self.id,
             "type": self._type,
@@ -180,7 +172,6 @@ class CallItem(OutputItem):
 
     @property
     def required(self) -> dict[str, Any]:
-        """The tool's output is required next."""
         return {"type": f"{self._type}_output", "call_id": self.call_id}
 
 
@@ -210,16 +201,15 @@ class Output:
 
     @property
     def begun(self) -> bool:
-        """Whether there is an item."""
         return self._open is not None or bool(self._whole)
 
     @property
     def required(self) -> tuple[dict[str, Any], ...]:
-        """Stubs of the tool results that the client has to supply."""
+        """Stubs of the tool results that the client has to send."""
         return tuple(item.required for item, _ in self._whole if item.required is not None)
 
     def write(self, text: str) -> list[Event]:
-        """Take what the model wrote next."""
+        """Take the model's next text."""
         if self._splitter is None:
             self.text += text
             return self._apply([Text(text)])
@@ -247,7 +237,7 @@ class Output:
         return events + self._end(status)
 
     def discard(self) -> list[Event]:
-        """Drop the item that is open and say so; whole ones stay."""
+        """Drop the open item and say so; complete ones stay."""
         item, self._open = self._open, None
         self._splitter = None
         self.text = self.text[: self._whole_text]
@@ -262,7 +252,6 @@ class Output:
         ]
 
     def wire(self) -> list[dict[str, Any]]:
-        """The items that have ended, as they stand in a response."""
         return [item.wire(status) for item, status in self._whole]
 
     def _first(self) -> OutputItem:
@@ -288,7 +277,7 @@ class Output:
         return events
 
     def _text(self, text: str) -> list[Event]:
-        """Begin an item with text; blank lines between calls are no message."""
+        """Begin an item with text; blank lines between calls are not a message."""
         text, self._blank = self._blank + text, ""
         if self._splitter is not None and not text.strip():
             self._blank = text

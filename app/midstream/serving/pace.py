@@ -46,9 +46,7 @@ class Timetable(Protocol):
         """Seconds until all of the next piece is due; not positive when it is."""
         ...
 
-    def passed(self, now: float, piece: Piece, usage: Usage) -> None:
-        """A piece has been passed on."""
-        ...
+    def passed(self, now: float, piece: Piece, usage: Usage) -> None: ...
 
 
 class ReadingPace:
@@ -59,7 +57,7 @@ class ReadingPace:
         self._due: float | None = None
 
     def parts(self, piece: Piece) -> list[Piece]:
-        """Token by token; where each begins is not known, so the text is cut evenly."""
+        """Split by tokens; where each begins is unknown, so the text is cut evenly."""
         count, text = piece.tokens, piece.text
         if count < 2:
             return [piece]
@@ -67,12 +65,10 @@ class ReadingPace:
         return [Piece(text[begin:end], 1) for begin, end in pairwise(cuts)]
 
     def left(self, now: float, piece: Piece) -> float:
-        """Seconds until all of the next piece is due."""
         due = now if self._due is None else self._due
         return due + (piece.tokens - 1) / self._rate - now
 
     def passed(self, now: float, piece: Piece, usage: Usage) -> None:
-        """The next token is due one beat after these."""
         del usage
         self._due = max(self._due or 0.0, now - 1.0 / self._rate) + piece.tokens / self._rate
 
@@ -92,18 +88,15 @@ class SimulatedPace:
         return [Piece(text[at : at + CHARS_PER_TOKEN], 0 if at else piece.tokens) for at in starts]
 
     def left(self, now: float, piece: Piece) -> float:
-        """Seconds until all of the next piece is due."""
         return self._start + self._due(len(piece.text)) - now
 
     def passed(self, now: float, piece: Piece, usage: Usage) -> None:
-        """Count it; a late one does not delay those behind it."""
         if piece.text:
             usage.due_s = self._due(len(piece.text))
             usage.passed_s = now - self._start
         self._characters += len(piece.text)
 
     def _due(self, more: int) -> float:
-        """Simulated seconds until ``more`` characters are out."""
         characters = self._characters + more
         return self._pace.due((characters - 1) // CHARS_PER_TOKEN) if characters else 0.0
 
@@ -132,11 +125,9 @@ class PacedGeneration:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why it ended; None while it runs."""
         return FinishReason.STOPPED if self._dropped else self._inner.finish_reason
 
     def __iter__(self) -> Iterator[Piece]:
-        """Generate."""
         source: Iterable[Piece] = list(self._inner) if self._replayed else self._inner
         timetable = self._timetable()
         for whole in source:
@@ -187,18 +178,14 @@ class PacedModel:
 
     @property
     def name(self) -> str:
-        """The name that requests use."""
         return self._inner.name
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Facts for clients; of an imitation also what is imitated."""
         return self._facts
 
     def start(self, request: GenerateRequest) -> PacedGeneration:
-        """Start a generation; raises what the model raises."""
         return PacedGeneration(self._inner.start(request), self._timetable, replayed=self._replayed)
 
     def close(self) -> None:
-        """Free the model."""
         self._inner.close()

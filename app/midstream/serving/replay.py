@@ -126,7 +126,7 @@ def _edit(request: GenerateRequest, replacements: list[tuple[str, str]]) -> str:
 
 
 def _after_kept(text: str, request: GenerateRequest) -> str:
-    """Drop as many lines as the assistant has kept already in answer to the last region."""
+    """Drop the lines that the assistant already kept in answer to the last region."""
     kept = ""
     for message in request.messages:
         if message.role == "user" and parse_request(message.text) is not None:
@@ -149,11 +149,9 @@ class ReplayGeneration:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End it."""
         self._stopped.set()
 
     def __iter__(self) -> Iterator[Piece]:
-        """Yield one token at a time."""
         began = time.perf_counter()
         self._pause(began + self._delay)
         self.usage.prefill_s = time.perf_counter() - began
@@ -181,7 +179,6 @@ class ReplayGeneration:
 
 
 def count_tokens(text: str) -> int:
-    """Return how many tokens the replay counts in a text."""
     return len(_TOKEN.findall(text))
 
 
@@ -220,12 +217,10 @@ class ReplayModel:
 
     @property
     def name(self) -> str:
-        """The name that requests use."""
         return self._name
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Facts for clients."""
         return self._facts
 
     def start(self, request: GenerateRequest) -> ReplayGeneration:
@@ -242,5 +237,4 @@ class ReplayModel:
                 text = self._script if isinstance(self._script, str) else self._script(request)
         return ReplayGeneration(text, rate, delay, request)
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def close(self) -> None: ...

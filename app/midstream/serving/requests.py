@@ -44,14 +44,13 @@ class RequestError(Exception):
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error object of the API."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         if self.status == 429:
             kind = "rate_limit_error"
         return {"type": kind, "code": self.code, "message": str(self), "param": self.param}
 
     def envelope(self, stream_id: str | None = None) -> dict[str, Any]:
-        """The WebSocket event; ``status`` stands outside the error object, unlike in HTTP."""
+        """The WebSocket event; `status` is outside the error object, unlike in HTTP."""
         event: dict[str, Any] = {"type": "error", "status": self.status, "error": self.error}
         if stream_id is not None:
             event["stream_id"] = stream_id
@@ -112,13 +111,13 @@ class CreateRequest(msgspec.Struct, frozen=True):
 
     @property
     def effort(self) -> str | None:
-        """The effort that was asked for; one that the API does not have counts as none given."""
+        """The requested effort; unknown values count as none."""
         given = self.reasoning.effort if self.reasoning is not None else None
         return given if given in EFFORTS else None
 
     @property
     def keep(self) -> bool:
-        """Whether other connections may continue from the response (``store`` defaults to true)."""
+        """Whether other connections may continue from the response (`store` defaults to true)."""
         return self.store is None or self.store
 
 

@@ -30,7 +30,6 @@ _MOST_UNREAD = 1024 * 1024
 
 
 def bounded_socket(limits: Limits) -> type[WebSocketsSansIOProtocol]:
-    """The protocol class of a server with these limits."""
 
     class Bounded(_Bounded):
         rate = float(limits.frames_per_second)
@@ -107,7 +106,6 @@ class _Server(uvicorn.Server):
         self._closing: dict[Any, float] = {}
 
     def leave(self) -> None:
-        """Stop serving."""
         self.should_exit = True
         self._leaving.set()
 
@@ -121,7 +119,7 @@ class _Server(uvicorn.Server):
             self._drop_stuck()
 
     def _close_silent(self) -> None:
-        """Close connections that were opened and never asked for anything."""
+        """Close connections that were opened and never sent a request."""
         now = time.monotonic()
         silent: dict[object, float] = {
             connection: self._silent.get(connection, now)
@@ -135,7 +133,7 @@ class _Server(uvicorn.Server):
                 connection.transport.close()
 
     def _drop_stuck(self) -> None:
-        """Drop closed connections whose peers do not read: they would stay for ever."""
+        """Drop closed connections whose peers do not read; they would stay forever."""
         now = time.monotonic()
         self._closing = {
             connection: self._closing.get(connection, now)
@@ -160,7 +158,7 @@ class _Server(uvicorn.Server):
 
 
 def raise_file_limit(connections: int) -> None:
-    """Allow this process as many open files as so many connections need, as far as it may."""
+    """Raise this process's limit of open files for this many connections, as far as allowed."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

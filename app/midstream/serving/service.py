@@ -57,7 +57,7 @@ class Service:
         self._stored = ConversationCache(limits.stored_responses, limits.stored_characters)
 
     async def leave(self) -> None:
-        """Tell everybody that the server is about to end, which a close alone would not."""
+        """Tell all connections that the server is about to end."""
         self.leaving.set()
         self.news.set()
         with contextlib.suppress(TimeoutError):
@@ -99,7 +99,6 @@ class Service:
         return found
 
     def model_objects(self) -> list[dict[str, Any]]:
-        """The models as ``/v1/models`` lists them."""
         return [self.model_object(name) for name in self._workers]
 
     def model_object(self, name: str) -> dict[str, Any]:
@@ -119,7 +118,7 @@ class Service:
 
     @property
     def load(self) -> int:
-        """Generations that run or wait, of all models."""
+        """Generations running or waiting, over all models."""
         return sum(worker.load for worker in self._workers.values())
 
     def history(
@@ -155,7 +154,6 @@ class Service:
         emit: Emit,
         owner: Hashable,
     ) -> Turn:
-        """Make the response to a request; `Turn` says what the arguments mean."""
         return Turn(
             request=request,
             history=history,
@@ -195,5 +193,5 @@ class Service:
             )
 
     def store(self, conversation: Conversation) -> None:
-        """Let any connection continue from a conversation."""
+        """Allow any connection to continue from a conversation."""
         self._stored.add(conversation)

@@ -35,7 +35,7 @@ class ModelSource:
 
     @property
     def name(self) -> str:
-        """What requests will call the model, as far as that is known before it is loaded."""
+        """The model's name in requests, as far as known before loading."""
         if self.replay is not None:
             return "replay"
         if self.folder is not None:

@@ -85,7 +85,7 @@ def offered_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> dict[st
 
 
 def tool_instructions(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str:
-    """What a chat model is told so that it can call the tools on offer; "" if there are none."""
+    """System text that tells a chat model how to call the tools; "" if there are none."""
     offered = offered_tools(tools, choice)
     if not offered:
         return ""
@@ -143,7 +143,6 @@ class CallSplitter:
         self._held = 0
 
     def feed(self, text: str) -> list[Step]:
-        """Return what this text adds."""
         steps: list[Step] = []
         for part in _LINES.findall(text):
             if self._passing:
@@ -161,7 +160,7 @@ class CallSplitter:
         return steps
 
     def finish(self) -> list[Step]:
-        """Return what the end of the text settles; a call without its last line is not whole."""
+        """What the end of the text settles; a call without its last line is incomplete."""
         steps: list[Step] = []
         line, self._line = self._line, ""
         if line:
@@ -182,7 +181,6 @@ class CallSplitter:
         return False
 
     def _take(self, line: str, steps: list[Step]) -> None:
-        """A whole line that may begin or end a call."""
         bare = line.rstrip()
         if self._inside:
             ends = bare == self._inside
@@ -219,7 +217,6 @@ class CallSplitter:
             steps.append(CallInput(text) if self._inside else Text(text))
 
     def _called(self, last: str) -> Iterator[Step]:
-        """Read a function call that has ended."""
         lines = self._function or []
         self._function, self._inside = None, ""
         try:
@@ -247,7 +244,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 
 def _may_open(line: str) -> bool:
-    """Whether a line that has not ended can still become an opening tag."""
+    """Whether an unfinished line can still become an opening tag."""
     return (
         line.startswith(_TAG)
         and (len(line) < len(_TAG) + 160)

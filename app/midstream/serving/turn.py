@@ -145,7 +145,6 @@ class Turn:
 
     @property
     def status(self) -> str:
-        """Status as it stands in the response object."""
         return self._record.status
 
     @property
@@ -155,7 +154,6 @@ class Turn:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was stopped by an interrupt."""
         return self._interrupt is not None
 
     @property
@@ -170,12 +168,12 @@ class Turn:
         self._job.nudge()
 
     def steer(self, steer: Steer) -> None:
-        """Accept an instruction; the text ends with the line being written."""
+        """Accept an instruction; the text ends with the current line."""
         self.steers.append(steer)
         self._job.stop_at_line_end()
 
     def release(self) -> None:
-        """Let go of the texts after the end; only late stops and steers are still answered."""
+        """Release the texts after the end; late stops and steers are still answered."""
         self.history = ()
         self.request = replace(self.request, input="", instructions=None, tools=None)
         self._job.request = GenerateRequest(())
@@ -183,11 +181,11 @@ class Turn:
         self._record.output = []
 
     def abandon(self) -> None:
-        """Stop because nobody listens any more."""
+        """Stop because the peer has gone."""
         self._worker.cancel(self._job)
 
     async def emit(self, event: Event) -> None:
-        """Send an event of this response with its next number and lane."""
+        """Send an event with its sequence number and lane."""
         async with self._sending:
             event["sequence_number"] = self._sequence
             self._sequence += 1
@@ -330,7 +328,7 @@ class Turn:
         }
 
     def _measured(self) -> dict[str, int | float]:
-        """What the server knows beyond the API's usage; the same names everywhere."""
+        """Costs beyond the API's usage; the same names everywhere."""
         usage = self._job.usage
         paced: dict[str, int | float] = {}
         if usage.due_s is not None and usage.passed_s is not None:
@@ -346,7 +344,7 @@ class Turn:
         }
 
     def _judged(self) -> dict[str, int | float]:
-        """How sure a calibrated model was of the answer."""
+        """Confidence of a calibrated model."""
         usage = self._job.usage
         if usage.confidence is None:
             return {}
@@ -369,7 +367,6 @@ class Turn:
         }
 
     def wire(self) -> dict[str, Any]:
-        """The response object as it stands now."""
         request, record = self.request, self._record
         return {
             "id": self.id,

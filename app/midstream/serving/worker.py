@@ -75,12 +75,11 @@ class Job:
             self._urgent.clear()
 
     def nudge(self) -> None:
-        """Wake whoever waits for this job."""
         self._changed.set()
         self._urgent.set()
 
     def take(self) -> tuple[str, int]:
-        """Return the text and its number of tokens since the last call."""
+        """Text and token count since the last call."""
         with self._lock:
             text, tokens = "".join(self._texts), self._tokens
             self._texts.clear()
@@ -89,14 +88,14 @@ class Job:
         return text, tokens
 
     def stop(self) -> None:
-        """End the generation within one forward pass; text that is under way still arrives."""
+        """End the generation within one forward pass; pending text still arrives."""
         self._stop = True
         generation = self._generation  # the worker takes it away when it is over
         if generation is not None:
             generation.stop()
 
     def stop_at_line_end(self) -> None:
-        """End the generation when it has written the line it is in (or soon, if that is long)."""
+        """End the generation after the current line (or soon, if that is long)."""
         self._line_end = True
 
     # Worker side.
@@ -124,7 +123,6 @@ class Job:
             self._generation = None
 
     def finish(self) -> None:
-        """Tell the loop that it is over; runs in the worker thread."""
         self._post(self._on_finished)
 
     def _pump(self, generation: Generation) -> None:
@@ -211,7 +209,7 @@ class ModelWorker:
             self._condition.notify_all()
 
     def cancel(self, job: Job) -> None:
-        """Stop a job, wherever it is; one that still waits finishes at once."""
+        """Stop a job; one that still waits finishes at once."""
         job.stop()
         with self._condition:
             queue = self._queues.get(job.owner)
@@ -229,7 +227,7 @@ class ModelWorker:
             job.nudge()
 
     def ahead(self, job: Job) -> int:
-        """Jobs that come before a waiting one, as owners take turns; 0 once it is taken up."""
+        """Jobs before a waiting one, as owners take turns; 0 once it runs."""
         with self._condition:
             own = self._queues.get(job.owner)
             if own is None or job not in own:
@@ -245,12 +243,10 @@ class ModelWorker:
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs."""
         return self._thread.is_alive()
 
     @property
     def load(self) -> int:
-        """Jobs that run or wait."""
         with self._condition:
             waiting = sum(len(queue) for queue in self._queues.values()) + len(self._ahead)
             return waiting + (self._running is not None) + (self._reading is not None)
@@ -305,7 +301,7 @@ class ModelWorker:
             job.finish()
 
     def _readable(self) -> Job | None:
-        """The next prompt to read ahead: an owner's own while its generation runs, else any."""
+        """The next prompt to read ahead: while a generation runs only its owner's, else any."""
         if self._running is not None:
             return self._ahead.get(self._running.owner)
         return None if self._order else next(iter(self._ahead.values()), None)
