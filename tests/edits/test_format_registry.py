@@ -29,8 +29,8 @@ from midstream.edits.live import LiveReply
 from midstream.edits.parsing import LineParser, Wait
 from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser, sniff
-from midstream.pairing.context import Context
-from midstream.pairing.prompts import block_prompt
+from midstream.pairing.request.context import Context
+from midstream.pairing.request.prompts import block_prompt
 from midstream.settings.endpoints import read_profiles
 
 REPLY = "Sure.\n!swap a.py|two|zwei\n"

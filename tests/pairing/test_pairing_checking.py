@@ -13,9 +13,9 @@ from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import syntax_error
-from midstream.pairing import checking
-from midstream.pairing.checking import AT_ONCE, newly_broken, where_broken
 from midstream.pairing.session import PairingSession
+from midstream.pairing.turn import checks
+from midstream.pairing.turn.checks import AT_ONCE, newly_broken, where_broken
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 
@@ -70,12 +70,12 @@ def _seconds_to_parse(text: str) -> float:
 
 
 async def test_without_processes_it_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(checks.sys, "executable", "/no/such/python")
     assert await where_broken(f"{LONG}def (:\n") == syntax_error(f"{LONG}def (:\n") != ""
 
 
 async def test_a_text_that_ends_the_process_is_not_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(checks.sys, "executable", shutil.which("false"))
     assert await where_broken(LONG) == "it cannot be read as Python"
 
 

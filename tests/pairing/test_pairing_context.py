@@ -13,9 +13,19 @@ from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats import format_specs
 from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.context import Context, Part, estimate, fit, limit_of
-from midstream.pairing.prompts import block_prompt
-from midstream.pairing.requests import MOST_REJECTED_LINES, rejected_lines
+from midstream.pairing.request.context import (
+    MOST_REJECTED_LINES,
+    Context,
+    Part,
+    Wanted,
+    decisions,
+    estimate,
+    fit,
+    gather,
+    limit_of,
+    rejected_lines,
+)
+from midstream.pairing.request.prompts import block_prompt
 from midstream.pairing.scope.mentions import (
     AtPath,
     NeedsConsentError,
@@ -24,7 +34,6 @@ from midstream.pairing.scope.mentions import (
     without_mentions,
 )
 from midstream.pairing.session import PairingSession
-from midstream.pairing.sources import Wanted, decisions, gather
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import Workspace
 

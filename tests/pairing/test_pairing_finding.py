@@ -11,7 +11,7 @@ from stepped import SteppedModel
 from midstream.errors import UsageError, UserError
 from midstream.pairing.scope.find import Candidate, TargetUnclearError
 from midstream.pairing.session import PairingSession
-from midstream.pairing.steering import NoTurnError, TurnRunningError
+from midstream.pairing.turn.runner import NoTurnError, TurnRunningError
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 

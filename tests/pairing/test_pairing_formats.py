@@ -325,7 +325,7 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         assert turn.failures
         assert "are not in run.py" in turn.failures[0]
         shown = [n.text for n in session.notices]
-        assert "asked once to correct" in shown[0]
+        assert "Asking the model once to fix it." in shown[0]
         assert shown[-1].startswith("An edit of this answer found no place")
         assert session.turn is not None
         assert session.turn.redirected_from == turn.id

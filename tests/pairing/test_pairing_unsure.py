@@ -15,12 +15,13 @@ from stepped import SteppedGeneration, SteppedModel, served
 from midstream.commands.edit import JsonSink
 from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
-from midstream.pairing.asking import AlreadyThereError
 from midstream.pairing.events import NoticeLevel
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.scope.mentions import new_names
 from midstream.pairing.session import PairingSession
-from midstream.pairing.unsure import Sureness, seen_in, unsure_of, way_out
+from midstream.pairing.turn.doubt import seen_in, unsure_of, way_out
+from midstream.pairing.turns import Confidence
 from midstream.resources import default_model, model_folders
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
@@ -320,14 +321,14 @@ async def test_a_retry_that_brings_what_was_turned_down(
 
 
 def test_a_server_that_says_nothing() -> None:
-    assert Sureness.read({}) is None
-    assert Sureness.read({"midstream.confidence": "0.5"}) is None
+    assert Confidence.read({}) is None
+    assert Confidence.read({"midstream.confidence": "0.5"}) is None
     told = {"midstream.confidence": "x", "midstream.confidence_threshold": "0.5"}
-    assert Sureness.read(told) is None
+    assert Confidence.read(told) is None
     told["midstream.confidence"] = "0.499"
-    assert Sureness.read(told) == Sureness(0.499, 0.5)
-    assert Sureness(0.499, 0.5).unsure
-    assert not Sureness(0.5, 0.5).unsure
+    assert Confidence.read(told) == Confidence(0.499, 0.5)
+    assert Confidence(0.499, 0.5).unsure
+    assert not Confidence(0.5, 0.5).unsure
 
 
 def test_signs_in_words() -> None:

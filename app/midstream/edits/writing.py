@@ -28,6 +28,9 @@ class ReplyObserver:
     def fed(self, proposal: FileProposal, text: str) -> None:
         """Text was added to the open rewrite."""
 
+    def rewound(self, proposal: FileProposal) -> None:
+        """The unfinished line of the open rewrite was dropped."""
+
     def finished(self, proposal: FileProposal) -> None:
         """The open rewrite is complete."""
 
@@ -59,6 +62,13 @@ class Writer:
         """Add text to the open rewrite."""
         proposal.feed(text)
         self._observer.fed(proposal, text)
+
+    def rewind(self, proposal: FileProposal) -> str:
+        """Drop the unfinished line of the open rewrite, which goes on; the text that is kept."""
+        kept = proposal.freeze()
+        proposal.resume()
+        self._observer.rewound(proposal)
+        return kept
 
     def finish(self, proposal: FileProposal) -> None:
         """End the open rewrite, which is complete."""

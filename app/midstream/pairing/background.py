@@ -29,8 +29,8 @@ from midstream.pairing.similar_edits import (
     similar_places,
     substitutions,
 )
+from midstream.pairing.turn.doubt import LARGER_MODEL
 from midstream.pairing.turns import Turn
-from midstream.pairing.unsure import LARGER_MODEL
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.pairing.attention import Attention
     from midstream.pairing.desk import Desk
-    from midstream.pairing.guarding import Guard
+    from midstream.pairing.guard import Guard
 
 
 class Deciding:

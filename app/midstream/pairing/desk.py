@@ -27,6 +27,7 @@ from midstream.pairing.journal import (
     Edit,
     Entry,
     Redo,
+    SessionJournal,
     Split,
     Undo,
     Writing,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk, HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.recorder import Recorder
     from midstream.workspace.files import Workspace
 
 ATTEMPTS = 3
@@ -65,7 +65,7 @@ class Desk:
         workspace: Workspace,
         hunks: HunkStore,
         board: Board,
-        recorder: Recorder,
+        recorder: SessionJournal,
         on_write: Callable[[], None],
     ) -> None:
         self.files: dict[str, FileProposal] = {}
@@ -188,9 +188,11 @@ class Desk:
 
     def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
         """Take accepted hunks into the base now; where base lines ``[start, stop)`` went."""
+        edits = self._hunks.accepted_edits(proposal.path)
+        if not edits:
+            return start, stop
         before = proposal.base
         text = proposal.composed()
-        edits = self._hunks.accepted_edits(proposal.path)
         proposal.advance(text)
         self.record_base(proposal)
         shift = [

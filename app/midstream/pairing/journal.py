@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from midstream.errors import UserError
 from midstream.guard.secrets import mask
-from midstream.pairing.turns import Turn, TurnStatus
+from midstream.pairing.turns import FollowUpKind, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from typing import Self
@@ -604,6 +604,7 @@ def _read_turn(data: Mapping[str, Any]) -> Turn:
     known = {field.name for field in fields(Turn)}
     turn = Turn(**{name: value for name, value in data.items() if name in known})
     turn.status = TurnStatus(turn.status)
+    turn.follows = None if turn.follows is None else FollowUpKind(turn.follows)
     return turn
 
 

@@ -4,8 +4,8 @@ It knows the other rooms and is the only one that does: edits (proposals and hun
 (files, git, watcher, journal), responses (the wire) and serving (the embedded server).  It imports
 no Textual.  All methods belong to one event loop.
 
-This module puts the parts together: ``desk`` (files), ``deciding`` (decisions), ``steering``
-(turns), ``effort``, ``link`` (the server), ``outside`` (what others change), ``recorder`` and
+This module puts the parts together: ``desk`` (files), ``deciding`` (decisions), ``turn`` and
+``request`` (turns), ``link`` (the server), ``outside`` (what others change), ``recorder`` and
 ``resuming`` (the journal), ``board`` (state, notices, events),
 ``showing`` (what a screen asks for).
 """
@@ -20,24 +20,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
-from midstream.pairing.asking import Question
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.board import Board
 from midstream.pairing.commit import AcceptedChanges
-from midstream.pairing.context import Context
 from midstream.pairing.deciding import Deciding
 from midstream.pairing.desk import Desk
-from midstream.pairing.effort import Effort
-from midstream.pairing.guarding import Guard
-from midstream.pairing.halves import Halves
+from midstream.pairing.guard import Guard
+from midstream.pairing.journal import SessionJournal
 from midstream.pairing.link import Link
 from midstream.pairing.meter import Meter
 from midstream.pairing.outside import Outside
-from midstream.pairing.recorder import Recorder
+from midstream.pairing.read_ahead import ReadAhead
+from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.context import Context
 from midstream.pairing.showing import Showing
-from midstream.pairing.steering import Steering
+from midstream.pairing.turn.answers import Answers
+from midstream.pairing.turn.candidates import AnswerWriter
+from midstream.pairing.turn.drafts import DraftFiles
+from midstream.pairing.turn.effort import Effort
+from midstream.pairing.turn.inbox import Inbox
+from midstream.pairing.turn.log import TurnLog
+from midstream.pairing.turn.responses import Responses
+from midstream.pairing.turn.review import Reviewer
+from midstream.pairing.turn.runner import TurnRunner
 from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.pairing.undefined_names import UndefinedNames
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -90,7 +98,7 @@ class PairingSession(Deciding, Outside, Showing):
         settings: Settings,
         endpoint: Endpoint | None,
         replay: Path | None,
-        recorder: Recorder,
+        recorder: SessionJournal,
         resumed: Replay | None,
         state: Path,
         drafts: Drafts | None,
@@ -112,37 +120,38 @@ class PairingSession(Deciding, Outside, Showing):
             self._desk.files.update(resumed.files)
             self._desk.digests.update(resumed.digests)
             self._desk.absent |= resumed.absent
+        inbox = Inbox()
         self.guard = Guard(
             on=settings.guard,
             levels=settings.guard_levels,
             hunks=hunks,
             board=self._board,
-            recorder=recorder,
+            journal=recorder,
+            report=inbox.put,
         )
         self.attention = Attention(settings.attention, self.reason)
         self.committing = AcceptedChanges(self.root, self.files, hunks, self.attention)
         self._board.subscribe(self.committing.hear)
-        self._board.subscribe(Halves(self.files, hunks, self._board, self._spawn).hear)
-        self._effort = Effort(
-            settings.effort,
-            workspace=workspace,
-            files=self.files,
-            board=self._board,
-            check_command=settings.check_command,
+        self._board.subscribe(UndefinedNames(self.files, hunks, self._board, self._spawn).hear)
+        self._turns = TurnLog(
+            resumed.turns if resumed is not None else [],
+            hunks,
+            self._board,
+            self.meter,
+            recorder,
+            self._turn_ended,
         )
-        self._steering = Steering(
-            effort=self._effort,
-            guard=self.guard,
-            workspace=workspace,
-            hunks=hunks,
-            desk=self._desk,
-            link=self._link,
-            board=self._board,
-            meter=self.meter,
-            recorder=recorder,
-            turns=resumed.turns if resumed is not None else [],
-            on_end=self._turn_ended,
+        self._effort = Effort(settings.effort, self._link, self._board)
+        self._builder = RequestBuilder(workspace, hunks, self._desk, self._link)
+        self._answers = Answers(
+            workspace, self._desk, self._link, self._builder, self._turns, self.guard
         )
+        responses = Responses(self._link, self._turns, self.guard, self._effort)
+        files = DraftFiles(workspace, self.files)
+        writer = AnswerWriter(self._effort, responses, self._turns, files, settings.check_command)
+        reviewer = Reviewer(self._desk, self._link, self._turns, self._effort)
+        self._runner = TurnRunner(inbox, self._turns, self._answers, writer, reviewer, self.guard)
+        self._ahead = ReadAhead(self._builder, self._desk, self._link, self._turns, self._effort)
         self.errands = BackgroundTasks(
             workspace=workspace,
             files=self.files,
@@ -150,7 +159,7 @@ class PairingSession(Deciding, Outside, Showing):
             board=self._board,
             model=lambda: self.model_info,
             instruct=self._run_errand,
-            idle=self._steering.finished,
+            idle=self._runner.finished,
             comments=settings.ai_comments,
         )
         self.drafts = drafts
@@ -201,14 +210,14 @@ class PairingSession(Deciding, Outside, Showing):
                 return Journal.create(state, workspace.root)
 
             create = create_journal
-        recorder, resumed, trouble = Recorder(create), None, ""
+        recorder, resumed, trouble = SessionJournal(create), None, ""
         if resume is not None:
             from midstream.pairing.journal import Replay, ResumeError
 
             kept = Journal.open(resume)
             try:
                 resumed = await asyncio.to_thread(Replay.read, resume)
-                recorder = Recorder(create, kept)
+                recorder = SessionJournal(create, kept)
             except ResumeError as error:
                 kept.close()
                 trouble = str(error)
@@ -277,8 +286,8 @@ class PairingSession(Deciding, Outside, Showing):
         """
         with self.errands.held():
             if self.in_background:
-                await self._steering.stop()
-            return await self._steering.instruct(Question(text, path, cursor, selection))
+                await self._runner.stop()
+            return await self._runner.instruct(Question(text, path, cursor, selection))
 
     async def _run_errand(
         self,
@@ -293,8 +302,8 @@ class PairingSession(Deciding, Outside, Showing):
         question = Question(
             text, path, None, selection, consume, background=True, words=words, known=known
         )
-        turn = await self._steering.instruct(question)
-        await self._steering.finished()
+        turn = await self._runner.instruct(question)
+        await self._runner.finished()
         return turn
 
     async def preview(
@@ -310,7 +319,10 @@ class PairingSession(Deciding, Outside, Showing):
         The ``summary`` of the result fits a line, its ``cuts`` say what is missing.  Arguments and
         errors are those of ``instruct``.
         """
-        return await self._steering.preview(Question(text, path, cursor, selection))
+        if self.state is SessionState.STARTING:  # What goes along depends on the model.
+            with contextlib.suppress(UserError):
+                await self._link.ready()
+        return await self._answers.preview(Question(text, path, cursor, selection))
 
     async def read_ahead(
         self,
@@ -325,12 +337,12 @@ class PairingSession(Deciding, Outside, Showing):
         For whoever types: the answer then begins sooner.  Nothing is decided or told; what is wrong
         with the text shows when it is sent.  Arguments are those of ``instruct``.
         """
-        if not self._closed:
-            await self._steering.read_ahead(Question(text, path, cursor, selection))
+        if not self._closed and not self._runner.preparing:
+            await self._ahead.read(Question(text, path, cursor, selection))
 
     def allow(self, *paths: str) -> None:
         """Let files that git ignores go out when an instruction names them, in this session."""
-        self._steering.asker.allowed.update(map(self.workspace.relative, paths))
+        self._builder.allowed.update(map(self.workspace.relative, paths))
 
     @property
     def effort(self) -> str:
@@ -353,7 +365,7 @@ class PairingSession(Deciding, Outside, Showing):
         if dropped := self.errands.drop():
             them = "an edit" if dropped == 1 else f"{dropped} edits"
             self._board.inform(f"The model will not go on with {them} in the background.")
-        await self._steering.stop()
+        await self._runner.stop()
 
     async def redirect(self, text: str) -> Turn:
         """Stop, keep what has come, and go on with a new instruction in the same region.
@@ -361,13 +373,13 @@ class PairingSession(Deciding, Outside, Showing):
         Raises:
             UserError: No turn is running, or the model cannot be reached any more.
         """
-        return await self._steering.redirect(text)
+        return await self._runner.redirect(text)
 
     def queue(self, text: str) -> None:
         """Run ``text`` on the current file when the turn ends, or at once if none runs."""
         self.queued.append(text)
         self._board.touch()
-        if not self._steering.busy:
+        if not self._runner.busy:
             self._run_next()
 
     def fetch_queued(self) -> str:
@@ -377,7 +389,7 @@ class PairingSession(Deciding, Outside, Showing):
 
     async def finished(self) -> None:
         """Wait until no turn runs, queued ones that follow included."""
-        await self._steering.finished()
+        await self._runner.finished()
 
     def keep_draft(self, text: str, pasted: list[str]) -> None:
         """Note what is not sent; an erased draft goes from the disk at once."""
@@ -394,8 +406,9 @@ class PairingSession(Deciding, Outside, Showing):
         self._link.shut()
         self.queued.clear()
         await self.errands.close()
-        await self._steering.stop()
+        await self._runner.stop()
         await self.guard.close()
+        await self._runner.close()
         if self._repo_timer is not None:
             self._repo_timer.cancel()
         for task in list(self._tasks):
@@ -422,17 +435,17 @@ class PairingSession(Deciding, Outside, Showing):
         try:
             await self._link.ready()
         except UserError as error:
-            if not self._steering.busy:
+            if not self._runner.busy:
                 self._board.enter(SessionState.OFFLINE)
                 self._board.fail(str(error))
             return
-        if self.state in (SessionState.STARTING, SessionState.OFFLINE) and not self._steering.busy:
+        if self.state in (SessionState.STARTING, SessionState.OFFLINE) and not self._runner.busy:
             self._board.enter(SessionState.READY)
         await asyncio.to_thread(_load)
 
     def _server_ended(self) -> None:
         """The embedded server has ended by itself; a running turn learns it from its stream."""
-        if self._closed or self._steering.streaming or self.state is SessionState.OFFLINE:
+        if self._closed or self._runner.streaming or self.state is SessionState.OFFLINE:
             return
         self._board.enter(SessionState.OFFLINE)
         self._board.warn("The model server has ended; the next instruction starts it again.")
@@ -474,7 +487,7 @@ class PairingSession(Deciding, Outside, Showing):
             self._spawn(self._instruct_queued())
 
     async def _instruct_queued(self) -> None:
-        if not self.queued or self._steering.busy:
+        if not self.queued or self._runner.busy:
             return
         text = self.queued.pop(0)
         last = self.turn

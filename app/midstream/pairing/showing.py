@@ -6,19 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midstream.pairing.context import Context
 from midstream.pairing.events import Notice, SessionEvent
+from midstream.pairing.request.context import Context
 from midstream.pairing.turns import UNSURE, SessionState, Turn
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.board import Board
-    from midstream.pairing.effort import Effort
-    from midstream.pairing.guarding import Guard
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.journal import SessionJournal
     from midstream.pairing.link import Link
-    from midstream.pairing.recorder import Recorder
-    from midstream.pairing.steering import Steering
+    from midstream.pairing.turn.answers import Answers
+    from midstream.pairing.turn.effort import Effort
+    from midstream.pairing.turn.log import TurnLog
+    from midstream.pairing.turn.runner import TurnRunner
     from midstream.responses.model_info import ModelInfo
     from midstream.responses.profiles import Profile
 
@@ -37,8 +39,10 @@ class Showing:
     _board: Board
     _effort: Effort
     _link: Link
-    _recorder: Recorder
-    _steering: Steering
+    _answers: Answers
+    _recorder: SessionJournal
+    _runner: TurnRunner
+    _turns: TurnLog
 
     @property
     def state(self) -> SessionState:
@@ -58,7 +62,7 @@ class Showing:
     @property
     def turns(self) -> list[Turn]:
         """All turns, oldest first."""
-        return self._steering.turns
+        return self._turns.turns
 
     @property
     def model_name(self) -> str:
@@ -99,7 +103,7 @@ class Showing:
     @property
     def context(self) -> Context:
         """What went along with the last instruction."""
-        return self._steering.context
+        return self._answers.context
 
     def reason(self, hunk: Hunk) -> str:
         """Why a hunk should be looked at by itself: what the guard has found in it, or, until it is
@@ -125,4 +129,4 @@ class Showing:
     @property
     def writing(self) -> tuple[str, int] | None:
         """File and base line at which the model writes now, ``None`` while it does not."""
-        return self._steering.writing
+        return self._runner.writing

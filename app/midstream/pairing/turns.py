@@ -6,6 +6,7 @@ on in the same region with the text kept so far.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -38,6 +39,56 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
 
 
+class FollowUpKind(StrEnum):
+    """Why a turn goes on from another one."""
+
+    REDIRECT = "redirect"
+    """The user gave another instruction."""
+    RENAME = "rename"
+    """The user wants another name for what the rewrite brings in."""
+    GUARD = "guard"
+    """The guard stopped a line."""
+    MISPLACED = "misplaced"
+    """Edits did not match the file."""
+    CHECKS = "checks"
+    """The checks found an error."""
+
+
+_CORRECTIVE: Final = (FollowUpKind.GUARD, FollowUpKind.MISPLACED, FollowUpKind.CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a model was of an answer.
+
+    Attributes:
+        probability: Calibrated probability that it is right.
+        threshold: Below it the answer is one to look at closely.
+        gave_up: Whether the model took the request to be beyond it.
+    """
+
+    probability: float
+    threshold: float
+    gave_up: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the person should hear of it."""
+        return self.probability < self.threshold
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, str]) -> Confidence | None:
+        """Take it from the metadata of a finished response; ``None`` where nothing is said."""
+        try:
+            return cls(
+                float(metadata["midstream.confidence"]),
+                float(metadata["midstream.confidence_threshold"]),
+                metadata.get("midstream.gave_up") == "1",
+            )
+        except (KeyError, ValueError):
+            return None
+
+
 @dataclass(slots=True)
 class Turn:
     """One instruction and what became of it.
@@ -58,6 +109,7 @@ class Turn:
         again: What the next instruction does about that, such as "connects again"; ``""`` where it
             does nothing.
         redirected_from: The id of the turn this one goes on from, or ``None``.
+        follows: Why it goes on from that one.
         background: Whether the session asked by itself; a screen shows it without moving.
         implied: Whether nobody said the instruction: it was made of a change that somebody made.
         words: Whether an answer in words was wanted and no change.
@@ -87,6 +139,7 @@ class Turn:
     error: str = ""
     again: str = ""
     redirected_from: int | None = None
+    follows: FollowUpKind | None = None
     background: bool = False
     implied: bool = False
     words: bool = False
@@ -112,7 +165,7 @@ class Turn:
     @property
     def correction(self) -> bool:
         """Whether the session went on by itself, to have an answer corrected."""
-        return self.redirected_from is not None and self.why.startswith("corrects")
+        return self.follows in _CORRECTIVE
 
     @property
     def running(self) -> bool:

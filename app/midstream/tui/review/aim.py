@@ -15,7 +15,7 @@ from midstream.tui.services import AppServices
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.context import Context
+    from midstream.pairing.request.context import Context
     from midstream.pairing.scope.find import Target, TargetUnclearError
     from midstream.pairing.session import PairingSession
 

@@ -7,7 +7,6 @@ code that does not run.  It is said, never mended.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.board import Board
 
-_UNDEFINED = re.compile(r"line (\d+): F821 Undefined name `(\w+)`")
 
-
-class Halves:
+class UndefinedNames:
     """Looks at a file when its last open hunk was decided.
 
     Args:
@@ -52,7 +49,7 @@ class Halves:
             self._spawn(self._look(event.path))
 
     async def _look(self, path: str) -> None:
-        from midstream.pairing.verdicts import look
+        from midstream.pairing.turn.checks import look
 
         await asyncio.sleep(0)
         self._looking.discard(path)
@@ -61,16 +58,16 @@ class Halves:
             return
         after = proposal.composed().lines
         verdict = await look(path, proposal.base.lines, after)
-        found = [match for each in verdict.introduced if (match := _UNDEFINED.match(each))]
-        names = tuple(dict.fromkeys(match[2] for match in found))
+        found = verdict.undefined
+        names = tuple(dict.fromkeys(each.undefined for each in found))
         told = self._told.get(path, ())
         self._told[path] = names
         if names and names != told and after == proposal.composed().lines:
             them = " and ".join(f"`{name}`" for name in names[:2])
             self._board.warn(
-                f"Half of the change is in {path}: {them}, used in line {found[0][1]}, "
-                f"{'is' if len(names) == 1 else 'are'} defined nowhere now. "
-                "Undo a decision, or ask for the rest."
+                f"{them} ({path}, line {found[0].line}) "
+                f"{'is' if len(names) == 1 else 'are'} no longer defined: only part of the "
+                "change was accepted. Undo a decision, or ask for the rest."
             )
 
     def _is_half(self, path: str, proposal: FileProposal) -> bool:

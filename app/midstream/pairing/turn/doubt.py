@@ -7,8 +7,7 @@ Only models that were calibrated for it know the first two; they say so in a res
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.syntax import is_python
@@ -17,9 +16,9 @@ from midstream.pairing.scope.mentions import find_mentions, missing_names, new_n
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.edits.signs import Signs
-    from midstream.pairing.answer import Answer
     from midstream.pairing.board import Board
     from midstream.pairing.link import Link
+    from midstream.pairing.turn.answer import Answer
 
 _MOST_SAID: Final = 500
 """Characters of an answer in words that are shown."""
@@ -31,47 +30,15 @@ MOST_ENDPOINTS: Final = 3
 """Endpoints that it names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sureness:
-    """How sure a model was of an answer.
-
-    Attributes:
-        confidence: Calibrated probability that it is right.
-        threshold: Below it the answer is one to look at closely.
-        gave_up: Whether the model took the request to be beyond it.
-    """
-
-    confidence: float
-    threshold: float
-    gave_up: bool = False
-
-    @property
-    def unsure(self) -> bool:
-        """Whether the person should hear of it."""
-        return self.confidence < self.threshold
-
-    @classmethod
-    def read(cls, metadata: Mapping[str, str]) -> Sureness | None:
-        """Take it from the metadata of a finished response; ``None`` where nothing is said."""
-        try:
-            return cls(
-                float(metadata["midstream.confidence"]),
-                float(metadata["midstream.confidence_threshold"]),
-                metadata.get("midstream.gave_up") == "1",
-            )
-        except (KeyError, ValueError):
-            return None
-
-
 def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
     """Tell of an answer that changes nothing; to a question that is what it says."""
-    region, turn = answer.region, answer.turn
+    turn = answer.turn
     if turn.words and answer.prose:
         board.inform(answer.prose[:_MOST_SAID])
         return
-    what = f"{turn.place if region is not None else 'everything'} of {turn.path}"
+    what = answer.mode.subject(turn)
     out = way_out(link.others, implied=turn.implied)
-    if missing := missing_names(turn.instruction, _before(answer)):
+    if missing := missing_names(turn.instruction, answer.mode.old_lines):
         board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
         board.warn(
@@ -80,10 +47,9 @@ def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
             LARGER_MODEL,
         )
     elif link.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
-        sureness = answer.sureness.get(answer.text)
-        beyond = (
-            (link.model_name or "the model") if sureness is not None and sureness.gave_up else ""
-        )
+        confidence = answer.confidence.get(answer.text)
+        gave_up = confidence is not None and confidence.gave_up
+        beyond = (link.model_name or "the model") if gave_up else ""
         board.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
     else:
         board.inform(unchanged(what))
@@ -105,8 +71,8 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
         answer: It is complete and has hunks.
         hunks: Every hunk of the session.
     """
-    region, turn = answer.region, answer.turn
-    if region is not None and region.new_text == answer.before:
+    mode, turn = answer.mode, answer.turn
+    if mode.before is not None and mode.new_text == mode.before:
         return f"{turn.place} of {turn.path} came back with the hunks that it had"
     mine = set(answer.hunk_ids)
     here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
@@ -125,25 +91,26 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     """
     from midstream.edits.signs import overwritten, read_signs, strangers, vanished
 
-    sureness, turn = answer.sureness.get(answer.text), answer.turn
-    if sureness is None or answer.region is None:
+    confidence, turn = answer.confidence.get(answer.text), answer.turn
+    new_text = answer.mode.new_text
+    if confidence is None or new_text is None:
         return
-    turn.confidence = round(sureness.confidence, 3)
-    wrote = frozenset(re.findall(r"\w+", answer.region.new_text))
+    turn.confidence = round(confidence.probability, 3)
+    wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
-    before = "".join(f"{line}\n" for line in _before(answer))
+    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
     python = is_python(turn.path)
-    gone = vanished(turn.instruction, before, answer.region.new_text) if python else ()
-    twice = overwritten(before, answer.region.new_text) if python else ()
-    signs = read_signs(turn.instruction, before, answer.region.new_text, python=python)
+    gone = vanished(turn.instruction, before, new_text) if python else ()
+    twice = overwritten(before, new_text) if python else ()
+    signs = read_signs(turn.instruction, before, new_text, python=python)
     # What was kept and what came behind it were asked for by two sentences.
     torn = () if turn.redirected_from is None else signs.unbound
-    if not (sureness.unsure or ignored or gone or twice or torn):
+    if not (confidence.unsure or ignored or gone or twice or torn):
         return
     odd = ()
     if python and not signs.broken:
-        file = "\n".join(answer.proposal.base.lines)
-        odd = strangers(turn.instruction, file, answer.region.new_text)
+        file = "\n".join(answer.mode.proposal.base.lines)
+        odd = strangers(turn.instruction, file, new_text)
     seen = seen_in(signs, gone, odd)
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
@@ -153,30 +120,24 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
         turn.unsure = elsewise(link.name_or_the_model, what, out)
-    elif twice and not gone and not sureness.unsure:
+    elif twice and not gone and not confidence.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
             "name, too. Look closely."
         )
-    elif torn and not gone and not sureness.unsure:
+    elif torn and not gone and not confidence.unsure:
         are = "is" if len(torn[:2]) == 1 else "are"
         turn.unsure = (
             f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
             f"still used and no longer defined. Look closely, {out}"
         )
-    elif not sureness.unsure:
+    elif not confidence.unsure:
         turn.unsure = elsewise(link.name_or_the_model, f"it no longer defines {_quoted(gone)}", out)
     else:
         turn.unsure = unsure_of(link.name_or_the_model, seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         board.warn(turn.unsure, LARGER_MODEL)
-
-
-def _before(answer: Answer) -> Sequence[str]:
-    """The lines that an answer is about, as they were; all of the file if it says where itself."""
-    lines, region = answer.proposal.base.lines, answer.region
-    return lines if region is None else lines[region.start : region.stop]
 
 
 def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:

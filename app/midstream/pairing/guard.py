@@ -1,20 +1,20 @@
-"""The guard in a running session: every finished line is scanned, a dangerous one stops the model.
+"""The guard in a running session: every finished line is scanned, dangerous ones are reported.
 
 Scanning goes on beside the stream, which never waits for it: one scan at a time, always of the
-newest text, and each finding names its own line all the same.  A finding that halts quarantines the
-hunk that holds it and has the model write it again, twice at most; then the person decides.
-Findings that warn mark their hunk.  Which lines are dangerous is the guard room's to say, and how a
-generation is cut and gone on with is ``steering``'s; where it goes on, ``places``'; what a screen
-shows of all this, ``lights``'.
+newest text, and each finding names its own line all the same.  A finding that halts is reported to
+the runner (``GuardStop``), which ends the answer, has the hunk quarantined (``hold``) and the model
+write it again, twice at most; then the user decides.  Findings that warn mark their hunk.  Which
+lines are dangerous is decided in ``midstream.guard``; what a screen shows is in ``lights``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
@@ -22,19 +22,17 @@ from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
 from midstream.pairing.events import HunkDecided
+from midstream.pairing.journal import Quarantined, Release
 from midstream.pairing.lights import Light, LightState, looks_sensitive
-from midstream.pairing.places import Place, holder
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
-    from midstream.edits.proposal import FileProposal
+    from midstream.edits.proposal import FileProposal, Segment
     from midstream.guard.scanner import Scanner
     from midstream.guard.second_opinion import SecondOpinion
     from midstream.guard.stream import StreamScan
     from midstream.pairing.board import Board
-    from midstream.pairing.generation import Generation
-    from midstream.pairing.recorder import Recorder
-    from midstream.pairing.steering import Steering
+    from midstream.pairing.journal import SessionJournal
 
 CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the person decides."""
@@ -56,23 +54,51 @@ _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
 
 
-@dataclass(slots=True)
-class _Watch:
+class WatchedRewrite(Protocol):
+    """One rewrite of one range of lines, as far as the guard knows it."""
+
+    @property
+    def proposal(self) -> FileProposal:
+        """The file."""
+        ...
+
+    @property
+    def segment(self) -> Segment:
+        """What is written."""
+        ...
+
+    @property
+    def instruction(self) -> str:
+        """What the user asked for."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """Whether text may still come."""
+        ...
+
+    def mute(self) -> None:
+        """Take no further text."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class GuardWatch:
     """One segment that is scanned while it streams.
 
     Attributes:
-        generation: The generation that writes it now; a person's redirect replaces it.
+        rewrite: The rewrite that writes it now; a redirect replaces it.
         scan: The state of its scan.
         above: Lines above the segment, as the model left them.
         region: What the region was before the first turn of the chain.
         below: Lines below it.
-        asked: The person's instruction.
+        asked: The user's instruction.
         offset: Lines of the region that earlier segments of the chain hold.
         tries: How often the model has corrected the hunk that begins at a line of the region.
-        given_up: Whether the person decides from here on.
+        given_up: Whether the user decides from here on.
     """
 
-    generation: Generation
+    rewrite: WatchedRewrite
     scan: StreamScan
     above: list[str]
     region: Sequence[str]
@@ -83,14 +109,98 @@ class _Watch:
     given_up: bool = False
 
     @property
+    def path(self) -> str:
+        """The file."""
+        return self.rewrite.proposal.path
+
+    @property
+    def segment(self) -> Segment:
+        """What is written."""
+        return self.rewrite.segment
+
+    @property
     def lag(self) -> int:
         """Lines without a verdict."""
-        return len(self.generation.segment.new_lines) - self.scan.seen
+        return len(self.segment.new_lines) - self.scan.seen
 
     @property
     def behind(self) -> bool:
         """Whether there are any."""
         return self.lag > 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GuardStop:
+    """The guard found lines that must not be written.
+
+    Attributes:
+        watch: Where.
+        findings: What halts, by line; the first is the one that the model is told of.
+        statement: Line of the segment at which the statement of the first begins.
+    """
+
+    watch: GuardWatch
+    findings: tuple[Finding, ...]
+    statement: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlace:
+    """Where a rewrite begins.
+
+    Attributes:
+        start: Base line.
+        carried: First line of the segment that is fed again.
+        lines: Lines of the segment that count as written.
+    """
+
+    start: int
+    carried: int
+    lines: int
+
+    @classmethod
+    def of(cls, hunks: HunkStore, segment: Segment, line: int) -> RewritePlace:
+        """The place from which a segment is written again, so that ``line`` is the first."""
+        offset, hunk_id = 0, None
+        for row in segment.settled:
+            if row.new is None:
+                continue
+            if row.hunk != hunk_id or row.hunk is None:
+                offset, hunk_id = 0, row.hunk
+            if row.new - segment.start == line and row.text == segment.new_lines[line]:
+                if row.hunk is None:
+                    return cls(segment.start if row.old is None else row.old, line, line)
+                hunk = hunks.get(row.hunk)
+                if hunk.decided:
+                    end = line - offset + hunk.added
+                    return cls(hunk.stop, end, end)
+                return cls(hunk.start, line - offset, line)
+            offset += 1
+        return cls(segment.start, 0, min(line, len(segment.new_lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was held back, and how the model is told.
+
+    Attributes:
+        watch: Where.
+        request: What the model is told.
+        place: Where it is written again.
+        quarantined: Whether its hunk is quarantined; one that was accepted before cannot be.
+    """
+
+    watch: GuardWatch
+    request: CorrectionRequest
+    place: RewritePlace
+    quarantined: bool
+
+    @property
+    def where(self) -> str:
+        """The line and what is wrong with it, in words."""
+        correction = self.request.correction
+        line = f"line {correction.line} of {self.watch.path}"
+        return f"{line}: {correction.message} ({correction.rule})"
 
 
 class Guard:
@@ -107,14 +217,15 @@ class Guard:
         levels: Sequence[tuple[str, str]],
         hunks: HunkStore,
         board: Board,
-        recorder: Recorder,
+        journal: SessionJournal,
+        report: Callable[[GuardStop], None],
     ) -> None:
         self.on = on
         self._levels = {rule: Level(level) for rule, level in levels}
         self._hunks = hunks
         self._board = board
-        self._recorder = recorder
-        self._steering: Steering | None = None
+        self._journal = journal
+        self._report = report
         self._scanner: Scanner | None = None
         self._worker: asyncio.Task[None] | None = None
         self._second: SecondOpinion | None = None
@@ -123,46 +234,58 @@ class Guard:
         self._progress = asyncio.Event()
         self._working = False
         self._failure = ""
-        self._watches: list[_Watch] = []
+        self._watches: list[GuardWatch] = []
         self._found: dict[str, list[Finding]] = {}
         self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
         self._released: set[tuple[str, tuple[str, str]]] = set()
         self._advised: set[str] = set()
 
-    def serve(self, steering: Steering) -> None:
-        """Stop and redirect the generations of ``steering``."""
-        self._steering = steering
-
     # What the stream tells
 
-    def begin(self, generation: Generation) -> None:
-        """A generation is about to write."""
+    def watch(self, rewrite: WatchedRewrite, after: Held | None = None) -> None:
+        """Scan a rewrite from now on.
+
+        Args:
+            rewrite: It begins now, or goes on under another turn.
+            after: What was held back, where it writes that again.
+        """
         if not self.on:
             return
-        last = self._watches[-1] if self._watches else None
-        if last is not None and last.generation.segment is generation.segment:
-            last.generation = generation
-            last.asked = generation.turn.instruction
-            last.tries = {}
+        asked, segment = rewrite.instruction, rewrite.segment
+        if after is not None:
+            old, carried = after.watch, after.place.carried
+            self._begin(
+                rewrite,
+                above=[*old.above, *old.segment.new_lines[:carried]],
+                region=old.region,
+                below=old.below,
+                asked=old.asked,
+                offset=old.offset + carried,
+                tries=old.tries,
+            )
             return
-        base, segment = generation.proposal.base.lines, generation.segment
-        self._watch(
-            generation,
+        last = self._watches[-1] if self._watches else None
+        if last is not None and last.segment is segment:
+            last.rewrite, last.asked, last.tries = rewrite, asked, {}
+            return
+        base = rewrite.proposal.base.lines
+        self._begin(
+            rewrite,
             above=list(base[: segment.start]),
             region=base[segment.start : segment.stop],
             below=base[segment.stop :],
-            asked=generation.turn.instruction,
+            asked=asked,
         )
-        self._advise(generation.proposal.path)
+        self._advise(rewrite.proposal.path)
 
-    def look(self, generation: Generation) -> None:
+    def look(self, rewrite: WatchedRewrite) -> None:
         """Text has come; costs next to nothing while no line has ended."""
-        if self._watches and (watch := self._watches[-1]).generation is generation and watch.behind:
+        if self._watches and (watch := self._watches[-1]).rewrite is rewrite and watch.behind:
             self._news.set()
 
     async def caught_up(self) -> None:
         """Wait until every line that is there now has its verdict, and what follows is done."""
-        wanted = [(watch, len(watch.generation.segment.new_lines)) for watch in self._watches]
+        wanted = [(watch, len(watch.segment.new_lines)) for watch in self._watches]
 
         def due() -> bool:
             return self._working or any(watch.scan.seen < count for watch, count in wanted)
@@ -205,7 +328,7 @@ class Guard:
             return Light(LightState.UNGUARDED, "no rules for this kind of file, only for secrets")
         if self._scanner is not None and self._scanner.problem and is_python(path):
             return Light(LightState.UNGUARDED, self._scanner.problem.rstrip("."))
-        watches = [w for w in self._watches if w.generation.proposal.path == path]
+        watches = [w for w in self._watches if w.path == path]
         if not watches:
             return Light(LightState.IDLE)
         why = watches[-1].scan.problem
@@ -246,7 +369,7 @@ class Guard:
             raise UsageError(f"Hunk {hunk_id} is not quarantined.") from None
         hunk = self._hunks.get(hunk_id)
         self._released |= {(hunk.path, finding.key) for finding in self.findings(hunk)}
-        self._recorder.release(hunk_id, mask(reason))
+        self._journal.add(Release(hunk_id, mask(reason)))
         self._board.emit(HunkDecided(hunk.path, hunk_id))
 
     async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
@@ -259,14 +382,12 @@ class Guard:
             files: Proposals by path.
             let_go: Hunks that a person has released.
         """
-        from midstream.pairing.rescanning import judged
-
         waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
         if not self.on or not waiting:
             return
         scanner = self._ready()
         for path in sorted(waiting & files.keys()):
-            found = await judged(scanner, files[path])
+            found = await _findings_by_hunk(scanner, files[path])
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):
                 halting = [f for f in found.get(hunk.id, ()) if f.level is Level.HALT]
@@ -276,7 +397,7 @@ class Guard:
                     self._quarantine(hunk, halting[0])
                 elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
                     self._hunks.release(hunk.id, note := "the guard finds nothing in it any more")
-                    self._recorder.release(hunk.id, note)
+                    self._journal.add(Release(hunk.id, note))
 
     def _sees(self, path: str) -> bool:
         """Whether what the guard does not find in a file can be taken for not being there."""
@@ -291,30 +412,28 @@ class Guard:
             self._scanner = Scanner(self._levels)
         return self._scanner
 
-    def _watch(self, generation: Generation, **about: Any) -> _Watch:
+    def _begin(self, rewrite: WatchedRewrite, above: list[str], **about: Any) -> None:
         from midstream.guard.stream import StreamScan
 
-        scanner = self._ready()
+        scanner, path = self._ready(), rewrite.proposal.path
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
             self._worker.add_done_callback(self._ended)
-        path = generation.proposal.path
-        scan = StreamScan(scanner, path, about["above"], about["region"], about["below"])
-        watch = _Watch(generation, scan, **about)
-        self._watches = [w for w in self._watches if w.behind or w.generation.proposal.path != path]
+        scan = StreamScan(scanner, path, above, about["region"], about["below"])
+        watch = GuardWatch(rewrite, scan, above, **about)
+        self._watches = [w for w in self._watches if w.behind or w.path != path]
         self._watches.append(watch)
         self._working = True  # The scan is made ready while the first token is awaited.
         self._news.set()
         self._review_later(watch)
-        return watch
 
-    def _review_later(self, watch: _Watch) -> None:
+    def _review_later(self, watch: GuardWatch) -> None:
         """Have bandit look at a file whenever a hunk of it has settled."""
         from midstream.guard.policy import BANDIT
         from midstream.guard.second_opinion import SecondOpinion, has_bandit
 
         wanted = self._levels.get(BANDIT) is not Level.OFF
-        if not wanted or not is_python(watch.generation.proposal.path) or not has_bandit():
+        if not wanted or not is_python(watch.path) or not has_bandit():
             return
         if self._second is None:
             self._second = SecondOpinion(self._levels)
@@ -323,13 +442,13 @@ class Guard:
             self._reviews.add(task)
             task.add_done_callback(self._reviews.discard)
 
-    async def _review(self, watch: _Watch, second: SecondOpinion) -> None:
-        path, segment = watch.generation.proposal.path, watch.generation.segment
+    async def _review(self, watch: GuardWatch, second: SecondOpinion) -> None:
+        path, segment = watch.path, watch.segment
         before = [*watch.above, *watch.region, *watch.below]
         seen, writing = 0, True
         while writing and not second.problem:
             # Nothing tells the end of an answer and of its scan alike; nobody waits for this.
-            writing = watch.generation.answer.live or watch.behind
+            writing = watch.rewrite.live or watch.behind
             settled = sum(h.state != _STREAMING for h in self._hunks.for_path(path))
             if writing and settled == seen:
                 await asyncio.sleep(REVIEW_EVERY_S)
@@ -367,89 +486,67 @@ class Guard:
             self._board.warn(f"Nothing is guarded any more: {self._failure}.")
         self._progress.set()
 
-    async def _scan(self, watch: _Watch) -> None:
-        path, before = watch.generation.proposal.path, self._troubles(watch)
-        found = await watch.scan.look(list(watch.generation.segment.new_lines))
+    async def _scan(self, watch: GuardWatch) -> None:
+        before = self._troubles(watch)
+        found = await watch.scan.look(list(watch.segment.new_lines))
         if found:
-            self._found.setdefault(path, []).extend(found)
+            self._found.setdefault(watch.path, []).extend(found)
         if found or self._troubles(watch) != before:
             self._board.touch()
-        halting = [
+        halting = tuple(
             finding
             for finding in found
-            if finding.level is Level.HALT and (path, finding.key) not in self._released
-        ]
+            if finding.level is Level.HALT and (watch.path, finding.key) not in self._released
+        )
         if halting:
-            await self._halt(watch, halting)
+            statement = watch.scan.statement_at(halting[0].line)
+            self._report(GuardStop(watch, halting, statement))
 
-    def _troubles(self, watch: _Watch) -> tuple[str, str]:
+    def _troubles(self, watch: GuardWatch) -> tuple[str, str]:
         """What a look can change of the light: why it sees less than it should."""
         return watch.scan.problem, "" if self._scanner is None else self._scanner.problem
 
-    async def _halt(self, watch: _Watch, findings: Sequence[Finding]) -> None:
-        """Cut the generation, hold the hunks back, and go on from the line before the statement.
+    # What the runner does about a report
 
-        Args:
-            watch: The segment.
-            findings: What halts, by line; the first is what the model is told of.
-        """
-        finding = findings[0]
-        generation, steering = watch.generation, self._steering
-        if steering is None:
-            return
-        steering.cut(generation)
-        segment, path = generation.segment, generation.proposal.path
-        correction = Correction.of(finding, segment.start + finding.line + 1)
-        what = f"line {correction.line} of {path}: {finding.message} ({finding.rule})"
-        place = Place.of(self._hunks, segment, watch.scan.statement_at(finding.line))
-        hunk, *_ = [self._hold(segment, each) for each in findings]
-        tried = watch.tries.get(watch.offset + place.carried, 0)
-        again = (
-            not watch.given_up
-            and tried < CORRECTIONS
-            and sum(watch.tries.values()) < MOST_CORRECTIONS
-            and steering.may_rewrite(generation)
-        )
-        if not again:
-            watch.given_up = True
-            await steering.interrupt(generation)
-            held = "it is quarantined" if hunk is not None else "look at it before you accept"
-            self._board.fail(f"Stopped at {what}; {held}. {correction.advice}")
-            return
-        watch.tries[watch.offset + place.carried] = tried + 1
-        above = [*watch.above, *segment.new_lines[: place.carried]]
-        new = steering.rewrite(
-            generation,
-            place.lines,
-            place.carried,
-            place.start,
-            CorrectionRequest(watch.asked, correction),
-        )
-        self._watch(
-            new,
-            above=above,
-            region=watch.region,
-            below=watch.below,
-            asked=watch.asked,
-            offset=watch.offset + place.carried,
-            tries=watch.tries,
-        )
-        self._board.warn(
-            f"Stopped at {what}. The model writes it again ({tried + 1} of {CORRECTIONS}): "
-            f"{correction.advice}"
-        )
-        await steering.resend(generation, new)
+    def hold(self, stop: GuardStop) -> Held:
+        """Quarantine the hunks that hold what was found; the answer has ended."""
+        watch, first = stop.watch, stop.findings[0]
+        segment = watch.segment
+        correction = Correction.of(first, segment.start + first.line + 1)
+        place = RewritePlace.of(self._hunks, segment, stop.statement)
+        quarantined = [self._hold(segment, finding) for finding in stop.findings]
+        request = CorrectionRequest(watch.asked, correction)
+        return Held(watch, request, place, quarantined[0])
 
-    def _hold(self, segment: Any, finding: Finding) -> Hunk | None:
-        """Quarantine the hunk that holds a finding."""
-        from midstream.edits.hunks import HunkState
-
-        hunk = holder(self._hunks, segment, range(finding.line, finding.stop))
-        if hunk is None:
+    def next_attempt(self, held: Held) -> int | None:
+        """Count one more attempt at writing it again; ``None`` if the user is to decide."""
+        watch = held.watch
+        line = watch.offset + held.place.carried
+        tried = watch.tries.get(line, 0)
+        often = tried >= CORRECTIONS or sum(watch.tries.values()) >= MOST_CORRECTIONS
+        if watch.given_up or often:
             return None
-        if hunk.state is HunkState.QUARANTINED or self._quarantine(hunk, finding):
-            return hunk
-        return None
+        watch.tries[line] = tried + 1
+        return tried + 1
+
+    def give_up(self, held: Held) -> None:
+        """Have nothing of this segment written again."""
+        held.watch.given_up = True
+
+    def _hold(self, segment: Segment, finding: Finding) -> bool:
+        """Quarantine the hunk that holds a finding; whether that was possible."""
+        lines = range(finding.line, finding.stop)
+        wanted = set(segment.new_lines[lines.start : lines.stop])
+        added = [
+            (row.new - segment.start, row.hunk)
+            for row in segment.settled
+            if row.hunk is not None and row.new is not None and row.text in wanted
+        ]
+        if not added:
+            return False
+        exact = [hunk_id for line, hunk_id in added if line in lines]
+        hunk = self._hunks.get(exact[0] if exact else added[0][1])
+        return hunk.state == _HELD or self._quarantine(hunk, finding)
 
     def _quarantine(self, hunk: Hunk, finding: Finding) -> bool:
         """Hold a hunk back; False if it was accepted before the verdict."""
@@ -462,7 +559,7 @@ class Guard:
             self._hunks.quarantine(hunk.id, why)
         except ValueError:
             return False
-        self._recorder.quarantine(hunk.id, why)
+        self._journal.add(Quarantined(hunk.id, why.rule, why.message))
         self._board.emit(HunkDecided(hunk.path, hunk.id))
         return True
 
@@ -479,3 +576,41 @@ def _masked(hunk: Hunk) -> bool:
     from midstream.guard.secrets import RULES
 
     return hunk.quarantine is not None and hunk.quarantine.rule in RULES
+
+
+async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[int, list[Finding]]:
+    """Return the findings in the lines that hunks bring, by hunk.
+
+    Undecided and quarantined hunks count as they are proposed, decided ones as they are decided.
+    What the base has already is not found again.
+    """
+    from midstream.edits.hunks import HunkState
+
+    lines: list[str] = []
+    places: list[tuple[int, int, int]] = []
+    at = 0
+    base = proposal.base.lines
+    for hunk in proposal.hunks.for_path(proposal.path):
+        if hunk.state in (HunkState.SETTLED, HunkState.QUARANTINED):
+            wanted = hunk.new
+        elif (edit := hunk.edit()) is not None:
+            wanted = tuple(edit.lines)
+        else:
+            continue
+        if hunk.start < at:
+            continue
+        lines += base[at : hunk.start]
+        places.append((hunk.id, len(lines), len(lines) + len(wanted)))
+        lines += wanted
+        at = hunk.stop
+    lines += base[at:]
+    known = Counter(finding.key for finding in await scanner.scan(base, proposal.path))
+    found: dict[int, list[Finding]] = {}
+    for finding in await scanner.scan(lines, proposal.path):
+        if known[finding.key]:
+            known[finding.key] -= 1
+            continue
+        for hunk_id, start, stop in places:
+            if start < finding.stop and finding.line < stop:
+                found.setdefault(hunk_id, []).append(finding)
+    return found

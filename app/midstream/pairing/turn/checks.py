@@ -1,25 +1,63 @@
 """What is checked of an answer: does every file parse, and what does ruff find that is new.
 
-Which answer is checked, and what follows, is ``effort``'s.
+Python's parser holds the interpreter for as long as it reads, 20 us a line, in a thread as well.
+So a long text is read by a process of its own, while keys go on being answered here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from midstream.edits.syntax import is_python
-from midstream.pairing.checking import where_broken
+from midstream.edits.documents import join_lines
+from midstream.edits.proposal import FileProposal
+from midstream.edits.syntax import is_python, syntax_error
 
-RUFF_S: Final = 10.0
+AT_ONCE: Final = 10_000
+"""Characters that are parsed here, within some 3 ms; a process takes 50 ms to begin."""
+_MOST_LINES: Final = 5_000
+"""Longer files are not checked: the end of the answer would wait for it."""
+_PARSER_S: Final = 10.0
+_RUFF_S: Final = 10.0
+_UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
+"""Ruff's message for F821, which has the name nowhere else."""
 
 Lines = Mapping[str, Sequence[str]]
 """Lines of files by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """One finding of ruff that was not there before.
+
+    Attributes:
+        line: 1-based line.
+        code: Rule code, such as ``F821``.
+        message: What is wrong.
+        path: The file, ``""`` where only one is checked.
+    """
+
+    line: int
+    code: str
+    message: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}line {self.line}: {self.code} {self.message}"
+
+    @property
+    def undefined(self) -> str:
+        """The name that nothing defines, if that is the finding."""
+        found = _UNDEFINED.match(self.message) if self.code == "F821" else None
+        return "" if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +73,7 @@ class Verdict:
     """
 
     broken: str = ""
-    introduced: tuple[str, ...] = ()
+    introduced: tuple[LintFinding, ...] = ()
     tests: bool | None = None
     changed: int = 0
     misplaced: int = 0
@@ -50,7 +88,7 @@ class Verdict:
             if verdict.broken
         ]
         introduced = tuple(
-            f"{path}: {finding}" if several else finding
+            replace(finding, path=path) if several else finding
             for path, verdict in verdicts.items()
             for finding in verdict.introduced
         )
@@ -77,7 +115,7 @@ class Verdict:
             return f"does not parse ({self.broken})"
         parts: list[str] = []
         if self.introduced:
-            parts.append("; ".join(self.introduced[:3]))
+            parts.append("; ".join(map(str, self.introduced[:3])))
         if self.misplaced:
             many = "s" * (self.misplaced != 1)
             parts.append(f"{self.misplaced} edit{many} without a place")
@@ -86,6 +124,17 @@ class Verdict:
         if not self.changed:
             parts.append("changes nothing")
         return ", ".join(parts) or "no findings"
+
+    @property
+    def correction(self) -> str:
+        """What the model is told about an answer that is not clean."""
+        what = self.broken or "; ".join(map(str, self.introduced[:3]))
+        return f"The result must not have this error: {what}."
+
+    @property
+    def undefined(self) -> tuple[LintFinding, ...]:
+        """The findings about names that nothing defines any more."""
+        return tuple(finding for finding in self.introduced if finding.undefined)
 
 
 async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdict:
@@ -107,19 +156,19 @@ async def look_at(before: Lines, after: Lines, misplaced: int = 0) -> Verdict:
     return Verdict.together(verdicts, misplaced)
 
 
-def _introduced(path: str, before: str, after: str) -> tuple[str, ...]:
+def _introduced(path: str, before: str, after: str) -> tuple[LintFinding, ...]:
     """F and E9 findings of ruff in the text after that were not in the one before (blocking)."""
-    old = [message for _, message in _ruff(path, before)]
-    new: list[str] = []
-    for line, message in _ruff(path, after):
-        if message in old:
-            old.remove(message)
+    old = [(found.code, found.message) for found in _ruff(path, before)]
+    new: list[LintFinding] = []
+    for found in _ruff(path, after):
+        if (found.code, found.message) in old:
+            old.remove((found.code, found.message))
         else:
-            new.append(f"line {line}: {message}")
+            new.append(found)
     return tuple(new)
 
 
-def _ruff(path: str, text: str) -> list[tuple[int, str]]:
+def _ruff(path: str, text: str) -> list[LintFinding]:
     from midstream.guard.ruff import find_ruff
 
     program = find_ruff()
@@ -131,10 +180,53 @@ def _ruff(path: str, text: str) -> list[tuple[int, str]]:
             [program, *arguments, "--stdin-filename", Path(path).name, "-"],
             input=text.encode(),
             capture_output=True,
-            timeout=RUFF_S,
+            timeout=_RUFF_S,
             check=False,
         )
         found = cast("list[dict[str, Any]]", json.loads(done.stdout or b"[]"))
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return []
-    return [(f["location"]["row"], f"{f['code']} {f['message']}") for f in found]
+    return [LintFinding(f["location"]["row"], str(f["code"]), f["message"]) for f in found]
+
+
+async def newly_broken(proposal: FileProposal) -> str:
+    """Say where a Python file stops parsing if all open hunks are accepted.
+
+    Returns:
+        ``"line 12: invalid syntax"``, or ``""`` where nothing is wrong, the file did not parse
+        before either, or it is not checked.
+    """
+    lines = proposal.base.lines
+    if not is_python(proposal.path) or len(lines) > _MOST_LINES:
+        return ""
+    after = await where_broken(proposal.proposed_region(0, len(lines)))
+    return after if after and not await where_broken(join_lines(lines)) else ""
+
+
+async def where_broken(text: str) -> str:
+    """What :func:`~midstream.edits.syntax.syntax_error` says, without holding the loop up.
+
+    A text that takes the parser too long counts as one without errors.
+    """
+    if len(text) <= AT_ONCE:
+        return syntax_error(text)
+    return await asyncio.to_thread(_ask_child, text)
+
+
+def _ask_child(text: str) -> str:
+    command = [sys.executable, "-P", "-m", "midstream.pairing.turn.syntax_child"]
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode("utf-8", "surrogatepass"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PARSER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    except OSError:  # No process can be started; then it has to be done here.
+        return syntax_error(text)
+    # The parser can bring down its process by a text that is nested too deeply.
+    return done.stdout.decode() if done.returncode == 0 else "it cannot be read as Python"

@@ -1,6 +1,6 @@
 """From an instruction to a request: which lines are meant, what goes along, in which format.
 
-Knows files, facts about the model and the words of requests; sends nothing and runs no turn.
+Knows files, the model's abilities and the wording of requests; sends nothing and runs no turn.
 """
 
 from __future__ import annotations
@@ -9,15 +9,29 @@ import asyncio
 import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
 
 from midstream.errors import UserError
-from midstream.pairing import requests
 from midstream.pairing.ai_comments import without_comments
-from midstream.pairing.context import Context, Part, fit, limit_of
-from midstream.pairing.generation import Conversation
-from midstream.pairing.prompts import block_prompt, context_text
-from midstream.pairing.renaming import Renaming, as_proposed, renamed_again
+from midstream.pairing.renaming import as_proposed
+from midstream.pairing.request.context import (
+    Context,
+    Part,
+    Wanted,
+    decisions,
+    fit,
+    gather,
+    limit_of,
+)
+from midstream.pairing.request.languages import check_language
+from midstream.pairing.request.prompts import (
+    REGION_INSTRUCTIONS,
+    block_prompt,
+    context_text,
+    region_message,
+    with_rejections,
+)
 from midstream.pairing.scope.find import (
     Candidate,
     Target,
@@ -31,35 +45,35 @@ from midstream.pairing.scope.mentions import (
     find_at_paths,
     without_mentions,
 )
-from midstream.pairing.sources import Wanted, decisions, gather
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkStore
-    from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.answer import Answer
+    from midstream.guard.correction import CorrectionRequest
     from midstream.pairing.desk import Desk
     from midstream.pairing.link import Link
+    from midstream.responses.conversation import Entry
     from midstream.responses.model_info import ModelInfo
     from midstream.workspace.files import Workspace
 
-_TAKE_OUT = "This was asked in a comment that ends in AI!; take that comment out as well."
+_TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
+_REPORTED_LAST: Final = "The result is reported with the last call."
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person says, and where.
+    """What is asked, and where.
 
     Attributes:
         text: The instruction.
         path: The file, ``None`` to find it.
         cursor: 0-based line of the cursor.
         selection: 0-based half-open range of lines.
-        consume: Whether the AI comments of the region go away with the change.
+        consume: Whether the AI comments of the region are removed by the change.
         background: Whether the session asks by itself.
         words: Whether an answer in words is wanted and no change.
-        known: What the lines will be, where that needs no model; ``None`` to ask it.
+        known: The new lines where no model is needed to write them; ``None`` to ask the model.
     """
 
     text: str
@@ -73,14 +87,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Scope:
     """Where an instruction applies.
 
     Attributes:
         proposal: The file.
-        base: Its base text when the place was found.
+        base: Its base text when the scope was found.
         model: What was known about the model then.
-        target: The lines that are meant; of a whole file where the model finds them.
+        target: The lines that are meant; the whole file where the model finds them.
         by_region: Whether the model rewrites just these lines.
         mentioned: Files named with ``@``.
     """
@@ -94,20 +108,103 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the model is told.
+
+    Attributes:
+        system: System text.
+        messages: Pairs of role and text, tool calls and their outputs; the last is the user's or an
+            output.
+        correction: What the last message asks for, if the guard wrote it.
+    """
+
+    system: str
+    messages: Sequence[Entry]
+    correction: CorrectionRequest | None = None
+
+    @property
+    def opening(self) -> Conversation:
+        """The messages before the model's first."""
+        return Conversation(self.system, list(takewhile(_not_written, self.messages)))
+
+    @property
+    def instruction(self) -> str:
+        """What the model was told last that a region is to become."""
+        from midstream.edits.request import parse_follow_up, parse_request
+
+        *_, last = (entry[1] for entry in self.messages if isinstance(entry, tuple))
+        region = parse_request(last)
+        return region.instruction if region is not None else parse_follow_up(last) or ""
+
+    def followed(
+        self, kept: str, instruction: str, correction: CorrectionRequest | None = None
+    ) -> Conversation:
+        """The conversation after the model wrote ``kept`` and was told ``instruction``."""
+        from midstream.edits.request import render_follow_up
+
+        messages: list[Entry] = list(self.messages)
+        if kept:
+            messages.append(("assistant", kept))
+        messages.append(("user", render_follow_up(instruction)))
+        return Conversation(self.system, messages, correction)
+
+    def answered(self, written: Sequence[Entry], output: str) -> Conversation:
+        """The conversation after the model called a tool, with the result of the last call."""
+        from midstream.responses.conversation import ToolCall, ToolOutput
+
+        calls = [entry.call_id for entry in written if isinstance(entry, ToolCall)]
+        outputs = [ToolOutput(call_id, _REPORTED_LAST) for call_id in calls[:-1]]
+        return Conversation(
+            self.system, [*self.messages, *written, *outputs, ToolOutput(calls[-1], output)]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is sent.
 
     Attributes:
         conversation: System text and messages.
         edit_format: The format that was asked for.
-        context: What goes along.
+        region: Base lines to rewrite, ``None`` where the model names the places.
         tools: Tools that the model may call.
     """
 
     conversation: Conversation
     edit_format: str
-    context: Context
+    region: tuple[int, int] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a model wrote in an answer with edits.
+
+    Attributes:
+        text: Its text as it came.
+        output: The same as entries to go on from, tool calls included.
+        hunk_ids: The hunks that it made.
+    """
+
+    text: str
+    output: tuple[Entry, ...]
+    hunk_ids: tuple[int, ...]
+
+    def masked(self) -> Written:
+        """The same with credentials masked."""
+        from midstream.guard.secrets import mask
+        from midstream.responses.conversation import ToolCall
+
+        def shown(text: str) -> str:
+            return "".join(mask(line) for line in text.splitlines(keepends=True))
+
+        output = tuple(
+            ToolCall(entry.call_id, entry.name, shown(entry.input))
+            if isinstance(entry, ToolCall)
+            else entry
+            for entry in self.output
+        )
+        return Written(shown(self.text), output, self.hunk_ids)
 
 
 class AlreadyThereError(UserError):
@@ -116,11 +213,11 @@ class AlreadyThereError(UserError):
     code = "already-there"
 
 
-class Asker:
-    """Finds places and words requests.
+class RequestBuilder:
+    """Finds the place that an instruction means and words the request.
 
     Attributes:
-        allowed: Ignored files that the person lets go out.
+        allowed: Ignored files that the user lets go out.
     """
 
     def __init__(self, workspace: Workspace, hunks: HunkStore, desk: Desk, link: Link) -> None:
@@ -130,6 +227,8 @@ class Asker:
         self._desk = desk
         self._link = link
         self._told: set[int] = set()
+
+    # Where
 
     async def find_path(self, question: Question, last: str | None) -> str:
         """The file that a question is about.
@@ -153,7 +252,7 @@ class Asker:
                 raise
             return last
 
-    async def locate(self, path: str, question: Question, seen: Place | None) -> Place:
+    async def locate(self, path: str, question: Question, seen: Scope | None = None) -> Scope:
         """The file as it is on disk and the lines that are meant; the caller holds the desk's lock.
 
         Args:
@@ -166,7 +265,7 @@ class Asker:
         """
         proposal = await self._desk.refreshed(path)
         base, model = proposal.base, self._link.model_info
-        requests.check_language(proposal.path, base, model)
+        check_language(proposal.path, base, model)
         if seen is not None and seen.base is base and seen.model == model:
             return seen
         mentioned = await self._mentioned(question)
@@ -193,7 +292,7 @@ class Asker:
             elsewhere = await self._find(target.undefined, proposal.path)
             if elsewhere is not None:
                 raise elsewhere
-        return Place(proposal, base, model, target, wanted in ("region", "auto"), mentioned)
+        return Scope(proposal, base, model, target, wanted in ("region", "auto"), mentioned)
 
     async def _find(self, name: str, here: str) -> TargetUnclearError | None:
         """The question about a name that is not defined in the file ``here``, if another has it."""
@@ -213,53 +312,57 @@ class Asker:
             f"{said}; ask for it there.", found, question=f"{said}; go there?"
         )
 
-    def begin(self) -> None:
-        """A new conversation begins: what earlier ones were told does not count."""
-        self._told.clear()
+    async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
+        if "@" not in question.text:
+            return ()
+        return await asyncio.to_thread(
+            find_at_paths, question.text, self._workspace, frozenset(self.allowed)
+        )
 
-    @contextlib.contextmanager
-    def rehearsed(self) -> Generator[None]:
-        """Word a request that is not sent: what it would tell is still to be told."""
-        told = set(self._told)
-        try:
-            yield
-        finally:
-            self._told = told
+    def _finds_places(self, model: ModelInfo) -> bool:
+        """Whether the model can be left to find the lines itself."""
+        known = self._link.reached or not self._link.own
+        return known and model.finds_places
 
-    async def context(self, place: Place, question: Question) -> Context:
+    # What goes along
+
+    async def context(self, scope: Scope, question: Question) -> Context:
         """What goes along with an instruction."""
-        model = place.model
+        proposal, target, model = scope.proposal, scope.target, scope.model
         if not model.is_chat:
-            target = place.target
-            name = f"{place.proposal.path} lines {target.start + 1}-{target.stop}"
-            text = place.proposal.proposed_region(target.start, target.stop)
+            name = f"{proposal.path} lines {target.start + 1}-{target.stop}"
+            text = proposal.proposed_region(target.start, target.stop)
             return Context((Part(name, "file", text, first=target.start + 1),))
         from midstream.edits.proposal import Overlay
 
-        proposal = place.proposal
-        text = None if place.by_region else Overlay(proposal).source.text()
+        text = None if scope.by_region else Overlay(proposal).source.text()
         wanted = Wanted(
             path=proposal.path,
             text=text,
-            line=place.target.start if question.cursor is None else question.cursor,
+            line=target.start if question.cursor is None else question.cursor,
             selection=question.selection,
-            mentioned=place.mentioned,
+            mentioned=scope.mentioned,
             allowed=frozenset(self.allowed),
-            hunks=() if place.by_region else tuple(self._hunks),
+            hunks=() if scope.by_region else tuple(self._hunks),
         )
         parts, refused = await asyncio.to_thread(gather, self._workspace, wanted)
         return fit(parts, limit_of(model.context_length), refused)
 
-    def region_request(
-        self, place: Place, question: Question, context: Context, start: int, stop: int
-    ) -> Request:
-        """The request for a rewrite of base lines ``[start, stop)``.
+    # The first request of a conversation
+
+    def request(self, scope: Scope, question: Question, context: Context) -> Request:
+        """The request for a question.
 
         Raises:
             TargetUnclearError: With its undecided hunks the region is too long for the model.
             AlreadyThereError: An edit model is asked to add what the code has.
         """
-        proposal, base, model = place.proposal, place.base, place.model
+        ask = self._region_request if scope.by_region else self._block_request
+        return ask(scope, question, context)
+
+    def _region_request(self, scope: Scope, question: Question, context: Context) -> Request:
+        proposal, base, model = scope.proposal, scope.base, scope.model
+        start, stop = proposal.cover(scope.target.start, scope.target.stop)
         region = proposal.proposed_region(start, stop)
         if question.consume:
             kept = without_comments(region.split("\n")[:-1], proposal.path)
@@ -273,60 +376,40 @@ class Asker:
         if model.is_edit_model and not question.background:
             _check_absent(question.text, region)
         asked = as_proposed(question.text, base.lines[start:stop], region.split("\n")[:-1])
-        said = self.with_rejections(asked, proposal.path)
-        message = requests.region_message(proposal.path, base, start, stop, region, said)
-        messages = [("user", message)]
+        asked = self.with_rejections(asked, proposal.path)
+        messages = [("user", region_message(proposal.path, base, start, stop, region, asked))]
         if model.is_chat and context.parts:
             messages.insert(0, ("user", context_text(context)))
-        conversation = Conversation(requests.REGION_INSTRUCTIONS if model.is_chat else "", messages)
-        return Request(conversation, "region", context)
+        conversation = Conversation(REGION_INSTRUCTIONS if model.is_chat else "", messages)
+        return Request(conversation, "region", (start, stop))
 
-    def renamed_again(self, answer: Answer, said: str) -> Renaming | None:
-        """The name that a live rewrite brings in, if ``said`` only asks for another one.
-
-        ``None`` also where the person has turned a part of it down, which stays so, or has written
-        lines of their own into it, which would be lost.
-        """
-        from midstream.edits.hunks import HunkState
-
-        if answer.region is None or answer.before is None:
-            return None
-        hunks = map(self._hunks.get, answer.hunk_ids)
-        if any(hunk.own or hunk.state is HunkState.REJECTED for hunk in hunks):
-            return None
-        before, kept = answer.before.split("\n")[:-1], answer.kept.split("\n")[:-1]
-        return renamed_again(said, answer.asked, before, kept)
-
-    def block_request(self, place: Place, question: Question, context: Context) -> Request:
-        """The request for edits in a format in which the model names the places."""
-        edit_format = place.model.edit_format
+    def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:
+        edit_format = scope.model.edit_format
         if edit_format == "auto":
             edit_format = "search-replace"
-        tool = self._link.takes_patch_tool
         asked = f"{question.text}\n{_TAKE_OUT}" if question.consume else question.text
-        prompt = block_prompt(asked, context, edit_format, tool=tool)
+        prompt = block_prompt(asked, context, edit_format, tool=self._link.takes_patch_tool)
         self._told.update(hunk.id for hunk in self._hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
-        return Request(conversation, edit_format, context, prompt.tools)
+        return Request(conversation, edit_format, None, prompt.tools)
 
-    def parser(self, edit_format: str, region: Sequence[str]) -> Parser:
-        """The parser of an answer that was asked for in a format.
+    # What is said later on
 
-        Args:
-            edit_format: The format.
-            region: Lines of the region, if one is rewritten.
-        """
-        from midstream.edits.formats.region import RegionParser
-        from midstream.edits.sniffing import PreferringParser, SniffingParser
+    def start_conversation(self) -> None:
+        """Forget which decisions earlier conversations were told of."""
+        self._told.clear()
 
-        if edit_format != "region":
-            return SniffingParser(edit_format)
-        if self._link.model_info.is_edit_model:
-            return RegionParser(region, bare=True)
-        return PreferringParser("region", lambda: RegionParser(region))
+    @contextlib.contextmanager
+    def rehearsal(self) -> Generator[None]:
+        """Word a request that is not sent: the decisions in it still count as not told."""
+        told = set(self._told)
+        try:
+            yield
+        finally:
+            self._told = told
 
     def with_rejections(self, text: str, path: str) -> str:
-        """The instruction, with the rejected hunks that this conversation has not told yet."""
+        """The instruction, with the rejected hunks that this conversation was not told of yet."""
         from midstream.edits.hunks import HunkState
 
         rejected = [
@@ -335,30 +418,42 @@ class Asker:
             if hunk.path == path
             and hunk.state is HunkState.REJECTED
             and hunk.id not in self._told
-            and (hunk.note or not hunk.displaced)  # What was only put away is no wish.
+            and (hunk.note or not hunk.displaced)  # A hunk that was only put away is no wish.
         ]
         self._told.update(hunk.id for hunk in rejected)
-        return requests.with_rejections(text, rejected, self._link.model_info)
+        return with_rejections(text, rejected, self._link.model_info)
 
-    def with_decisions(self, text: str, hunk_ids: Sequence[int]) -> str:
-        """What a tool says of edits, with what the person has decided about them by now."""
+    def after_edits(
+        self, said: str, path: str, conversation: Conversation, written: Written
+    ) -> Conversation:
+        """A conversation after an answer in which the model named the places.
+
+        Where it called a tool, the message is the result of that call.
+
+        Args:
+            said: The message.
+            path: The file that the instruction is about.
+            conversation: What the model was told before.
+            written: What it wrote then.
+        """
+        from midstream.responses.conversation import ToolCall
+
+        if not any(isinstance(entry, ToolCall) for entry in written.output):
+            return conversation.followed(written.text, self.with_rejections(said, path))
+        output = self._with_decisions(said, written.hunk_ids)
+        return conversation.answered(written.output, output)
+
+    def _with_decisions(self, text: str, hunk_ids: Sequence[int]) -> str:
+        """What a tool says about edits, with what the user has decided about them by now."""
         decided = [hunk for hunk in map(self._hunks.get, hunk_ids) if hunk.decided]
         if not decided:
             return f"{text}\n\nThe person who reads along has not decided about any edit yet."
         self._told.update(hunk.id for hunk in decided)
         return f"{text}\n\nDecided by the person who reads along:\n{decisions(decided).text}"
 
-    async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
-        if "@" not in question.text:
-            return ()
-        return await asyncio.to_thread(
-            find_at_paths, question.text, self._workspace, frozenset(self.allowed)
-        )
 
-    def _finds_places(self, model: ModelInfo) -> bool:
-        """Whether the model can be left to find the lines itself."""
-        known = self._link.reached or not self._link.own
-        return known and model.finds_places
+def _not_written(entry: Entry) -> bool:
+    return isinstance(entry, tuple) and entry[0] != "assistant"
 
 
 def _check_absent(asked: str, region: str) -> None:

@@ -8,7 +8,6 @@ there for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -32,22 +31,13 @@ class ReplyFiles:
         desk: Open files.
         board: Where to say what was refused.
         main: The file that the instruction is about.
-        ignored: Whether git ignores a path.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        desk: Desk,
-        board: Board,
-        main: str,
-        ignored: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, workspace: Workspace, desk: Desk, board: Board, main: str) -> None:
         self._workspace = workspace
         self._desk = desk
         self._board = board
         self._main = main
-        self._ignored = ignored
         self._found: dict[str, FileProposal | None] = {}
         self._ends = 0
 
@@ -127,7 +117,7 @@ class ReplyFiles:
         path = await asyncio.to_thread(self._workspace.relative, name)
         if path in self._desk.files or path == self._main:
             return True
-        if await asyncio.to_thread(self._ignored, path):
+        if await asyncio.to_thread(self._workspace.ignores, path):
             self._board.warn(f"The answer edits {path}, which git ignores; open it to allow that.")
             return False
         return True

@@ -1,16 +1,18 @@
-"""What is sent to the model: the region, what stands around it, and how the answer is to look.
+"""How a model is asked: system texts by edit format, the patch tool, and the messages.
 
-Also knows which language a file is in, because a model may be made for some only.
+An edit model was trained on region requests; it is sent those without a system text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from midstream.errors import UserError
-from midstream.guard.secrets import mask
+from midstream.edits.formats import format_spec
+from midstream.pairing.request.context import Context, Part, rejected_lines
+from midstream.pairing.request.languages import language_of
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -23,8 +25,6 @@ LINES_AFTER = 30
 """Lines below the region that go along as context."""
 MOST_REJECTIONS = 8
 """Rejected hunks that a request tells of."""
-MOST_REJECTED_LINES = 24
-"""Lines of each of them."""
 
 REGION_INSTRUCTIONS = """\
 You rewrite one region of a source file. The user message holds the instruction, the lines around
@@ -37,77 +37,81 @@ that come behind the last line of that answer; never repeat what it holds.
 """
 """System text for chat models; an edit model was trained to do this and is not told."""
 
+_COMMON: Final = """\
+You are a careful programmer who edits files of a project. The user message holds the files, what is
+known about the project, and an instruction. Do what the instruction says and no more; keep the
+style of the file. Files are given without line numbers and your edits must not contain any. Each
+change is read and decided by a person while you write, so keep them small and in the order of the
+file. If the instruction cannot be carried out, say why in one sentence and make no edit.
+"""
 
-class WrongLanguageError(UserError):
-    """The model is not made for the language of the file.
 
-    Args:
-        what: What it edits, and what the file is.
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is sent for one instruction.
+
+    Attributes:
+        system: System text.
+        message: The user's message.
+        tools: Tools that the model may call.
     """
 
-    code = "wrong-language"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; choose another model with --model or --endpoint.")
-        self.what = what
+    system: str
+    message: str
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
-_LANGUAGES: Mapping[str, str] = {
-    ".c": "c",
-    ".cc": "cpp",
-    ".cpp": "cpp",
-    ".cs": "csharp",
-    ".css": "css",
-    ".go": "go",
-    ".h": "c",
-    ".hpp": "cpp",
-    ".html": "html",
-    ".java": "java",
-    ".js": "javascript",
-    ".json": "json",
-    ".jsx": "javascript",
-    ".kt": "kotlin",
-    ".lua": "lua",
-    ".md": "markdown",
-    ".php": "php",
-    ".py": "python",
-    ".pyi": "python",
-    ".pyw": "python",
-    ".rb": "ruby",
-    ".rs": "rust",
-    ".rst": "rst",
-    ".sh": "bash",
-    ".sql": "sql",
-    ".swift": "swift",
-    ".toml": "toml",
-    ".ts": "typescript",
-    ".tsx": "typescript",
-    ".txt": "text",
-    ".yaml": "yaml",
-    ".yml": "yaml",
+def block_prompt(
+    instruction: str, context: Context, edit_format: str, *, tool: bool = False
+) -> Prompt:
+    """The request for edits in a format in which the model names the places.
+
+    Args:
+        instruction: What the person asks for.
+        context: What goes along.
+        edit_format: The format's name.
+        tool: Whether the endpoint takes custom tools.
+    """
+    spec = format_spec(edit_format)
+    used = spec.tool if tool else None
+    how = spec.prompt if used is None else used.prompt
+    message = context_text(context) + _tagged("instruction", {}, f"{instruction}\n")
+    return Prompt(f"{_COMMON}\n{how}", message, () if used is None else (used.declaration,))
+
+
+def context_text(context: Context) -> str:
+    """Parts of a context as tagged blocks, ``""`` if there are none."""
+    return "".join(_part(part) for part in context.parts)
+
+
+_TAGS: Final = {
+    "file": "file",
+    "selection": "selection",
+    "instructions": "project-instructions",
+    "diff": "uncommitted-changes",
+    "decisions": "decisions-so-far",
 }
 
 
-def language_of(path: str, first_line: str = "") -> str:
-    """Name of the language of a file by its suffix or its ``#!`` line, or ``""``."""
-    known = _LANGUAGES.get(PurePosixPath(path).suffix.lower(), "")
-    if not known and first_line.startswith("#!") and "python" in first_line:
-        return "python"
-    return known
+def _part(part: Part) -> str:
+    attributes = {"path": part.name} if part.kind in ("file", "instructions", "selection") else {}
+    if part.cut:
+        attributes["part"] = part.cut
+    return _tagged(_TAGS[part.kind], attributes, part.text)
 
 
-def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
-    """Refuse a file in a language which the model does not know.
-
-    Raises:
-        WrongLanguageError: The model names its languages and this file's is not among them.
-    """
-    language = language_of(path, text.lines[0] if text.lines else "")
-    if model.languages and language not in model.languages:
-        what = f"is {language}" if language else "is in no language it knows"
-        raise WrongLanguageError(
-            f"This model edits {' and '.join(model.languages)} only, and {path} {what}"
-        )
+def _tagged(tag: str, attributes: Mapping[str, str], text: str) -> str:
+    """A block of which the end cannot be mistaken: the tag is numbered where the text has it."""
+    name, number = tag, 1
+    while re.search(rf"</?{name}[\s>]", text):
+        number += 1
+        name = f"{tag}-{number}"
+    shown = "".join(
+        f' {key}="{value.replace("&", "&amp;").replace(chr(34), "&quot;")}"'
+        for key, value in attributes.items()
+    )
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"<{name}{shown}>\n{text}{end}</{name}>\n"
 
 
 def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo) -> str:
@@ -129,16 +133,6 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo
         parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
         parts += rejected_lines(hunk)
     return "\n".join(parts)
-
-
-def rejected_lines(hunk: Hunk) -> list[str]:
-    """The lines of a rejected hunk as a model is told them: indented, without credentials."""
-    lines = [
-        *(f"    - {line}" for line in hunk.old),
-        *(f"    + {mask(line)}" for line in hunk.new),
-    ]
-    more = len(lines) - MOST_REJECTED_LINES
-    return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]
 
 
 def region_message(

@@ -1,0 +1,244 @@
+"""One answer of the model: what is known of it while it is written and afterwards.
+
+An answer is live until its end is decided.  A message for the runner that ends it makes it
+not live at once, before the runner or the server has heard of it; text that still arrives is
+counted and dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from midstream.edits.writing import ReplyObserver
+from midstream.pairing.journal import Abandon, Finish, Freeze, Resume, Withdraw
+from midstream.pairing.journal import Segment as SegmentEntry
+from midstream.pairing.request.builder import Conversation, Written
+from midstream.pairing.turn.followup import FollowUp
+from midstream.pairing.turn.modes import EditMode, Exchange
+from midstream.pairing.turns import Confidence, FollowUpKind, Turn, TurnStatus
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from midstream.edits.proposal import FileProposal, Segment
+    from midstream.pairing.desk import Desk
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.turn.reply_files import ReplyFiles
+    from midstream.responses.conversation import Entry
+    from midstream.responses.events import Delta
+    from midstream.responses.stream import Stream
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""Estimate for servers that do not count tokens; their usage corrects it at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One rewrite of one range of lines; an answer has one or several.
+
+    Attributes:
+        answer: The answer that writes it.
+        proposal: The file.
+        segment: What is written.
+    """
+
+    answer: Answer
+    proposal: FileProposal
+    segment: Segment
+
+    @property
+    def instruction(self) -> str:
+        """What the user asked for."""
+        return self.answer.turn.instruction
+
+    @property
+    def live(self) -> bool:
+        """Whether text may still come."""
+        return self.answer.live
+
+    def mute(self) -> None:
+        """Take no further text."""
+        self.answer.live = False
+
+
+class Answer:
+    """A running or ended answer.
+
+    Attributes:
+        turn: The turn that it belongs to.
+        mode: How it says what changes.
+        conversation: What was sent.
+        reply: Takes its text.
+        files: Opens the files that it names.
+        history: The follow-ups that led to it, oldest first; empty for an instruction.
+        rewrites: In the order in which they began.
+        live: Whether its text still counts.
+        reported: Whether its end was announced.
+        started: When the request was made, on the monotonic clock.
+        announced: Hunks whose settling was announced.
+        given: Its text where that was known beforehand and no model writes it.
+        begun: Resolved when its request is on its way, where a caller waits for that.
+        stream: The stream, once the request was sent.
+        stream_tokens: Tokens of the response that is being read.
+        confidence: How sure the model was, by the text that it wrote (candidates included).
+        output: What the conversation goes on from, once the server has ended it.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        mode: EditMode,
+        conversation: Conversation,
+        files: ReplyFiles,
+        observer: AnswerObserver,
+        *,
+        history: tuple[FollowUp, ...] = (),
+        given: str | None = None,
+    ) -> None:
+        self.turn = turn
+        self.mode = mode
+        self.conversation = conversation
+        self.files = files
+        self.history = history
+        self.given = given
+        self.rewrites: list[Rewrite] = []
+        self.live = True
+        self.reported = False
+        self.started = time.monotonic()
+        self.announced: set[int] = set()
+        self.begun: asyncio.Future[Turn] | None = None
+        self.stream: Stream | None = None
+        self.stream_tokens = 0
+        self.confidence: dict[str, Confidence] = {}
+        self.output: tuple[Entry, ...] = ()
+        self._text: list[str] = []
+        observer.answer = self
+        self.reply = mode.reply(files.lookup, observer)
+        if (segment := mode.segment) is not None:
+            self.rewrites.append(Rewrite(self, mode.proposal, segment))
+
+    @property
+    def text(self) -> str:
+        """What the model wrote, as it came."""
+        return "".join(self._text)
+
+    @property
+    def prose(self) -> str:
+        """What it said outside its edits, on one line."""
+        return " ".join("".join(self.reply.prose).split())
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that it writes to."""
+        return list(dict.fromkeys(rewrite.proposal.path for rewrite in self.rewrites))
+
+    @property
+    def hunk_ids(self) -> list[int]:
+        """The hunks of its rewrites."""
+        return [hunk_id for rewrite in self.rewrites for hunk_id in rewrite.segment.hunk_ids]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has brought no text for any place."""
+        return self.mode.is_empty(self.reply, bool(self.rewrites))
+
+    @property
+    def reason(self) -> FollowUp | None:
+        """Why it goes on from another answer, ``None`` if it does not."""
+        return self.history[-1] if self.history else None
+
+    @property
+    def exchange(self) -> Exchange:
+        """What a conversation goes on from."""
+        written = Written(self.text, self.output, tuple(self.hunk_ids))
+        return Exchange(self.conversation, written, self.history)
+
+    def attempts(self, kind: FollowUpKind) -> int:
+        """How many follow-ups of a kind led to it."""
+        return sum(follow_up.kind is kind for follow_up in self.history)
+
+    def resolve(self, error: Exception | None = None) -> None:
+        """Let the caller go on that waits for the request to be on its way."""
+        if self.begun is None or self.begun.done():
+            return
+        if error is None:
+            self.begun.set_result(self.turn)
+        else:
+            self.begun.set_exception(error)
+
+    def add_text(self, text: str) -> None:
+        """Note text that is taken."""
+        self._text.append(text)
+
+    def count(self, delta: Delta) -> int:
+        """Note that a piece of a response has arrived; its tokens."""
+        tokens = delta.tokens or max(1, round(len(delta.text) / CHARACTERS_PER_TOKEN))
+        self.turn.tokens += tokens
+        self.stream_tokens += tokens
+        if self.turn.ttft_s is None:
+            self.turn.ttft_s = time.monotonic() - self.started
+        return tokens
+
+    def close(self, status: TurnStatus, error: str = "") -> None:
+        """Note how the turn ended."""
+        self.live = False
+        self.turn.status = status
+        self.turn.error = error
+        self.turn.elapsed_s = time.monotonic() - self.started
+
+
+@dataclass(slots=True)
+class AnswerObserver(ReplyObserver):
+    """Writes every step of an answer to the journal and has the guard watch its rewrites.
+
+    Attributes:
+        desk: The open files.
+        journal: The session's journal.
+        guard: Watches what is written.
+        answer: Whose edits they are.
+    """
+
+    desk: Desk
+    journal: SessionJournal
+    guard: Guard
+    answer: Answer = field(init=False, repr=False)
+
+    def began(self, proposal: FileProposal, segment: Segment, *, tight: bool) -> None:
+        """A rewrite was opened; the guard watches it from now on."""
+        start, stop, level = segment.start, segment.stop, segment.match_level
+        self.journal.segment(
+            SegmentEntry(proposal.path, start, stop, level, tight), frozenset(proposal.base.lines)
+        )
+        rewrite = Rewrite(self.answer, proposal, segment)
+        self.answer.rewrites.append(rewrite)
+        self.guard.watch(rewrite)
+
+    def fed(self, proposal: FileProposal, text: str) -> None:
+        """Text was added."""
+        self.journal.text(proposal.path, text)
+
+    def rewound(self, proposal: FileProposal) -> None:
+        """The unfinished line was dropped."""
+        self.journal.add(Freeze(proposal.path))
+        self.journal.add(Resume(proposal.path))
+
+    def finished(self, proposal: FileProposal) -> None:
+        """The open rewrite is complete."""
+        self.journal.add(Finish(proposal.path))
+
+    def abandoned(self, proposal: FileProposal) -> None:
+        """The open rewrite was cut short."""
+        self.journal.add(Abandon(proposal.path))
+
+    def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
+        """A rewrite was to be taken back."""
+        self.journal.add(Withdraw(proposal.path, segment.serial))
+        if done:
+            self.answer.rewrites[:] = [r for r in self.answer.rewrites if r.segment is not segment]
+
+    def folded(self, proposal: FileProposal) -> None:
+        """Accepted hunks became part of the base."""
+        self.desk.record_base(proposal)

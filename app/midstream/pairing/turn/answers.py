@@ -1,0 +1,214 @@
+"""Making answers: from an instruction to the first, and from one of them to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from midstream.errors import UserError
+from midstream.pairing.request.builder import (
+    Conversation,
+    Question,
+    Request,
+    RequestBuilder,
+    Scope,
+)
+from midstream.pairing.request.context import Context
+from midstream.pairing.turn.answer import Answer, AnswerObserver
+from midstream.pairing.turn.followup import FollowUp
+from midstream.pairing.turn.modes import BlockMode, EditMode, RegionMode
+from midstream.pairing.turn.reply_files import ReplyFiles
+from midstream.pairing.turns import SessionState, Turn
+
+if TYPE_CHECKING:
+    from midstream.pairing.desk import Desk
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.link import Link
+    from midstream.pairing.turn.log import TurnLog
+    from midstream.workspace.files import Workspace
+
+
+class StoppedError(UserError):
+    """The user stopped the instruction before it was sent."""
+
+    code = "stopped"
+
+
+class Answers:
+    """Begins turns and makes their answers; sends nothing.
+
+    Attributes:
+        builder: Finds places and words requests.
+        context: What went along with the last instruction.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        desk: Desk,
+        link: Link,
+        builder: RequestBuilder,
+        log: TurnLog,
+        guard: Guard,
+    ) -> None:
+        self.builder = builder
+        self.context = Context()
+        self._workspace = workspace
+        self._desk = desk
+        self._link = link
+        self._log = log
+        self._guard = guard
+
+    @property
+    def last_path(self) -> str | None:
+        """The file of the last turn."""
+        return self._log.turns[-1].path if self._log.turns else None
+
+    async def ask(self, question: Question, stopped: Callable[[], bool]) -> Answer:
+        """Find what a question is about, reach the server, and begin its answer.
+
+        Args:
+            question: What is asked.
+            stopped: Whether the user has stopped it meanwhile.
+
+        Raises:
+            UserError: The place is not clear, or no model can be reached.
+        """
+        path = await self.builder.find_path(question, self.last_path)
+        # Located before the server is there, so that a wrong name is refused without waiting.
+        async with self._desk.lock:
+            scope = await self.builder.locate(path, question)
+        await self._reach()
+        if stopped():
+            raise StoppedError("Stopped before the instruction was sent.")
+        async with self._desk.lock:
+            scope = await self.builder.locate(path, question, scope)
+            self.builder.start_conversation()
+            self.context = await self.builder.context(scope, question)
+            return self._begin(scope, question)
+
+    async def preview(self, question: Question) -> Context:
+        """What would go along with a question; raises as ``ask``."""
+        path = await self.builder.find_path(question, self.last_path)
+        async with self._desk.lock:
+            scope = await self.builder.locate(path, question)
+        return await self.builder.context(scope, question)
+
+    async def follow(self, old: Answer, follow_up: FollowUp) -> Answer:
+        """Begin the answer that goes on from one which was cut or has ended."""
+        if follow_up.question is not None:
+            question = follow_up.question
+            async with self._desk.lock:
+                scope = await self.builder.locate(old.turn.path, question)
+                return self._begin(scope, question, old, follow_up)
+        conversation = old.mode.conversation(old.exchange, follow_up, self.builder)
+        mode = old.mode.reopened(follow_up, self._desk)
+        turn = self._turn(follow_up.instruction, mode, old.turn.symbol, old, follow_up)
+        new = self._answer(turn, mode, conversation, old, follow_up)
+        self._record(new, resumed=follow_up.continues_rewrite)
+        if follow_up.carried:
+            new.reply.writer.feed(mode.proposal, follow_up.carried)
+            self._log.shown(new)
+        return new
+
+    async def _reach(self) -> None:
+        board = self._log.board
+        if not self._link.up:
+            board.enter(SessionState.STARTING)
+        try:
+            await self._link.ready()
+        except UserError:
+            board.enter(SessionState.OFFLINE)
+            raise
+        board.enter(SessionState.READY)
+
+    def _begin(
+        self,
+        scope: Scope,
+        question: Question,
+        old: Answer | None = None,
+        follow_up: FollowUp | None = None,
+    ) -> Answer:
+        request = self.builder.request(scope, question, self.context)
+        mode = self._open(scope, request)
+        target = scope.target
+        turn = self._turn(question.text, mode, target.symbol, old, follow_up)
+        if old is None:
+            turn.why = target.why
+            if mode.segment is None:
+                turn.start, turn.stop = target.start, target.stop
+        turn.background = question.background
+        turn.implied = question.background and not (question.consume or question.words)
+        turn.words = question.words
+        new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
+        self._record(new, resumed=False)
+        return new
+
+    def _record(self, answer: Answer, *, resumed: bool) -> None:
+        try:
+            answer.mode.record(self._log.journal, answer.turn, resumed=resumed)
+        except (OSError, UserError) as error:
+            self._log.board.warn(f"This session has no journal and cannot be resumed: {error}")
+
+    def _open(self, scope: Scope, request: Request) -> EditMode:
+        proposal = scope.proposal
+        if request.region is None:
+            return BlockMode(proposal, request.edit_format, request.tools)
+        start, stop = request.region
+        base, before = proposal.base, proposal.proposed_region(start, stop)
+        # Models that were not trained on regions get the indentation wrong.
+        mends = self._link.model_info.is_chat
+        return RegionMode(
+            proposal,
+            proposal.begin(start, stop, repair_indentation=mends),
+            bare=self._link.model_info.is_edit_model,
+            known=frozenset(base.lines[start:stop]),
+            before=before,
+            mends_indentation=mends,
+        )
+
+    def _turn(
+        self,
+        instruction: str,
+        mode: EditMode,
+        symbol: str,
+        old: Answer | None,
+        follow_up: FollowUp | None,
+    ) -> Turn:
+        place = mode.segment or (old.turn if old is not None else None)
+        return Turn(
+            id=len(self._log.turns) + 1,
+            instruction=instruction,
+            path=mode.proposal.path,
+            start=0 if place is None else place.start,
+            stop=0 if place is None else place.stop,
+            symbol=symbol,
+            why="" if follow_up is None else follow_up.why,
+            redirected_from=None if old is None else old.turn.id,
+            follows=None if follow_up is None else follow_up.kind,
+            edit_format=mode.edit_format,
+        )
+
+    def _answer(
+        self,
+        turn: Turn,
+        mode: EditMode,
+        conversation: Conversation,
+        old: Answer | None,
+        follow_up: FollowUp | None,
+        given: str | None = None,
+    ) -> Answer:
+        """Make an answer, which is the current one from now on."""
+        log = self._log
+        files = ReplyFiles(self._workspace, self._desk, log.board, mode.proposal.path)
+        observer = AnswerObserver(self._desk, log.journal, self._guard)
+        history = () if old is None or follow_up is None else (*old.history, follow_up)
+        new = Answer(turn, mode, conversation, files, observer, history=history, given=given)
+        if old is not None:
+            new.announced = old.announced
+            log.report(old)
+        log.begin(new)
+        held = None if follow_up is None else follow_up.held
+        for rewrite in new.rewrites:
+            self._guard.watch(rewrite, held)
+        return new

@@ -1,0 +1,51 @@
+"""Why a turn goes on from another one, and what it starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from midstream.pairing.turns import FollowUpKind
+
+if TYPE_CHECKING:
+    from midstream.pairing.guard import Held
+    from midstream.pairing.request.builder import Question
+    from midstream.pairing.turn.checks import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """The reason for a further turn.
+
+    Attributes:
+        kind: The reason.
+        instruction: What the turn shows as asked for.
+        message: What the model is told.
+        why: The reason in words, for the user.
+        kept: Text of the region that the model is told it has written; ``None`` where it names the
+            places itself.
+        start: Base line from which the region is written anew; ``None`` to go on in the rewrite
+            that is open.
+        carried: Text that a new rewrite takes over as its beginning.
+        question: A request to make anew, in place of a further message.
+        verdict: What the checks found, for ``CHECKS``.
+        held: What the guard held back, where a region is written again.
+        notice: What the user is told when it begins.
+    """
+
+    kind: FollowUpKind
+    instruction: str
+    message: str
+    why: str
+    kept: str | None = None
+    start: int | None = None
+    carried: str = ""
+    question: Question | None = None
+    verdict: Verdict | None = None
+    held: Held | None = None
+    notice: str = ""
+
+    @property
+    def continues_rewrite(self) -> bool:
+        """Whether it goes on in the rewrite that is open."""
+        return self.kept is not None and self.start is None

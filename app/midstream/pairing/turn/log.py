@@ -1,0 +1,127 @@
+"""The turns of a session, and everything that is told of them: events, meter, journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from midstream.pairing.board import Board
+from midstream.pairing.costs import Cost
+from midstream.pairing.events import HunkSettled, TurnFinished, TurnStarted
+from midstream.pairing.journal import End, SessionJournal
+from midstream.pairing.meter import Meter
+from midstream.pairing.turns import Confidence, SessionState, Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import HunkStore
+    from midstream.pairing.turn.answer import Answer
+    from midstream.responses.events import Delta, Finished
+    from midstream.responses.profiles import Price
+
+
+class TurnLog:
+    """Keeps the turns, and tells what happens to them.
+
+    Attributes:
+        turns: Oldest first.
+        current: The running or last answer.
+        hunks: Every hunk of the session.
+        board: State, notices and events.
+        meter: Rates and counts.
+        journal: What the session can be resumed from.
+    """
+
+    def __init__(
+        self,
+        turns: list[Turn],
+        hunks: HunkStore,
+        board: Board,
+        meter: Meter,
+        journal: SessionJournal,
+        on_end: Callable[[Turn], None],
+    ) -> None:
+        self.turns = turns
+        self.current: Answer | None = None
+        self.hunks = hunks
+        self.board = board
+        self.meter = meter
+        self.journal = journal
+        self._on_end = on_end
+        self._seen_version = -1
+
+    def begin(self, answer: Answer) -> None:
+        """An answer is the current one from now on."""
+        self.current = answer
+        self.turns.append(answer.turn)
+        self._seen_version = -1
+        self.meter.start_turn()
+        self.board.enter(SessionState.WAITING)
+        self.board.emit(TurnStarted(answer.turn))
+
+    def arrived(self, answer: Answer, delta: Delta) -> None:
+        """A piece of a response has arrived."""
+        self.meter.add(answer.count(delta))
+
+    def shown(self, answer: Answer) -> None:
+        """Text was put into proposals: announce the hunks that have settled since the last time."""
+        self.board.touch()
+        if self.hunks.version == self._seen_version:
+            return
+        self._seen_version = self.hunks.version
+        for rewrite in answer.rewrites:
+            for hunk_id in rewrite.segment.hunk_ids:
+                streaming = self.hunks.get(hunk_id).state == "streaming"
+                if hunk_id not in answer.announced and not streaming:
+                    answer.announced.add(hunk_id)
+                    self.board.emit(HunkSettled(rewrite.proposal.path, hunk_id))
+
+    def cut(self, answer: Answer, status: TurnStatus, error: str = "") -> None:
+        """End an answer before its text is complete; what is complete can be decided."""
+        answer.close(status, error)
+        answer.reply.stop()
+        answer.mode.end(answer.reply, complete=False)
+        self.shown(answer)
+
+    def complete(self, answer: Answer) -> None:
+        """An answer has come to its end by itself."""
+        answer.mode.end(answer.reply, complete=True)
+        answer.close(TurnStatus.DONE)
+        self.shown(answer)
+
+    def broke(self, answer: Answer, error: Exception) -> None:
+        """Midstream itself failed in a turn."""
+        if answer.turn.running:
+            self.cut(answer, TurnStatus.FAILED, f"Midstream failed: {error!r}")
+        self.board.fail(
+            f"Midstream itself failed in this turn ({error!r}); your files are as decided."
+        )
+
+    def count(self, answer: Answer, finished: Finished, price: Price | None) -> None:
+        """A response has ended: what the server counted."""
+        usage = finished.usage
+        missed = usage.output_tokens - answer.stream_tokens if usage.output_tokens else 0
+        answer.stream_tokens = 0
+        self.meter.add_usage(
+            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
+        )
+        if (confidence := Confidence.read(finished.metadata)) is not None:
+            answer.confidence[finished.text] = confidence
+        cost = Cost.of(usage, finished.metadata, price)
+        self.meter.add_cost(cost, current=answer is self.current)
+
+    def report(self, answer: Answer) -> None:
+        """Announce once how a turn ended."""
+        if answer.reported:
+            return
+        answer.reported = True
+        answer.turn.hunks = tuple(answer.hunk_ids)
+        self.journal.add(End(answer.turn))
+        self.board.emit(TurnFinished(answer.turn))
+
+    def conclude(self, answer: Answer, *, offline: bool = False) -> None:
+        """Nothing more comes of the current answer."""
+        self.meter.finish_turn()
+        self.board.enter(SessionState.OFFLINE if offline else SessionState.READY)
+        if not answer.reported:
+            self.report(answer)
+            self._on_end(answer.turn)

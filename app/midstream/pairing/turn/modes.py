@@ -1,0 +1,500 @@
+"""The two ways in which an answer says what changes, behind one protocol.
+
+With ``RegionMode`` the model rewrites one region; with ``BlockMode`` it names its places itself, in
+an edit format.  The runner, the checks and the candidates know the protocol only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from midstream.pairing.journal import Ask, Begin, Redirect
+from midstream.pairing.renaming import renamed_again
+from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
+from midstream.pairing.turn.drafts import Draft
+from midstream.pairing.turn.followup import FollowUp
+from midstream.pairing.turns import FollowUpKind, Turn
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.live import LiveReply, Lookup
+    from midstream.edits.parsing import Parser
+    from midstream.edits.proposal import FileProposal, Segment
+    from midstream.edits.writing import ReplyObserver
+    from midstream.pairing.desk import Desk
+    from midstream.pairing.guard import Held
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.renaming import Renaming
+    from midstream.pairing.turn.checks import Verdict
+    from midstream.pairing.turn.drafts import DraftFiles
+
+MOST_HELD: Final = 2
+"""How often in a row the guard has an edit written again where the model names the places."""
+
+_AFTER_REDIRECT: Final = (
+    "Your answer was stopped. Edits that were complete are proposed and stand; do not send them "
+    "again, and quote their new lines where you go on from them."
+)
+_AFTER_GUARD: Final = (
+    "Your answer was stopped there. Send that edit again, and those that were still to come; the "
+    "complete ones before it stand."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a further turn goes on from.
+
+    Attributes:
+        conversation: What the model was told.
+        written: What it wrote then.
+        history: The follow-ups that led there, oldest first.
+    """
+
+    conversation: Conversation
+    written: Written
+    history: tuple[FollowUp, ...]
+
+
+class EditMode(Protocol):
+    """How an answer says what changes."""
+
+    @property
+    def edit_format(self) -> str:
+        """The format that was asked for."""
+        ...
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Tools that the model may call."""
+        ...
+
+    @property
+    def proposal(self) -> FileProposal:
+        """The file that the instruction is about."""
+        ...
+
+    @property
+    def segment(self) -> Segment | None:
+        """The rewrite that was open before any text came."""
+        ...
+
+    def parser(self) -> Parser:
+        """A fresh parser of its format."""
+        ...
+
+    def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
+        """What takes the text of the answer."""
+        ...
+
+    def is_empty(self, reply: LiveReply, written: bool) -> bool:
+        """Whether no text has come for any place."""
+        ...
+
+    def end(self, reply: LiveReply, *, complete: bool) -> None:
+        """End the rewrite that was open before any text came, if it still is."""
+        ...
+
+    # Going on
+
+    def pause(self, reply: LiveReply) -> str:
+        """Drop an unfinished line; the lines of the region that are kept."""
+        ...
+
+    def redirect(
+        self, exchange: Exchange, text: str, kept: str, hunks: HunkStore, builder: RequestBuilder
+    ) -> FollowUp:
+        """Go on with another instruction."""
+        ...
+
+    def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
+        """Write again what the guard held back; ``None`` if that was tried often enough."""
+        ...
+
+    def correct(self, turn: Turn, verdict: Verdict) -> FollowUp:
+        """Correct what the checks found."""
+        ...
+
+    def conversation(
+        self, exchange: Exchange, follow_up: FollowUp, builder: RequestBuilder
+    ) -> Conversation:
+        """What the model is told for a follow-up."""
+        ...
+
+    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+        """The mode of the answer to a follow-up, with its rewrite open."""
+        ...
+
+    def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
+        """Note in the journal that a turn begins; ``resumed`` in the rewrite that is open."""
+        ...
+
+    # Looking at it
+
+    def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
+        """The files to check, of those that an answer writes to."""
+        ...
+
+    def withdraw(self, reply: LiveReply) -> bool:
+        """Take the answer back; whether that was possible."""
+        ...
+
+    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
+        """What the files would be with ``text`` as the answer, on copies."""
+        ...
+
+    @property
+    def new_text(self) -> str | None:
+        """The region as it is rewritten, ``None`` where there is none."""
+        ...
+
+    @property
+    def before(self) -> str | None:
+        """The region as it was proposed when this was asked for; ``None`` where unknown."""
+        ...
+
+    @property
+    def old_lines(self) -> Sequence[str]:
+        """The lines that the answer is about, as they were."""
+        ...
+
+    def subject(self, turn: Turn) -> str:
+        """What the answer is about, in words."""
+        ...
+
+    def missing(self, turn: Turn) -> str:
+        """What an empty answer lacks, in words."""
+        ...
+
+    def rest(self, turn: Turn) -> str:
+        """What an answer that was cut short leaves as it was, in words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegionMode:
+    """The model rewrites one region of one file.
+
+    Attributes:
+        bare: Whether it writes the region and nothing else.
+        kept_before: Text of the region that was written before this answer.
+        known: Lines that the region had before; the journal masks credentials in all others.
+    """
+
+    proposal: FileProposal
+    segment: Segment
+    bare: bool
+    known: frozenset[str]
+    before: str | None = None
+    kept_before: str = ""
+    mends_indentation: bool = False
+
+    @property
+    def edit_format(self) -> str:
+        return "region"
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        return ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether text may still come for the region."""
+        return self.proposal.current is self.segment
+
+    @property
+    def written(self) -> str:
+        """The complete lines of the region that are written, earlier answers included."""
+        text = self.segment.new_text
+        return text[: text.rfind("\n") + 1]
+
+    @property
+    def new_text(self) -> str:
+        return self.segment.new_text
+
+    @property
+    def old_lines(self) -> Sequence[str]:
+        return self.proposal.base.lines[self.segment.start : self.segment.stop]
+
+    def parser(self) -> Parser:
+        return _region_parser(self.old_lines, bare=self.bare)
+
+    def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
+        from midstream.edits.live import LiveReply
+
+        place = (self.proposal, self.segment.start, self.segment.stop)
+        return LiveReply(self.parser(), lookup, place, observer=observer, opened=self.segment)
+
+    def is_empty(self, reply: LiveReply, written: bool) -> bool:
+        if self.segment in self.proposal.segments:
+            # Without a word of code after a redirect, only an edit model means "nothing more".
+            return not self.segment.new_text or not (self.bare or reply.segments)
+        return not written and not reply.failures
+
+    def end(self, reply: LiveReply, *, complete: bool) -> None:
+        if self.is_open:
+            (reply.writer.finish if complete else reply.writer.abandon)(self.proposal)
+
+    def pause(self, reply: LiveReply) -> str:
+        return reply.writer.rewind(self.proposal) if self.is_open else ""
+
+    def redirect(
+        self, exchange: Exchange, text: str, kept: str, hunks: HunkStore, builder: RequestBuilder
+    ) -> FollowUp:
+        if not self.is_open:
+            return self._named().redirect(exchange, text, kept, hunks, builder)
+        if (again := self._renaming(exchange, text, kept, hunks)) is not None:
+            kept = again.applied(kept)
+            return FollowUp(
+                FollowUpKind.RENAME,
+                text,
+                again.applied(exchange.conversation.instruction),
+                f"continues with `{again.wanted}` instead of `{again.given}`",
+                kept=kept,
+                start=self.segment.start,
+                carried=kept,
+            )
+        lines = kept.count("\n")
+        return FollowUp(
+            FollowUpKind.REDIRECT,
+            text,
+            builder.with_rejections(text, self.proposal.path),
+            f"continues after {lines} line{'s' * (lines != 1)} that were kept",
+            kept=kept,
+        )
+
+    def _renaming(
+        self, exchange: Exchange, said: str, kept: str, hunks: HunkStore
+    ) -> Renaming | None:
+        """The name that this rewrite brings in, if ``said`` only asks for another one.
+
+        ``None`` also where the user has turned a part of it down, which stays so, or has written
+        lines of their own into it, which would be lost.
+        """
+        from midstream.edits.hunks import HunkState
+
+        if self.before is None:
+            return None
+        made = map(hunks.get, exchange.written.hunk_ids)
+        if any(hunk.own or hunk.state is HunkState.REJECTED for hunk in made):
+            return None
+        before, after = self.before.split("\n")[:-1], kept.split("\n")[:-1]
+        return renamed_again(said, exchange.conversation.instruction, before, after)
+
+    def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
+        if self.segment not in self.proposal.segments:
+            return self._named().rewrite(exchange, held)
+        kept = "".join(f"{line}\n" for line in self.segment.new_lines[: held.place.lines])
+        if len(kept) < len(self.kept_before):  # The model was told already that these stand.
+            kept = self.kept_before
+        carried = "".join(f"{line}\n" for line in kept.split("\n")[held.place.carried : -1])
+        return FollowUp(
+            FollowUpKind.GUARD,
+            held.request.asked,
+            held.request.instruction,
+            "corrects what the guard stopped",
+            kept=kept,
+            start=held.place.start,
+            carried=carried,
+            held=held,
+        )
+
+    def correct(self, turn: Turn, verdict: Verdict) -> FollowUp:
+        said = f"{turn.instruction}\n{verdict.correction}"
+        where = (self.segment.start, self.segment.stop)
+        question = Question(said, self.proposal.path, selection=where)
+        why = "corrects what the checks found"
+        return FollowUp(FollowUpKind.CHECKS, said, said, why, question=question, verdict=verdict)
+
+    def conversation(
+        self, exchange: Exchange, follow_up: FollowUp, builder: RequestBuilder
+    ) -> Conversation:
+        told, kept = exchange.conversation, follow_up.kept
+        if kept is None:
+            return self._named().conversation(exchange, follow_up, builder)
+        if follow_up.kind is FollowUpKind.RENAME:  # As if it had brought in that name.
+            return told.opening.followed(kept, follow_up.message)
+        correction = None if follow_up.held is None else follow_up.held.request
+        return told.followed(kept[len(self.kept_before) :], follow_up.message, correction)
+
+    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+        if follow_up.kept is None:
+            return self._named()
+        if follow_up.start is None:
+            return replace(self, kept_before=follow_up.kept, before=None)
+        start, stop = desk.fold(self.proposal, follow_up.start, self.segment.stop)
+        return replace(
+            self,
+            segment=self.proposal.begin(start, stop),
+            kept_before=follow_up.carried,
+            before=self.before if follow_up.kind is FollowUpKind.RENAME else None,
+            mends_indentation=False,
+        )
+
+    def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
+        if resumed:
+            journal.add(Redirect(turn))
+        else:
+            journal.begin(Begin(turn, self.mends_indentation), self.known)
+
+    def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
+        return (self.proposal.path,) if self.segment in self.proposal.segments else ()
+
+    def withdraw(self, reply: LiveReply) -> bool:
+        return reply.writer.withdraw(self.proposal, self.segment)
+
+    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
+        lines, path = list(self.proposal.base.lines), self.proposal.path
+        start, stop = self.segment.start, self.segment.stop
+        new = await asyncio.to_thread(_region_lines, text, lines[start:stop])
+        return Draft({path: lines}, {path: [*lines[:start], *new, *lines[stop:]]})
+
+    def subject(self, turn: Turn) -> str:
+        return f"{turn.place} of {turn.path}"
+
+    def missing(self, turn: Turn) -> str:
+        return f"code for {turn.place} of {turn.path}"
+
+    def rest(self, turn: Turn) -> str:
+        return f"the rest of {turn.place}"
+
+    def _named(self) -> BlockMode:
+        """The mode once the model names its places instead of rewriting the region."""
+        return BlockMode(self.proposal, self.edit_format, bare=self.bare)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMode:
+    """The model names its places itself, in one or several files.
+
+    Attributes:
+        bare: Whether a region is written without anything around it.
+    """
+
+    proposal: FileProposal
+    edit_format: str
+    tools: tuple[Mapping[str, Any], ...] = ()
+    bare: bool = False
+
+    @property
+    def segment(self) -> None:
+        return None
+
+    @property
+    def new_text(self) -> None:
+        return None
+
+    @property
+    def before(self) -> None:
+        return None
+
+    @property
+    def old_lines(self) -> Sequence[str]:
+        return self.proposal.base.lines
+
+    def parser(self) -> Parser:
+        from midstream.edits.sniffing import SniffingParser
+
+        if self.edit_format == "region":
+            return _region_parser((), bare=self.bare)
+        return SniffingParser(self.edit_format)
+
+    def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
+        from midstream.edits.live import LiveReply
+
+        return LiveReply(self.parser(), lookup, observer=observer)
+
+    def is_empty(self, reply: LiveReply, written: bool) -> bool:
+        return not written and not reply.failures
+
+    def end(self, reply: LiveReply, *, complete: bool) -> None:
+        """Nothing was open before any text came."""
+
+    def pause(self, reply: LiveReply) -> str:
+        return ""
+
+    def redirect(
+        self, exchange: Exchange, text: str, kept: str, hunks: HunkStore, builder: RequestBuilder
+    ) -> FollowUp:
+        why = "continues after the edits that were kept"
+        return FollowUp(FollowUpKind.REDIRECT, text, f"{text}\n\n{_AFTER_REDIRECT}", why)
+
+    def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
+        if _latest(exchange.history, FollowUpKind.GUARD) >= MOST_HELD:
+            return None
+        said = f"{held.request.instruction}\n\n{_AFTER_GUARD}"
+        asked = held.request.asked
+        return FollowUp(FollowUpKind.GUARD, asked, said, "corrects what the guard stopped")
+
+    def correct(self, turn: Turn, verdict: Verdict) -> FollowUp:
+        said = (
+            f"Your edits are proposed and stand. {verdict.correction} Correct that and nothing "
+            "else, with further edits in the same format, which quote the lines as they are now."
+        )
+        why = "corrects what the checks found"
+        return FollowUp(FollowUpKind.CHECKS, turn.instruction, said, why, verdict=verdict)
+
+    def conversation(
+        self, exchange: Exchange, follow_up: FollowUp, builder: RequestBuilder
+    ) -> Conversation:
+        written = exchange.written
+        if follow_up.kind is FollowUpKind.GUARD:
+            written = written.masked()
+        path, message = self.proposal.path, follow_up.message
+        return builder.after_edits(message, path, exchange.conversation, written)
+
+    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+        return self
+
+    def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
+        journal.begin(Ask(turn))
+
+    def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
+        return paths
+
+    def withdraw(self, reply: LiveReply) -> bool:
+        return False
+
+    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
+        return await files.draft(text, self.parser(), self.proposal.path, correction=correction)
+
+    def subject(self, turn: Turn) -> str:
+        return f"everything of {turn.path}"
+
+    def missing(self, turn: Turn) -> str:
+        return "edit"
+
+    def rest(self, turn: Turn) -> str:
+        return "everything else"
+
+
+def _region_parser(lines: Sequence[str], *, bare: bool) -> Parser:
+    from midstream.edits.formats.region import RegionParser
+    from midstream.edits.sniffing import PreferringParser
+
+    if bare:
+        return RegionParser(lines, bare=True)
+    return PreferringParser("region", lambda: RegionParser(lines))
+
+
+def _region_lines(text: str, old: Sequence[str]) -> list[str]:
+    from midstream.edits.events import NewText
+    from midstream.edits.formats.region import RegionParser
+
+    parser = RegionParser(old, bare="<region" not in text and "```" not in text)
+    events = [*parser.feed(text), *parser.finish()]
+    new = "".join(event.text for event in events if isinstance(event, NewText))
+    return new.removesuffix("\n").split("\n") if new else []
+
+
+def _latest(history: Sequence[FollowUp], kind: FollowUpKind) -> int:
+    """How many follow-ups of a kind came last."""
+    count = 0
+    for follow_up in reversed(history):
+        if follow_up.kind is not kind:
+            break
+        count += 1
+    return count

@@ -1,0 +1,240 @@
+"""Sending the request of an answer, and reading its response into proposals.
+
+Text counts while the answer is live, which is looked at between two pieces.  After that the
+response is read to its end for its token counts only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from midstream.edits.events import FileClosed, FileOp, FileOpened
+from midstream.errors import UnavailableError, UserError
+from midstream.pairing.turns import SessionState, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.link import Link
+    from midstream.pairing.turn.answer import Answer
+    from midstream.pairing.turn.effort import Effort
+    from midstream.pairing.turn.log import TurnLog
+    from midstream.responses.events import Failed, Finished
+    from midstream.responses.stream import Stream
+
+AT_ONCE: Final = 2_048
+"""Characters that are taken in one go; a backlog must not hold up keys."""
+_EARLY_ENDS: Final = {
+    "max_output_tokens": "it wrote as much as it may at a time",
+    "content_filter": "the endpoint's filter ended it",
+}
+"""The wire's reasons for an early end, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the writing of an answer ended.
+
+    Attributes:
+        offline: Whether the server is lost.
+        refused: Why the request could not be sent.
+        review: Whether a complete answer is looked at.
+    """
+
+    offline: bool = False
+    refused: UserError | None = None
+    review: bool = True
+
+
+class Responses:
+    """Sends requests and reads responses."""
+
+    def __init__(self, link: Link, log: TurnLog, guard: Guard, effort: Effort) -> None:
+        self._link = link
+        self._log = log
+        self._guard = guard
+        self._effort = effort
+
+    async def stream(self, answer: Answer) -> End:
+        """Send the request of an answer and put its text where it belongs as it comes."""
+        try:
+            stream = await self._send(answer)
+        except UserError as error:
+            if answer.turn.running:
+                self._log.cut(answer, TurnStatus.FAILED, str(error))
+            return End(isinstance(error, UnavailableError), error)
+        if stream is None:
+            return End()
+        answer.resolve()
+        return End(await self._read(answer, stream))
+
+    async def _send(self, answer: Answer) -> Stream | None:
+        client = await self._link.ready()
+        if not answer.live:
+            return None
+        stream = await client.create(
+            messages=answer.conversation.messages,
+            instructions=answer.conversation.system,
+            correction=answer.conversation.correction,
+            effort=self._effort.passed_on(),
+            tools=answer.mode.tools,
+        )
+        answer.stream = stream
+        if not answer.live:
+            await stream.interrupt()
+        return stream
+
+    async def _read(self, answer: Answer, stream: Stream) -> bool:
+        """Read a response to its end; whether the server was lost."""
+        from midstream.responses.events import Delta, Failed, Finished, Started
+
+        offline = False
+        async for event in stream:
+            match event:
+                case Started():
+                    self._link.learn(event.metadata)
+                    self._log.meter.taken()
+                case Delta():
+                    if answer.live:
+                        self._log.arrived(answer, event)
+                        await self._show(answer, event.text)
+                case Finished():
+                    self._log.count(answer, event, self._link.price)
+                    answer.output = event.output
+                    if answer.live and not self._ended_early(answer, event):
+                        await self.complete(answer)
+                case Failed():
+                    offline = event.offline
+                    if offline and answer is self._log.current:
+                        self._log.board.enter(SessionState.OFFLINE)
+                    if answer.live:
+                        self._failed(answer, event)
+        return offline
+
+    async def read_text(self, answer: Answer, *, sample: int, temperature: float) -> str | None:
+        """One response to the request of an answer, out of sight.
+
+        Args:
+            answer: Its request is sent.
+            sample: 0 for the greedy response, else the seed of a sampled one.
+            temperature: Of a sampled one.
+
+        Returns:
+            Its text; ``None`` if it was cut off.
+
+        Raises:
+            UserError: The server cannot be reached, refuses, or fails.
+        """
+        from midstream.responses.events import Delta, Failed, Finished, Started
+
+        client = await self._link.ready()
+        stream = await client.create(
+            messages=answer.conversation.messages,
+            instructions=answer.conversation.system,
+            correction=answer.conversation.correction,
+            tools=answer.mode.tools,
+            temperature=temperature if sample else None,
+            seed=sample or None,
+        )
+        answer.stream = stream
+        if not answer.live:
+            await stream.interrupt()
+        text: list[str] = []
+        async for event in stream:
+            match event:
+                case Started():
+                    self._link.learn(event.metadata)
+                    self._log.meter.taken()
+                case Delta():
+                    text.append(event.text)
+                    self._log.arrived(answer, event)
+                case Finished():
+                    self._log.count(answer, event, self._link.price)
+                    if event.status != "completed":
+                        return None
+                case Failed():
+                    if answer.live:
+                        raise UserError(event.message)
+                    return None
+        return "".join(text)
+
+    async def show_text(self, answer: Answer, text: str) -> None:
+        """Put a whole text where it belongs, line by line, and complete the answer with it."""
+        for line in text.splitlines(keepends=True):
+            if not answer.live:
+                return
+            await self._show(answer, line)
+            await asyncio.sleep(0)
+        if answer.live:
+            await self.complete(answer)
+
+    async def _show(self, answer: Answer, text: str) -> None:
+        self._log.board.enter(SessionState.STREAMING)
+        answer.add_text(text)
+        for start in range(0, len(text), AT_ONCE):
+            if start:
+                await asyncio.sleep(0)  # Keys are answered between two pieces.
+            if answer.live:
+                await self._take(answer, answer.reply.steps(text[start : start + AT_ONCE]))
+        if answer.live:
+            self._log.shown(answer)
+        self.look(answer)
+
+    async def _take(self, answer: Answer, steps: Iterator[FileOpened | FileClosed]) -> None:
+        for step in steps:
+            if isinstance(step, FileClosed):
+                await answer.files.closed(answer.reply)
+            elif step.op is not FileOp.REGION:
+                await answer.files.open(step.path, step.op)
+            if not answer.live:
+                return
+
+    def look(self, answer: Answer) -> None:
+        """Have the guard look at what came last."""
+        for rewrite in answer.rewrites[-1:]:
+            self._guard.look(rewrite)
+
+    async def complete(self, answer: Answer) -> None:
+        """The text of a live answer has come to its end."""
+        await self._take(answer, answer.reply.last_steps())
+        if not answer.live:
+            return  # Stopped while a file was opened.
+        answer.reply.end()
+        if not answer.is_empty:
+            self._log.complete(answer)
+        elif answer.turn.words and answer.prose:
+            self._log.cut(answer, TurnStatus.DONE)
+        else:
+            missing = answer.mode.missing(answer.turn)
+            error = f"The model returned no {missing}; nothing was changed."
+            if said := answer.prose:
+                error = f'The model returned no {missing} but said: "{said[:200]}"'
+            self._log.cut(answer, TurnStatus.FAILED, error)
+            self._log.board.fail(error)
+
+    def _ended_early(self, answer: Answer, finished: Finished) -> bool:
+        """Cut an answer that the server ended early; whether it did."""
+        if finished.status == "completed" or (answer.mode.segment and answer.is_empty):
+            return False
+        reason = _EARLY_ENDS.get(finished.reason or "", finished.reason or "no reason given")
+        came = "what came can be decided" if answer.hunk_ids else "no change had come"
+        rest = answer.mode.rest(answer.turn)
+        error = f"The model stopped early ({reason}); {came}, and {rest} stays as it was."
+        self._log.cut(answer, TurnStatus.FAILED, error)
+        self._log.board.warn(error)
+        return True
+
+    def _failed(self, answer: Answer, failed: Failed) -> None:
+        turn, board = answer.turn, self._log.board
+        if failed.offline:
+            turn.again = "connects again" if self._link.server is None else "starts it again"
+        self._log.cut(answer, TurnStatus.FAILED, failed.message)
+        if turn.again:
+            board.fail(
+                f"{failed.message.rstrip('.')}; what had come can be decided, and the next "
+                f"instruction {turn.again}."
+            )
+        else:
+            board.fail(failed.message)

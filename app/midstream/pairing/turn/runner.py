@@ -1,0 +1,391 @@
+"""The runner of a session: one coroutine in which every turn begins, is written, and ends.
+
+What others want is a message in its inbox: an instruction, a stop, a redirect, a finding of the
+guard.  A message that ends the running answer takes effect where it is put there (the answer is not
+live any more, so no further text is taken); the runner then cuts the answer, tells the server, and
+goes on with what follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from midstream.errors import UnavailableError, UsageError, UserError
+from midstream.pairing.guard import CORRECTIONS, Guard, GuardStop
+from midstream.pairing.turn.answer import Answer, Rewrite
+from midstream.pairing.turn.answers import Answers
+from midstream.pairing.turn.inbox import Ask, Inbox, Redirect, Stop
+from midstream.pairing.turn.log import TurnLog
+from midstream.pairing.turn.responses import End
+from midstream.pairing.turn.review import Reviewer
+from midstream.pairing.turns import SessionState, Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.pairing.request.builder import Question
+    from midstream.pairing.turn.candidates import AnswerWriter
+    from midstream.pairing.turn.followup import FollowUp
+
+_T = TypeVar("_T")
+
+
+class TurnRunningError(UserError):
+    """A turn is running already."""
+
+    code = "turn-running"
+
+    def __init__(self) -> None:
+        super().__init__("The model is still at work; redirect it, queue this, or stop it first.")
+
+
+class NoTurnError(UserError):
+    """No turn is running."""
+
+    code = "no-turn"
+
+    def __init__(self) -> None:
+        super().__init__("The model is not writing; send this as a new instruction.")
+
+
+class TurnRunner:
+    """Runs the turns of a session, one at a time."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        log: TurnLog,
+        answers: Answers,
+        writer: AnswerWriter,
+        reviewer: Reviewer,
+        guard: Guard,
+    ) -> None:
+        self._inbox = inbox
+        self._log = log
+        self._answers = answers
+        self._writer = writer
+        self._reviewer = reviewer
+        self._guard = guard
+        self._asks = 0
+        self._running: asyncio.Task[None] | None = None
+        self._children: set[asyncio.Task[Any]] = set()
+
+    # What others ask of it
+
+    @property
+    def preparing(self) -> bool:
+        """Whether an instruction waits or is being prepared."""
+        return self._asks > 0
+
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is being written."""
+        return self._log.current is not None and self._log.current.turn.running
+
+    @property
+    def busy(self) -> bool:
+        """Whether an instruction is being prepared or answered."""
+        return self.preparing or self.streaming
+
+    @property
+    def writing(self) -> tuple[str, int] | None:
+        """File and base line at which the model writes now, ``None`` while it does not."""
+        answer = self._log.current
+        if answer is None or not answer.live or not answer.rewrites:
+            return None
+        last = answer.rewrites[-1]
+        return last.proposal.path, last.segment.unread.start
+
+    async def instruct(self, question: Question) -> Turn:
+        """Ask for a change; returns when the request is on its way.
+
+        Raises:
+            UserError: See ``PairingSession.instruct``.
+        """
+        question = replace(question, text=question.text.strip())
+        if not question.text:
+            raise UsageError("The instruction is empty; say what should change.")
+        if self.busy:
+            raise TurnRunningError
+        ask = Ask(question)
+        self._asks += 1
+        self._put(ask)
+        return await ask.begun
+
+    async def stop(self) -> None:
+        """End the running turn at once; returns when the server has stopped."""
+        answer = self._log.current
+        if answer is not None and answer.turn.running:
+            self._log.cut(answer, TurnStatus.STOPPED)
+        elif not self.preparing:
+            return
+        stop = Stop(answer)
+        self._put(stop)
+        await stop.done
+
+    async def redirect(self, text: str) -> Turn:
+        """End the running turn, keep what was written, and go on with another instruction.
+
+        Raises:
+            UserError: No turn is running, or the model cannot be reached any more.
+        """
+        text = text.strip()
+        if not text:
+            raise UsageError("The instruction is empty; say what the model should do instead.")
+        answer = self._log.current
+        if answer is None or not answer.turn.running:
+            raise NoTurnError
+        redirect = Redirect(answer, text)
+        self._put(redirect)
+        return await redirect.begun
+
+    async def finished(self) -> None:
+        """Wait until nothing is prepared, written or read, and the guard has seen all."""
+        while True:
+            await self._inbox.idle.wait()
+            count = len(self._log.turns)
+            await self._guard.caught_up()
+            # A correction that began meanwhile may have ended by now, too.
+            if self._inbox.idle.is_set() and len(self._log.turns) == count:
+                return
+
+    async def close(self) -> None:
+        """Stop, and end the coroutine."""
+        await self.stop()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
+
+    def _put(self, message: Ask | Stop | Redirect) -> None:
+        self._inbox.put(message)
+        if self._running is None:
+            self._running = asyncio.create_task(self.run())
+
+    # The coroutine
+
+    async def run(self) -> None:
+        """Handle messages until cancelled."""
+        answer: Answer | None = None
+        while True:
+            try:
+                if answer is None:
+                    answer = await self._begin(await self._inbox.get())
+                else:
+                    answer = await self._write(answer)
+            except Exception as error:
+                answer, failed = None, answer or self._log.current
+                if failed is not None:
+                    self._log.broke(failed, error)
+                    self._conclude(failed, End())
+
+    async def _begin(self, message: Ask | Stop | Redirect | GuardStop) -> Answer | None:
+        """Handle a message while nothing is written; the answer that it begins, if any."""
+        match message:
+            case Ask():
+                return await self._ask(message)
+            case GuardStop():
+                return await self._hold(message)
+            case _:
+                self._refuse(message)
+        return None
+
+    def _refuse(self, message: Ask | Stop | Redirect) -> None:
+        """Answer a message that has no effect now."""
+        match message:
+            case Ask():
+                self._asks -= 1
+                _reject(message.begun, TurnRunningError())
+            case Redirect():
+                _reject(message.begun, NoTurnError())
+            case Stop():
+                message.done.set_result(None)
+
+    async def _ask(self, ask: Ask) -> Answer | None:
+        """Prepare an instruction; its answer, ``None`` if it could not be begun."""
+        preparing = self._child(self._answers.ask(ask.question, lambda: ask.stopped))
+        # The caller may be cancelled while it waits.
+        ask.begun.add_done_callback(lambda begun: begun.cancelled() and preparing.cancel())
+        try:
+            while (message := await self._inbox.next_before(preparing)) is not None:
+                if isinstance(message, GuardStop):
+                    await self._hold(message, decline=True)
+                    continue
+                if isinstance(message, Stop):
+                    ask.stopped = True
+                self._refuse(message)
+            answer = preparing.result()
+        except (Exception, asyncio.CancelledError) as error:
+            if preparing.done():
+                _reject(ask.begun, error)
+                return None
+            # A server that is just being started ends by itself once the link is closed.
+            _reject(ask.begun, UnavailableError("This session is closed."))
+            raise
+        finally:
+            self._asks -= 1
+        answer.begun = ask.begun
+        if ask.stopped:  # It came too late to keep the turn from beginning.
+            self._log.cut(answer, TurnStatus.STOPPED)
+            self._conclude(answer, End())
+            return None
+        return answer
+
+    async def _write(self, answer: Answer) -> Answer | None:
+        """Write an answer and review it; the one that goes on from it, or comes after it."""
+        writing = self._child(self._writer.write(answer))
+        while (message := await self._inbox.next_before(writing)) is not None:
+            match message:
+                case Stop():
+                    try:
+                        return await self._end(answer, writing)
+                    finally:
+                        message.done.set_result(None)
+                case Redirect() if answer.turn.running:
+                    return await self._redirect(answer, message)
+                case GuardStop() if _answer(message) is answer and answer.turn.running:
+                    return await self._hold(message, writing)
+                case GuardStop() if writing.done():
+                    self._inbox.put_back(message)
+                    break
+                case GuardStop():
+                    await self._hold(message, decline=True)
+                case _:
+                    self._refuse(message)
+        return await self._review(answer, await writing)
+
+    async def _review(self, answer: Answer, end: End) -> Answer | None:
+        """Look at an answer that has ended; the one that follows from it, or comes after it."""
+        if answer.turn.running:  # The response has broken off without a word.
+            self._log.cut(answer, TurnStatus.STOPPED)
+        if answer.turn.status is not TurnStatus.DONE or not end.review:
+            self._conclude(answer, end)
+            return None
+        reviewing = self._child(self._reviewer.review(answer))
+        if (new := await self._until(reviewing, answer)) is not None:
+            return new
+        try:
+            follow_up = reviewing.result()
+            if follow_up is not None and not self.preparing:
+                return await self._follow(answer, follow_up)
+        except UserError as error:
+            self._log.board.fail(str(error))
+        except Exception as error:
+            self._log.broke(answer, error)
+        self._conclude(answer, end)
+        return None
+
+    async def _redirect(self, answer: Answer, redirect: Redirect) -> Answer | None:
+        kept = answer.mode.pause(answer.reply)
+        follow_up = answer.mode.redirect(
+            answer.exchange, redirect.text, kept, self._log.hunks, self._answers.builder
+        )
+        if follow_up.continues_rewrite:
+            answer.close(TurnStatus.STOPPED)
+        else:
+            self._log.cut(answer, TurnStatus.STOPPED)
+        new = await self._follow(answer, follow_up)
+        new.begun = redirect.begun
+        return new
+
+    async def _hold(
+        self,
+        stop: GuardStop,
+        writing: asyncio.Task[End] | None = None,
+        *,
+        decline: bool = False,
+    ) -> Answer | None:
+        """Hold back what the guard found; the answer that writes it again, or comes after it.
+
+        Args:
+            stop: What was found.
+            writing: Writes the answer, if that runs.
+            decline: Leave it to the user at once.
+        """
+        answer = _answer(stop)
+        if answer.turn.running:
+            self._log.cut(answer, TurnStatus.STOPPED)
+        held = self._guard.hold(stop)
+        may_follow = answer is self._log.current and not self.preparing and not decline
+        follow_up = answer.mode.rewrite(answer.exchange, held) if may_follow else None
+        attempt = None if follow_up is None else self._guard.next_attempt(held)
+        advice = held.request.correction.advice
+        if follow_up is not None and attempt is not None:
+            notice = (
+                f"Stopped at {held.where}. The model writes it again "
+                f"({attempt} of {CORRECTIONS}): {advice}"
+            )
+            return await self._follow(answer, replace(follow_up, notice=notice))
+        self._guard.give_up(held)
+        new = None if writing is None else await self._end(answer, writing)
+        then = "it is quarantined" if held.quarantined else "look at it before you accept"
+        self._log.board.fail(f"Stopped at {held.where}; {then}. {advice}")
+        return new
+
+    async def _follow(self, old: Answer, follow_up: FollowUp) -> Answer:
+        """Begin the answer that goes on from one which was cut or has ended."""
+        new = await self._answers.follow(old, follow_up)
+        old.resolve()
+        if follow_up.notice:
+            self._log.board.warn(follow_up.notice)
+        if old.stream is not None:
+            await old.stream.interrupt(keep=True)
+        return new
+
+    async def _end(self, answer: Answer, writing: asyncio.Task[End]) -> Answer | None:
+        """Tell the server about an answer that was cut, and wait for its last word.
+
+        Returns:
+            The answer that came after it meanwhile, if any.
+        """
+        self._log.board.enter(SessionState.STOPPING)
+        if answer.stream is None:
+            self._conclude(answer, End())
+            return None
+        await answer.stream.interrupt()
+        if (new := await self._until(writing, answer)) is not None:
+            return new
+        self._conclude(answer, writing.result())
+        return None
+
+    async def _until(self, task: asyncio.Task[Any], answer: Answer) -> Answer | None:
+        """Wait for what an answer ends with; a new answer leaves that behind.
+
+        Returns:
+            The new answer, if one begins before ``task`` ends.
+        """
+        while (message := await self._inbox.next_before(task)) is not None:
+            if (new := await self._begin(message)) is not None:
+                task.add_done_callback(lambda _: self._log.report(answer))
+                return new
+        return None
+
+    def _conclude(self, answer: Answer, end: End) -> None:
+        """Nothing more comes of an answer."""
+        self._log.conclude(answer, offline=end.offline)
+        if end.refused is not None and answer.begun is None:
+            self._log.board.fail(str(end.refused))
+        answer.resolve(end.refused)
+
+    def _child(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(work)
+        self._children.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._children.discard(task)
+        if not task.cancelled():
+            task.exception()  # One that was left behind has nobody else to look at it.
+
+
+def _answer(stop: GuardStop) -> Answer:
+    """The answer that wrote what the guard found."""
+    rewrite = stop.watch.rewrite
+    assert isinstance(rewrite, Rewrite)
+    return rewrite.answer
+
+
+def _reject(begun: asyncio.Future[Turn], error: BaseException) -> None:
+    if not begun.done():
+        begun.set_exception(error)
