@@ -25,10 +25,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "tests" / name) for name in ("tui", "support")]
+sys.path.append(str(HERE.parent))
 
 from textual.events import Key  # noqa: E402
-from tui_support import SteppedModel, served  # noqa: E402
 
 from midstream.demo import make_demo  # noqa: E402
 from midstream.edits.hunks import HunkState  # noqa: E402
@@ -42,6 +41,7 @@ from midstream.tui.pages import models, sessions  # noqa: E402
 from midstream.tui.review import status  # noqa: E402
 from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
+from tests.helpers.stepped import SteppedModel, served  # noqa: E402
 
 INSTRUCTION = "rename entries to items and paid to settled in Invoice"
 REDIRECT = "leave paid_on as it is"

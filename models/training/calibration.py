@@ -17,8 +17,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from models.training.graphs import Array, DecoderShape, build_decoder, product_inputs
 from onnx import TensorProto, helper
+
+from models.training.graphs import Array, DecoderShape, build_decoder, product_inputs
 
 SAMPLES = 4096
 """Values of a tensor that are looked at per sequence to choose a step."""

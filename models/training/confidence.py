@@ -27,9 +27,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from models.training import human
-from models.training.confidence_requests import OUTSIDE, REWORDED
-from models.training.evaluate import load, percent, request_of, tree
 
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.confidence import EditJudge
@@ -38,6 +35,9 @@ from midstream.engine.folder import Confidence, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
+from models.training import human
+from models.training.confidence_requests import OUTSIDE, REWORDED
+from models.training.evaluate import load, percent, request_of, tree
 
 Array = np.ndarray[Any, Any]
 

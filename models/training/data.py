@@ -20,15 +20,15 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
-from models.training import reasons
-from models.training.code import ATOM, BUILTINS, Code
-from models.training.tasks import SHARES, Example, attempt
-from models.training.variants import corrected, examples, redirected
 from tokenizers import Tokenizer
 
 from midstream.engine.codec import EditCodec
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.vocabulary import Vocabulary
+from models.training import reasons
+from models.training.code import ATOM, BUILTINS, Code
+from models.training.tasks import SHARES, Example, attempt
+from models.training.variants import corrected, examples, redirected
 
 TASK_NAMES = list(SHARES)
 MAX_TOKENS = 480

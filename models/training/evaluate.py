@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from midstream.engine.edit_request import EditRequest
+from midstream.guard.correction import CorrectionRequest
 from models.training.asking import Asker, Outcome
 from models.training.code import Code
 from models.training.data import name_pool
 from models.training.tasks import attempt
-
-from midstream.engine.edit_request import EditRequest
-from midstream.guard.correction import CorrectionRequest
 
 
 def parses(text: str) -> bool:

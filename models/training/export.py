@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from midstream.engine.vocabulary import CodecLimits
 from models.training.calibration import calibrated
 from models.training.confidence import section
 from models.training.graphs import DecoderShape, build_decoder
 from models.training.model import Decoder, ModelConfig
-
-from midstream.engine.vocabulary import CodecLimits
 
 MAX_OUTPUT_TOKENS = 768
 SEQUENCES = 200

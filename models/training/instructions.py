@@ -14,6 +14,7 @@ import itertools
 import random
 import re
 
+from midstream.guard.correction import Correction, CorrectionRequest
 from models.training import phrases_body, phrases_names, reasons
 from models.training.phrases_names import LEXICON
 from models.training.phrases_sentences import SENTENCES
@@ -33,8 +34,6 @@ from models.training.templates_repairs import (
 )
 from models.training.templates_second import MORE, NEW
 from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
-
-from midstream.guard.correction import Correction, CorrectionRequest
 
 GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
 GRAMMAR |= {task: GRAMMAR.get(task, []) + phrases for task, phrases in SYMPTOMS.items()}

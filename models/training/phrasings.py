@@ -14,12 +14,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from midstream.engine.edit_request import EditRequest
 from models.training.asking import Asker
 from models.training.code import Code
 from models.training.data import name_pool
 from models.training.tasks import attempt
-
-from midstream.engine.edit_request import EditRequest
 
 CANDIDATES: dict[str, list[str]] = {
     "rename_local": [

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from models.training.data import TASK_NAMES
 from torch import Tensor
+
+from models.training.data import TASK_NAMES
 
 
 @dataclass(slots=True)

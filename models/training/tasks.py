@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from midstream.guard.correction import CorrectionRequest
 from models.training import (
     instructions,
     tasks_body,
@@ -20,8 +21,6 @@ from models.training import (
 )
 from models.training.code import Code, Edit
 from models.training.templates_words import VALUE_WORDS
-
-from midstream.guard.correction import CorrectionRequest
 
 Task = Callable[[Code], Edit | None]
 

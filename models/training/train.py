@@ -21,9 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from models.training.model import Decoder, ModelConfig, induction_init
-from models.training.optim import Muon
-from models.training.shards import Batch, Shards, prefetched
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -31,6 +28,9 @@ from torch.nn import functional as F  # noqa: N812
 from midstream.engine.codec import EditCodec
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.vocabulary import CodecLimits, Vocabulary
+from models.training.model import Decoder, ModelConfig, induction_init
+from models.training.optim import Muon
+from models.training.shards import Batch, Shards, prefetched
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import textwrap
 
+from midstream.guard.correction import Correction, CorrectionRequest
 from models.training import instructions
 from models.training.code import Code, Edit
 from models.training.tasks import Example, attempt, instruct
@@ -20,8 +21,6 @@ from models.training.templates_repairs import (
     SAFE_TWINS,
     WARNINGS,
 )
-
-from midstream.guard.correction import Correction, CorrectionRequest
 
 NO_CHANGE_SHARE = 0.09
 CONTINUE_SHARE = 0.04

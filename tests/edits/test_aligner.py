@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from edits_strategies import LINES, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from midstream.edits.aligner import MAX_PENDING, Aligner, Change, Op
 from midstream.edits.lcs import line_map, matching_pairs
+from tests.helpers.strategies import LINES, code, mutate
 
 
 def check_alignment(old: list[str], new: list[str], ops: list[Op]) -> None:

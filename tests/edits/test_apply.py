@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from edits_strategies import LINES
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines
@@ -16,6 +14,8 @@ from midstream.edits.formats import names
 from midstream.edits.formats.v4a import operation_events
 from midstream.edits.matching import Level, Matcher
 from midstream.edits.outcome import ApplyResult, Reason, Status
+from tests.helpers.property import examples
+from tests.helpers.strategies import LINES
 
 PY = """import os
 

@@ -6,14 +6,14 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from edits_strategies import chunks, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle, UndecidableError
 from midstream.edits.proposal import FileProposal
+from tests.helpers.property import examples
+from tests.helpers.strategies import chunks, code, mutate
 
 OLD = ["head", "one", "two", "three", "four", "tail line"]
 FIRST = ["head", "one", "CHECK", "two", "three", "four", "tail line"]

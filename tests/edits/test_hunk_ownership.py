@@ -28,6 +28,7 @@ READ_ONLY = (
 )
 
 
+@pytest.mark.system
 def test_assigning_what_the_store_decides_fails_type_checking(tmp_path: Path) -> None:
     lines = [
         "from midstream.edits.hunks import Hunk, HunkState",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from edits_strategies import code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
+from tests.helpers.property import examples
+from tests.helpers.strategies import code, mutate
 
 OLD = ["head", "old 1", "old 2", "old 3", "tail line"]
 NEW = ["head", "new 1", "new 2", "tail line"]

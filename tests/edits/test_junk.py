@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText
@@ -14,6 +13,7 @@ from midstream.edits.hunks import HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser
+from tests.helpers.property import examples
 
 FILES = {"a.py": b"def f():\n    return 1\n\nx = 1\n", "b": b"", "c.txt": b"x\r\n\r\ny"}
 TOKENS = st.lists(

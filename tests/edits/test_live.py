@@ -7,10 +7,8 @@ import json
 import random
 
 import pytest
-from edits_strategies import chunks, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText, join_lines
@@ -22,6 +20,8 @@ from midstream.edits.live import LiveReply
 from midstream.edits.outcome import Reason
 from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser
+from tests.helpers.property import examples
+from tests.helpers.strategies import chunks, code, mutate
 
 
 class Files:

@@ -7,8 +7,6 @@ import random
 import time
 
 import pytest
-from edits_replies import CASES, Case
-from tests.helpers.property import thorough
 
 from midstream.edits.events import (
     ContextLine,
@@ -22,6 +20,8 @@ from midstream.edits.events import (
     merge_text,
 )
 from midstream.edits.parsing import Parser
+from tests.helpers.property import thorough
+from tests.helpers.replies import CASES, Case
 
 CHUNKINGS = 1000 if thorough() else 50
 

@@ -8,15 +8,15 @@ import random
 from itertools import groupby, pairwise
 
 import pytest
-from edits_strategies import LINES, chunks, code, mutate
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
 from midstream.edits.proposal import FileProposal, Segment
 from midstream.edits.rows import Row, RowKind
+from tests.helpers.property import examples
+from tests.helpers.strategies import LINES, chunks, code, mutate
 
 SEEDS = st.integers(0, 2**32)
 

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.engine.codec import EditCodec, RegionTooLong
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.layout import align, cut_span, without_span
 from midstream.engine.vocabulary import CodecLimits, Vocabulary
+from tests.helpers.property import examples
 
 MODELS = Path(__file__).parents[2] / "models"
 FOLDER = next(

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from folders import write_folder
-from tiny import random_weights
 
 from midstream.bench.bandwidth import weights_read
 from midstream.bench.engine import as_lines, measure, run
 from midstream.engine.folder import read_folder
+from tests.helpers.folders import write_folder
+from tests.helpers.tiny import random_weights
 
 pytestmark = pytest.mark.system
 

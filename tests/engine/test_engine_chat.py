@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from folders import write_folder
 
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.folder import ModelFolderError, read_folder
@@ -14,6 +13,7 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.plan import PromptError
 from midstream.engine.prompts import ChatDecoder, ChatPrompt, load_tokenizer
 from midstream.engine.types import GenerateRequest, Message
+from tests.helpers.folders import write_folder
 
 HELLO = GenerateRequest(messages=(Message("user", "Hello!"),), instructions="Be brief.")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from folders import SAMPLE, write_folder
 
 from midstream.bench.reference_edits import edit_requests
 from midstream.edits.request import RegionRequest, render_request
@@ -27,6 +26,7 @@ from midstream.engine.folder import Confidence, Drafting, ModelFolderError, read
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.resources import default_model, model_folders
+from tests.helpers.folders import SAMPLE, write_folder
 
 CARD = """
 [confidence]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import bare_folder
 from onnx import TensorProto, helper, numpy_helper
-from tiny import build, make_shape, random_weights, reference_logits
 
 from midstream.engine.decoder import Decoder, RunTerminatedError
 from midstream.engine.folder import ModelFolderError
 from midstream.errors import UnavailableError
+from tests.helpers.folders import bare_folder
+from tests.helpers.tiny import build, make_shape, random_weights, reference_logits
 
 SHAPE = make_shape()
 WEIGHTS = random_weights(SHAPE)

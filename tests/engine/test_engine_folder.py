@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import write_folder
 
 from midstream.engine.folder import Drafting, Limits, ModelFolderError, read_folder
+from tests.helpers.folders import write_folder
 
 
 def edit_json(path: Path, **changes: Any) -> None:

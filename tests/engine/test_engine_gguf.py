@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from folders import bare_folder
-from tiny import Array, build, build_integer, dequantised, make_shape, random_weights
 
 from midstream.bench.peers import LlamaCpp, NotWritableError, PeerMissing, write_gguf
 from midstream.engine.decoder import Decoder
+from tests.helpers.folders import bare_folder
+from tests.helpers.tiny import Array, build, build_integer, dequantised, make_shape, random_weights
 
 SHAPE = make_shape(width=64, hidden=96, context=256)
 

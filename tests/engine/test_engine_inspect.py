@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from folders import CHAT_SPECIAL, make_tokenizer, write_folder
 
 from midstream.engine.folder import ModelFolderError
 from midstream.engine.inspect import add, check, describe, installed
+from tests.helpers.folders import CHAT_SPECIAL, make_tokenizer, write_folder
 
 
 def test_info_counts_external_data(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import onnx
 import pytest
-from folders import write_folder
 from onnx import TensorProto
-from tiny import build, random_weights
 
 from midstream.engine.folder import ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Message
+from tests.helpers.folders import write_folder
+from tests.helpers.tiny import build, random_weights
 
 REQUEST = GenerateRequest(
     messages=(Message("user", "def area(width, height): ..."),), max_output_tokens=24

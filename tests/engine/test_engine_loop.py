@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from folders import bare_folder
-from models.training.graphs import DecoderShape
-from tiny import build, build_integer, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
@@ -19,6 +16,9 @@ from midstream.engine.plan import Plan
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Usage
+from models.training.graphs import DecoderShape
+from tests.helpers.folders import bare_folder
+from tests.helpers.tiny import build, build_integer, make_shape, random_weights
 
 
 class Spelled:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import bare_folder, write_folder
-from tiny import build, make_shape, random_weights, reference_logits
 
 from midstream.engine import cache_memory as memory
 from midstream.engine.decoder import Decoder
@@ -15,6 +13,8 @@ from midstream.engine.folder import read_folder
 from midstream.engine.inspect import check, describe
 from midstream.engine.model import MemoryShortError, OnnxModel, PromptTooLongError
 from midstream.engine.types import FinishReason, GenerateRequest, Message
+from tests.helpers.folders import bare_folder, write_folder
+from tests.helpers.tiny import build, make_shape, random_weights, reference_logits
 
 LONG = 131_072
 WIDE = {"context": LONG, "layers": 3, "heads": 4, "kv_heads": 4, "width": 128}

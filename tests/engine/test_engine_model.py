@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from folders import SAMPLE, write_folder
-from tiny import random_weights, reference_logits
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.codec import EditCodec
@@ -18,6 +16,8 @@ from midstream.engine.model import OnnxModel, PromptTooLongError, load_model
 from midstream.engine.prompts import read_edit
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
+from tests.helpers.folders import SAMPLE, write_folder
+from tests.helpers.tiny import random_weights, reference_logits
 
 REGION = SAMPLE.lstrip("\n")
 

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from folders import write_folder
 
 from midstream.bench import timing
 from midstream.bench.peers import LlamaCpp, Peer, PeerMissing
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
+from tests.helpers.folders import write_folder
 
 
 class Llama:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import bare_folder
-from tiny import build, make_shape, random_weights
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.prefix_cache import PrefixCache, shared_length
+from tests.helpers.folders import bare_folder
+from tests.helpers.tiny import build, make_shape, random_weights
 
 SHAPE = make_shape()
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.training.graphs import DecoderShape
-from qwen import FULL, LAYOUTS, REDUCED, Layout, as_computed, qwen_weights, write_qwen
-from tiny import Array, reference_logits
 
 from midstream.bench.timing import stops
 from midstream.engine.folder import read_folder
 from midstream.engine.inspect import describe
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
+from models.training.graphs import DecoderShape
+from tests.helpers.qwen import FULL, LAYOUTS, REDUCED, Layout, as_computed, qwen_weights, write_qwen
+from tests.helpers.tiny import Array, reference_logits
 
 
 def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: Layout) -> OnnxModel:

@@ -23,7 +23,7 @@ from models.training.graphs import (  # noqa: E402
     quantise_columns,
     weight_shapes,
 )
-from tiny import dequantised  # noqa: E402
+from tests.helpers.tiny import dequantised  # noqa: E402
 
 Array = npt.NDArray[np.float32]
 SHAPE = DecoderShape(

@@ -9,6 +9,7 @@ import pytest
 from midstream.bench.guard import run
 
 
+@pytest.mark.system
 def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
     run(["--files", "12", "--regions", "1", "--json"])
     figures = {f["name"]: f for f in json.loads(capsys.readouterr().out)["figures"]}

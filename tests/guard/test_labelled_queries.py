@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from labelled_queries import Pair, other_pairs, python_pairs
 
 from midstream.guard.findings import Level
 from midstream.guard.scanner import Scanner
 from midstream.guard.stream import StreamScan
+from tests.helpers.labelled_queries import Pair, other_pairs, python_pairs
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from labelled_secrets import PROVIDERS, SAFE, secret_lines
-
 from midstream.guard.secrets import find_secrets, mask
+from tests.helpers.labelled_secrets import PROVIDERS, SAFE, secret_lines
 
 
 def test_recall() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.guard.prefix import PrefixLexer, complete_prefix
+from tests.helpers.property import examples
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 NAMES = ["argparse.py", "ast.py", "dataclasses.py", "subprocess.py", "typing.py", "http/server.py"]

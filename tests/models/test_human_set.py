@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -11,12 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
+from midstream.engine.model import load_model  # noqa: E402
 from models.training.corpus import HELD_OUT, is_permissive  # noqa: E402
 from models.training.human import LEFT_ALONE, HumanEdit, Report, ask, judge, load  # noqa: E402
-
-from midstream.engine.model import load_model  # noqa: E402
 
 EDITS = load()
 STYLES = {"terse", "sentence", "sloppy", "question", "reason"}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
+from midstream.engine.confidence import weighed
 from models.training.confidence import (
     FALSE_ALARMS,
     Case,
@@ -23,8 +20,6 @@ from models.training.confidence import (
     told,
     with_section,
 )
-
-from midstream.engine.confidence import weighed
 
 GROUPS = ("known", "new", "outside")
 

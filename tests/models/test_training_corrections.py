@@ -8,11 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
-from models.training.code import Code
-from models.training.evaluate import request_of
-from models.training.instructions import vocabulary
-from models.training.tasks import Example, attempt
-from models.training.variants import corrected
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.codec import EditCodec
@@ -21,6 +16,11 @@ from midstream.engine.types import Message
 from midstream.guard.correction import CorrectionRequest
 from midstream.resources import default_model
 from midstream.serving.requests import read_create
+from models.training.code import Code
+from models.training.evaluate import request_of
+from models.training.instructions import vocabulary
+from models.training.tasks import Example, attempt
+from models.training.variants import corrected
 
 SOURCE = """\
 def load(path, mode):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
+from midstream.engine.codec import EditCodec  # noqa: E402
+from midstream.engine.edit_request import EditRequest  # noqa: E402
 from models.training import data, tasks  # noqa: E402
 from models.training.average import averaged  # noqa: E402
 from models.training.model import Decoder, ModelConfig  # noqa: E402
 from models.training.shards import Shards, prefetched  # noqa: E402
 from models.training.train import Trainer, load_sets, train  # noqa: E402
-
-from midstream.engine.codec import EditCodec  # noqa: E402
-from midstream.engine.edit_request import EditRequest  # noqa: E402
 
 pytestmark = pytest.mark.system
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import random
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
+from midstream.engine.codec import EditCodec  # noqa: E402
+from midstream.engine.edit_request import EditRequest  # noqa: E402
 from models.training import (  # noqa: E402
     corpus,
     instructions,
@@ -24,9 +23,6 @@ from models.training import (  # noqa: E402
 )
 from models.training.code import Code  # noqa: E402
 from models.training.duplicates import NearDuplicates, is_benchmark  # noqa: E402
-
-from midstream.engine.codec import EditCodec  # noqa: E402
-from midstream.engine.edit_request import EditRequest  # noqa: E402
 
 FOLDER = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from rewriting_support import BEFORE
-from stepped import SteppedModel, served
 
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.rewriting import BEFORE
+from tests.helpers.stepped import SteppedModel, served
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, follow_ups, make_repo, numbered
-from stepped import SteppedModel, served
 
 from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession
 from midstream.pairing.turns import TurnStatus
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness, follow_ups, make_repo, numbered
+from tests.helpers.stepped import SteppedModel, served
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, make_repo
-from stepped import served
 
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
 from midstream.pairing.session import PairingSession
 from midstream.serving.replay import ReplayModel
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.stepped import served
 
 TALLY = """\
 RATE = 3

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from stepped import SteppedModel
 
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
@@ -18,6 +17,7 @@ from midstream.pairing.turn import checks
 from midstream.pairing.turn.checks import AT_ONCE, newly_broken, where_broken
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = "def area(w, h):\n    return w * h\n"
 

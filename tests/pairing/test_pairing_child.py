@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, numbered
-from stepped import TIMEOUT_S
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
@@ -23,6 +20,9 @@ from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
+from tests.helpers.pairing import Witness, numbered
+from tests.helpers.stepped import TIMEOUT_S
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

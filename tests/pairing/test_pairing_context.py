@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hosted_support import Hosted
-from pairing_support import make_repo
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats import format_specs
@@ -36,6 +34,8 @@ from midstream.pairing.scope.mentions import (
 from midstream.pairing.session import PairingSession
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import Workspace
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import make_repo
 
 
 @pytest.fixture

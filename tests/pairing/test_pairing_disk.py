@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, git, make_repo, numbered
-from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.events import FileChangedOnDisk, RepoChanged
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness, git, make_repo, numbered
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered()
 

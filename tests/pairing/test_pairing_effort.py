@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedModel, served
 
 from midstream.errors import UsageError
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel, served
 
 BEFORE = "def area(r):\n    value = 3 * r * r\n    return value\n"
 GOOD = BEFORE.replace("3 *", "3.14 *")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rewriting_support import BEFORE
-from stepped import SteppedModel
 
 from midstream.errors import UsageError, UserError
 from midstream.pairing.scope.find import Candidate, TargetUnclearError
@@ -14,6 +12,8 @@ from midstream.pairing.session import PairingSession
 from midstream.pairing.turn.runner import NoTurnError, TurnRunningError
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.rewriting import BEFORE
+from tests.helpers.stepped import SteppedModel
 
 
 async def test_instructions_that_go_nowhere(

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hosted_support import Hosted
-from pairing_support import Witness, make_repo
 
 from midstream.commands.edit import DiffSink
 from midstream.edits.hunks import HunkState
@@ -17,6 +15,8 @@ from midstream.pairing.events import TurnFinished, TurnStarted
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.settings import Settings
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import Witness, make_repo
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(30)]
 BEFORE = "".join(LINES)

@@ -14,8 +14,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
@@ -25,6 +23,8 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import sessions
 from midstream.workspace.paths import state_dir
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
 
 LENGTH = 40
 

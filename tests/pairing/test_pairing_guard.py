@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from pairing_support import Witness, follow_ups
-from stepped import SteppedModel
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
@@ -22,6 +20,8 @@ from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.turns import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness, follow_ups
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = """\
 import subprocess

@@ -7,14 +7,14 @@ import random
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = (
     "import os\n\n\ndef f(x):\n"

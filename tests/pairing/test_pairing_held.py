@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedModel
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = "def find(db, name):\n    rows = db.all()\n    return rows\n"
 HEAD = "def find(db, name):\n"

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
 
 from midstream import demo
 from midstream.edits.hunks import HunkState
@@ -14,6 +13,7 @@ from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.resources import model_folders
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness
 
 pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import numbered
-from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
+from tests.helpers.pairing import numbered
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered(12)
 OLD = "    step_02 = work(2)\n    step_03 = work(3)\n    step_04 = work(4)\n"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pairing_support import Witness, follow_ups
-from stepped import SteppedModel
 
 from midstream.pairing.renaming import Renaming, renamed_again
 from midstream.pairing.session import PairingSession
+from tests.helpers.pairing import Witness, follow_ups
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = """\
 def tally(items):

@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, numbered
-from stepped import SteppedModel
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal, JournalInUseError
+from tests.helpers.pairing import Witness, numbered
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered(24)
 

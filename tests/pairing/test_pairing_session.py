@@ -6,9 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness, follow_ups
-from rewriting_support import BEFORE, give, rewrite
-from stepped import SteppedModel, served
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
@@ -21,6 +18,9 @@ from midstream.pairing.events import (
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness, follow_ups
+from tests.helpers.rewriting import BEFORE, give, rewrite
+from tests.helpers.stepped import SteppedModel, served
 
 
 async def test_one_change_from_instruction_to_disk(

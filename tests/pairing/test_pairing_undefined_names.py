@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedModel
 
 from midstream.pairing.session import PairingSession
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = """\
 def total(rows):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pairing_support import Witness
-from rewriting_support import BEFORE, give, rewrite
-from stepped import SteppedModel
-
 from midstream.pairing.events import FileWritten, HunkDecided
 from midstream.pairing.session import PairingSession
+from tests.helpers.pairing import Witness
+from tests.helpers.rewriting import BEFORE, give, rewrite
+from tests.helpers.stepped import SteppedModel
 
 
 async def test_undo_and_redo_rewrite_the_file(

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pairing_support import git
 
 from midstream.edits.documents import LineEdit, SourceText
 from midstream.pairing.unified import UnifiedDiff
+from tests.helpers.pairing import git
 
 
 def random_text(rng: random.Random) -> bytes:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pairing_support import Witness
-from stepped import SteppedGeneration, SteppedModel, served
 
 from midstream.commands.edit import JsonSink
 from midstream.edits.signs import Signs
@@ -25,6 +23,8 @@ from midstream.pairing.turns import Confidence
 from midstream.resources import default_model, model_folders
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedGeneration, SteppedModel, served
 
 BODY = '''\
 def load(path, limit=None):

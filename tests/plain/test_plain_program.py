@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

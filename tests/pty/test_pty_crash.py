@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
 from midstream.defects import MOST_FRAMES, brief, report
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

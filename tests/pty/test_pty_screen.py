@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.bench.terminal import TerminalProgram
 from midstream.tui.review.steer import LATE_S
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError, UsageError
@@ -22,6 +21,7 @@ from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
+from tests.helpers.waiting import PATIENCE_S
 
 TOKEN = "t"
 

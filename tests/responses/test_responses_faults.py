@@ -9,8 +9,6 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from scripted_endpoint import Faults, Scripted, expected
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses import client as client_module
@@ -20,6 +18,8 @@ from midstream.responses.dialect import Dialect, EndpointKind
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
+from tests.helpers.scripted_endpoint import Faults, Scripted, expected
+from tests.helpers.waiting import PATIENCE_S
 
 Messages = list[tuple[str, str]]
 

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
@@ -21,6 +20,7 @@ from midstream.responses.events import Delta, Failed, Finished
 from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
+from tests.helpers.waiting import PATIENCE_S
 
 # Not an address that the client takes for this machine's, so that proxies are used.
 HOST = "127.0.0.2"

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError
@@ -19,6 +18,7 @@ from midstream.responses.events import Delta, Failed, Finished
 from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

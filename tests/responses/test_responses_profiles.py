@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from scripted_endpoint import Scripted
 
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
@@ -17,6 +16,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.responses.model_info import ModelInfo
 from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import Settings, load_settings
+from tests.helpers.scripted_endpoint import Scripted
 
 FILE = """
 endpoint = "fast"

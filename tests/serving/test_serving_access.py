@@ -12,10 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from wire_support import TOKEN, eventually, made_certificate, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving import running as running_module
@@ -24,6 +22,8 @@ from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
 from midstream.serving.turn import Turn
+from tests.helpers.waiting import PATIENCE_S
+from tests.helpers.wire import TOKEN, eventually, made_certificate, peer, running
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 

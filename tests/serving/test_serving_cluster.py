@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
-from wire_support import TOKEN, eventually, peer
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
@@ -23,6 +22,7 @@ from midstream.responses.events import Finished
 from midstream.serving import cluster as cluster_module
 from midstream.serving.cluster import ClusterOptions, cluster
 from midstream.serving.source import ModelSource
+from tests.helpers.wire import TOKEN, eventually, peer
 
 pytestmark = pytest.mark.system
 

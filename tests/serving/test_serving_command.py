@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from wire_support import made_certificate, peer
 
 from midstream.cli import main
+from tests.helpers.wire import made_certificate, peer
 
 pytestmark = pytest.mark.system
 

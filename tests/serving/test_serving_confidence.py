@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from test_serving_sdk import validate
-from wire_support import peer, running
 
 from midstream.engine.types import FinishReason, GenerateRequest, Piece, Usage
 from midstream.serving.replay import ReplayModel
+from tests.helpers.wire import peer, running
 
 
 class Calibrated(ReplayModel):

@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.source import ModelSource
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 

@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from folders import SAMPLE, write_folder
 from test_serving_embedded import gone
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.responses.client import Client
@@ -23,6 +21,8 @@ from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.source import ModelSource
+from tests.helpers.folders import SAMPLE, write_folder
+from tests.helpers.waiting import PATIENCE_S
 
 REGION = render_request(RegionRequest(instruction="rename total to amount", region=SAMPLE))
 

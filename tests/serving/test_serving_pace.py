@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import FinishReason, GenerateRequest, Generation, Message, Piece
 from midstream.errors import UserError
@@ -25,6 +24,7 @@ from midstream.serving.source import ModelSource
 from midstream.wafer.errors import WaferError
 from midstream.wafer.imitations import DEFAULT_MODEL, Imitation, imitation
 from midstream.wafer.pacing import Pace
+from tests.helpers.waiting import PATIENCE_S
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
 REQUEST = GenerateRequest((Message("user", "go"),))

@@ -11,13 +11,13 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from test_serving_sdk import validate
-from tests.helpers.waiting import PATIENCE_S
-from wire_support import TOKEN, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UserError
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
+from tests.helpers.waiting import PATIENCE_S
+from tests.helpers.wire import TOKEN, eventually, peer, running
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 

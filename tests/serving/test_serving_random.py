@@ -10,11 +10,11 @@ from collections import Counter
 from typing import Any
 
 from test_serving_sdk import validate
-from wire_support import TERMINALS, TOKEN, Peer, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
+from tests.helpers.wire import TERMINALS, TOKEN, Peer, eventually, peer, running
 
 
 def script(request: GenerateRequest) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.serving.replay import NoAnswerError, ReplayModel, ReplayScript, ReplayScriptError
+from tests.helpers.waiting import PATIENCE_S
 
 REGION = "def old():\n    return old\n    # end\n"
 

@@ -17,11 +17,11 @@ from openai.lib.responses_websocket import (
     ResponsesWebSocketLimits,
 )
 from openai.types.responses import responses_server_event
-from wire_support import TOKEN, Peer, eventually, peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
+from tests.helpers.wire import TOKEN, Peer, eventually, peer, running
 
 pytestmark = pytest.mark.system
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from wire_support import Peer, eventually, peer, running
 
 from midstream.engine.types import FinishReason, GenerateRequest
 from midstream.errors import UserError
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayGeneration, ReplayModel
+from tests.helpers.wire import Peer, eventually, peer, running
 
 EVERY = Limits(event_seconds=0.0)
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-from tests.helpers.waiting import PATIENCE_S
-from wire_support import TOKEN, peer, running
 
 from midstream.serving.limits import Limits
+from tests.helpers.waiting import PATIENCE_S
+from tests.helpers.wire import TOKEN, peer, running
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 

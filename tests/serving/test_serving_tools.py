@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from test_serving_sdk import validate
-from wire_support import peer, running
 
 from midstream.engine.types import GenerateRequest
 from midstream.serving.replay import ReplayModel
@@ -20,6 +19,7 @@ from midstream.serving.tools import (
     Text,
     tool_instructions,
 )
+from tests.helpers.wire import peer, running
 
 PATCH = {"type": "custom", "name": "apply_patch", "description": "Edits files."}
 NOTE = {"type": "custom", "name": "note", "description": "Takes a note."}

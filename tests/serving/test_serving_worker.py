@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.serving.conversations import Conversation, ConversationCache
 from midstream.serving.replay import ReplayModel
 from midstream.serving.worker import Job, ModelWorker
+from tests.helpers.waiting import PATIENCE_S
 
 
 @asynccontextmanager

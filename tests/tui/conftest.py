@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import textual.app
 import textual.pilot
+
 from tests.helpers.idle import idle
-from tui_support import CODE, Stage, on_stage
+from tests.helpers.stage import CODE, Stage, on_stage
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,11 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hosted_support import Hosted
-from pages_support import make_repo
-from stepped import SteppedModel
 from textual.widgets import Static
-from tui_support import CODE, Stage, on_stage
 
 from midstream.responses.dialect import EFFORTS
 from midstream.responses.profiles import Price
@@ -24,6 +20,10 @@ from midstream.tui.pages.telemetry import TelemetryScreen
 from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.hosted import Hosted
+from tests.helpers.pages import make_repo
+from tests.helpers.stage import CODE, Stage, on_stage
+from tests.helpers.stepped import SteppedModel
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
 

@@ -6,13 +6,23 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pages_support import RENAMED, accepted, answered, git, hints, make_repo, page, rows, shown
 from textual.widgets import TextArea
-from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
 from midstream.workspace.repo import recent_subjects
+from tests.helpers.pages import (
+    RENAMED,
+    accepted,
+    answered,
+    git,
+    hints,
+    make_repo,
+    page,
+    rows,
+    shown,
+)
+from tests.helpers.stage import Stage, on_stage
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pages_support import accepted, answered, git, hints, make_repo, page, rows, shown
-from tui_support import Stage, on_stage
 
 from midstream.pairing.commit import EarlierChanges
 from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
+from tests.helpers.pages import accepted, answered, git, hints, make_repo, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
 
 KEPT = Settings(attention=False)
 PATH = "pkg/things.py"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual.keys import Keys
-from tui_support import Stage, on_stage
 
 from midstream.pairing.scope.outline import outline
 from midstream.tui.mentions import Candidate, MentionSource, headers, typed_at
 from midstream.tui.pastes import Pastes
+from tests.helpers.stage import Stage, on_stage
 
 FILES = {
     "app/reader.py": "class Reader:\n    def feed(self): ...\n\n\ndef read_all(): ...\n",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_support import CODE, Stage, on_stage
-
 from midstream.edits.hunks import HunkState
 from midstream.settings import Settings
+from tests.helpers.stage import CODE, Stage, on_stage
 
 
 async def in_conflict(stage: Stage, project: Path) -> str:

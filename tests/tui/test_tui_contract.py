@@ -12,7 +12,6 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 from textual import _ansi_sequences
 from textual._compositor import Compositor
 from textual._xterm_parser import XTermParser
@@ -20,7 +19,6 @@ from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-from tui_support import Stage
 
 from midstream.tui.compositor import SparingCompositor
 from midstream.tui.eager import SHORTEST_FRAME_S, EagerScreen
@@ -29,6 +27,8 @@ from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently
 from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.stage import Stage
+from tests.helpers.waiting import PATIENCE_S
 
 
 def test_alt_enter_without_the_kitty_protocol() -> None:

@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from stepped import SteppedModel
-from tui_support import Stage
 
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from tests.helpers.stage import Stage
+from tests.helpers.stepped import SteppedModel
 
 pytestmark = pytest.mark.system
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tui_support import CODE, Stage, on_stage
 
 from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.stage import CODE, Stage, on_stage
 
 BILL = """\
 def first(row):

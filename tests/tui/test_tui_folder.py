@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tui_support import Stage, on_stage
+
+from tests.helpers.stage import Stage, on_stage
 
 WIDE = (160, 40)
 

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.settings import Settings
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.stage import CODE, Stage, on_stage
 
 HEAD = ("def count(items):\n", '    """Count the items that are true."""\n')
 KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"

@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tui_support import on_stage
 
 from midstream.settings import KEY_PRESETS, Settings
 from midstream.tui.keymap import (
@@ -24,6 +23,7 @@ from midstream.tui.keymap import (
     show_key,
 )
 from midstream.tui.review.hints import Moment, hints
+from tests.helpers.stage import on_stage
 
 
 @pytest.mark.parametrize("preset", KEY_PRESETS)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pages_support import answered, make_repo, page
 from rich.console import RenderableType
 from textual.events import Key
 from textual.screen import Screen
 from textual.widget import Widget
-from tui_support import Stage, on_stage
 
 from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.fields import LineField
+from tests.helpers.pages import answered, make_repo, page
+from tests.helpers.stage import Stage, on_stage
 
 
 def marked(stage: Stage) -> str:

@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pages_support import accepted, answered, hints, page, rows, shown
-from stepped import SteppedModel, served
-from tui_support import Stage, on_stage
 
 from midstream.pairing import model_lists
 from midstream.pairing.model_lists import ask_everybody
@@ -16,6 +13,9 @@ from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
 from midstream.tui.pages import models as models_page
 from midstream.tui.pages.models import ModelsScreen
+from tests.helpers.pages import accepted, answered, hints, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stepped import SteppedModel, served
 
 PLAIN = Settings(journal=False, attention=False)
 

@@ -17,7 +17,6 @@ from threading import Thread
 from typing import TextIO
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual.app import App
 from textual.constants import ESCAPE_DELAY
@@ -29,10 +28,11 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.messages import ExitApp
 from textual.strip import Strip
-from tui_support import Stage
 
 from midstream.tui.eager import SHORTEST_FRAME_S, let_keys_pass
 from midstream.tui.output import UNDER_WAY_S, Outlet, PromptDriver, prompt
+from tests.helpers.stage import Stage
+from tests.helpers.waiting import PATIENCE_S
 
 PAGE = "ä line of a frame, 0123456789 \u2501\n" * 600
 

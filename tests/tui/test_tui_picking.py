@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pages_support import git
 from textual.widgets import Input, Static
-from tui_support import Stage, on_stage
 
 from midstream.demo import DemoInfo
 from midstream.settings import load_settings
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.widgets.row_list import RowList
+from tests.helpers.pages import git
+from tests.helpers.stage import Stage, on_stage
 
 
 async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:

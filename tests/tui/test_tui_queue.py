@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tui_support import CODE, Stage, on_stage
 
 from midstream.tui import notices
+from tests.helpers.stage import CODE, Stage, on_stage
 
 COUNT = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
 NEW_COUNT = COUNT.replace("total", "found").splitlines(keepends=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from textual.geometry import Region
-from tui_support import CODE, Stage, on_stage
 
 from midstream.actions import ACTIONS
 from midstream.pairing.turns import SessionState
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
+from tests.helpers.stage import CODE, Stage, on_stage
 
 NEW_COUNT = (
     "def count(items):\n",

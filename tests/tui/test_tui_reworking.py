@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from textual.widgets import Input, Static
-from tui_support import CODE, Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.edits.request import parse_request
 from midstream.settings import Settings
 from midstream.tui.pages.hunk_editor import HunkEditor
+from tests.helpers.stage import CODE, Stage, on_stage
 
 BLOCK = "    total = 0\n    for item in items:\n        if item:\n            total += 1\n"
 NEW = "    found = 0\n    for thing in items:\n        if thing:\n            found += 1\n"

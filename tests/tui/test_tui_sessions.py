@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pages_support import accepted, answered, hints, page, rows, shown
-from tui_support import Stage, on_stage
 
 from midstream.settings import Settings
 from midstream.tui.pages.sessions import SessionsScreen
 from midstream.workspace.journal import Journal, sessions
+from tests.helpers.pages import accepted, answered, hints, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
 
 KEPT = Settings(journal=True, attention=False)
 

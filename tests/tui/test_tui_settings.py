@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pages_support import hints, page, rows, shown
 from textual.events import Key
-from tui_support import Stage, on_stage
 
 from midstream.settings import Settings, load_settings
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.settings import SettingsScreen
+from tests.helpers.pages import hints, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
 
 FILE = """\
 # mine

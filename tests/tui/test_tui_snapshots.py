@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from tui_support import CODE
 
 from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
 from midstream.tui.widgets.status_row import StatusFacts
+from tests.helpers.stage import CODE
 
 pytestmark = pytest.mark.system
 

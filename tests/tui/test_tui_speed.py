@@ -6,7 +6,6 @@ import gc
 from pathlib import Path
 
 import pytest
-from tui_support import Stage
 
 from midstream.edits.documents import SourceText
 from midstream.edits.events import Event, HunkClosed, NewText, Prose, merge_text
@@ -23,6 +22,7 @@ from midstream.tui.glyphs import UNICODE
 from midstream.tui.pace import LONGEST_S, SHARE, FramePace
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.rail import FileEntry
+from tests.helpers.stage import Stage
 
 
 @pytest.mark.parametrize(("two_numbers", "kept"), [(True, True), (False, False)])

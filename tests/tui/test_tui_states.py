@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stepped import SteppedModel, served
 from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
 
@@ -27,6 +26,7 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
 from midstream.tui.services import RUNNING
 from midstream.tui.widgets.status_row import StatusFacts
+from tests.helpers.stepped import SteppedModel, served
 
 LOOKS = {"wide-midnight": ((150, 40), "midnight"), "small-paper": ((80, 24), "paper")}
 CODE = '''"""Invoices."""

@@ -6,10 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pages_support import answered
 from textual import events
 from textual.geometry import Region
-from tui_support import Stage, on_stage
 
 from midstream.pairing.turns import SessionState
 from midstream.settings import Settings
@@ -18,6 +16,8 @@ from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 from midstream.workspace.drafts import read_drafts
 from midstream.workspace.paths import state_dir
+from tests.helpers.pages import answered
+from tests.helpers.stage import Stage, on_stage
 
 NEW = "def double(number):\n    return number + number\n"
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 from textual.geometry import Region
-from tui_support import CODE, Stage, on_stage
 
 from midstream.engine.types import TextModel
 from midstream.pairing.costs import Cost
@@ -50,6 +49,7 @@ from midstream.tui.widgets.wafer_layout import (
 )
 from midstream.tui.widgets.wafer_map import WaferMap
 from midstream.wafer.imitations import imitation
+from tests.helpers.stage import CODE, Stage, on_stage
 
 SIMULATED = ("figures", "step", "machines")
 

@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from stepped import SteppedModel, served
-from tui_support import Stage, on_stage
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from midstream.tui import notices
 from midstream.tui.app import MidstreamApp
+from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stepped import SteppedModel, served
 
 
 async def test_what_became_of_a_turn_stays_until_somebody_is_there(

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from tui_support import on_stage
 
 from midstream.resources import themes_dir
 from midstream.settings import Settings
 from midstream.theme_files import DEFAULT_THEME
 from midstream.tui.themes import ThemeFolder
+from tests.helpers.stage import on_stage
 
 TEXT = (themes_dir() / "midnight.toml").read_text()
 

@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stepped import SteppedModel
-from tui_support import CODE, Stage
 
 from midstream.resources import default_model, model_folders
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from tests.helpers.stage import CODE, Stage
+from tests.helpers.stepped import SteppedModel
 
 pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
 

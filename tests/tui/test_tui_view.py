@@ -6,13 +6,13 @@ import time
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.tui.diff.rows import Look
 from midstream.tui.diff.view import FileView
+from tests.helpers.property import examples
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d = 1", "", "    return x", "e"]), max_size=14)
 

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from tests.helpers.property import examples
-from tui_support import on_stage
 
 from midstream.resources import themes_dir
 from midstream.tui.diff.painter import Marks, RowPainter
@@ -21,6 +19,8 @@ from midstream.tui.diff.wrapping import breaks, hanging, wrapped
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.file_bar import FileBar
+from tests.helpers.property import examples
+from tests.helpers.stage import on_stage
 
 TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
 

@@ -37,6 +37,7 @@ def one(line: str):
     return predict(rows[0])
 
 
+@pytest.mark.system
 def test_the_frozen_file_is_what_the_script_writes() -> None:
     parameters, residuals = fit.fit(validation.calibration_rows())
     left_out = fit.leave_one_out(validation.calibration_rows(), parameters)

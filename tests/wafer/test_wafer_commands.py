@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from wafer_checks import check_trace
-from wafer_graphs import fused_decoder
 
 from midstream.wafer import commands
 from midstream.wafer.rows import COLUMNS
+from tests.helpers.wafer_checks import check_trace
+from tests.helpers.wafer_graphs import fused_decoder
 
 
 def run(capsys, *argv: str) -> tuple[int, str, str]:

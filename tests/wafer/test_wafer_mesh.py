@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import wavelet_mesh as mesh
 
 from midstream.wafer import collectives
 from midstream.wafer.errors import WaferUsageError
+from tests.helpers import wavelet_mesh as mesh
 
 LENGTHS = (2, 3, 5, 7, 8, 13, 16, 24, 30, 31, 48, 60, 64)
 RAMP = 2

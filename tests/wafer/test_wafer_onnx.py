@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from tests.helpers.property import examples
-from wafer_graphs import Builder, Sizes, fused_decoder, mixture, qwen2_like
 
 from midstream import wafer
 from midstream.wafer.models import shape_from_config
 from midstream.wafer.onnx_file import read_graph
 from midstream.wafer.onnx_shape import workload_from_onnx
 from midstream.wafer.operators import Workload, workload_of
+from tests.helpers.property import examples
+from tests.helpers.wafer_graphs import Builder, Sizes, fused_decoder, mixture, qwen2_like
 
 SHIPPED = Path(__file__).parents[2] / "models" / "brook-4m"
 

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream import wafer
 from midstream.wafer.machines import wafer as find_wafer
@@ -19,6 +18,7 @@ from midstream.wafer.placement import partition, treemap
 from midstream.wafer.plan import kv_capacity, stored_bytes
 from midstream.wafer.quantity import Quantity
 from midstream.wafer.text import cells, wafer_text
+from tests.helpers.property import examples
 
 WSE3 = find_wafer("wse3")
 LAUNCH = wafer.generation("cerebras-2024-08")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.wafer import validation
 from midstream.wafer.baselines import compare
@@ -22,6 +21,7 @@ from midstream.wafer.predict import predict
 from midstream.wafer.report import simulate
 from midstream.wafer.rows import COLUMNS, parse_grid, read_rows
 from midstream.wafer.speculation import speculation_kind
+from tests.helpers.property import examples
 
 HEADER = ",".join(COLUMNS)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from wafer_checks import check_trace
-from wafer_graphs import Sizes, fused_decoder, qwen2_like
 
 from midstream import wafer
+from tests.helpers.wafer_checks import check_trace
+from tests.helpers.wafer_graphs import Sizes, fused_decoder, qwen2_like
 
 SIM = "WaferSimExecutionProvider"
 CPU = "CPUExecutionProvider"

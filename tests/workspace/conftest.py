@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from workspace_support import git
 
 from midstream.workspace.files import Workspace
+from tests.helpers.repositories import git
 
 
 @pytest.fixture(autouse=True)

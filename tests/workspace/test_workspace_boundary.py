@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
-from workspace_support import git
 
 from midstream.workspace.boundary import is_git_name, resolve_inside
 from midstream.workspace.files import MissingFileError, OutsideWorkspaceError, Workspace
+from tests.helpers.property import examples
+from tests.helpers.repositories import git
 
 
 @pytest.fixture

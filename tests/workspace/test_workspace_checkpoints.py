@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from workspace_support import git
 
 from midstream.workspace import checkpoints as module
 from midstream.workspace.files import (
@@ -16,6 +15,7 @@ from midstream.workspace.files import (
     Workspace,
     content_digest,
 )
+from tests.helpers.repositories import git
 
 ODD = 'odd "näme"\n\t\\.py'
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
 
 from midstream.workspace import atomic
 from midstream.workspace.files import (
@@ -29,6 +28,7 @@ from midstream.workspace.files import (
     WriteFailedError,
     content_digest,
 )
+from tests.helpers.property import examples
 
 
 def litter(root: Path) -> list[str]:

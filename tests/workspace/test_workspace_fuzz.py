@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from workspace_steps import between_system_calls
 
 from midstream.workspace import atomic
 from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.files import StaleFileError, Workspace, content_digest
 from midstream.workspace.watch import Inspector
+from tests.helpers.system_calls import between_system_calls
 
 FILES = ["a", "b", "d/c"]
 State = dict[str, bytes | None]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
-from workspace_support import git
 
 from midstream.workspace.gitcmd import find_repository
 from midstream.workspace.ignore import IgnoreRules
+from tests.helpers.property import examples
+from tests.helpers.repositories import git
 
 NAMES = ["a", "b", "build", "a.log", "x.py", "é"]
 PATTERNS = [

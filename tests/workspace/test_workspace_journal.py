@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.property import examples
-from tests.helpers.waiting import PATIENCE_S
 
 from midstream.workspace import journal as module
 from midstream.workspace.journal import (
@@ -24,6 +22,8 @@ from midstream.workspace.journal import (
     JournalVersionError,
     sessions,
 )
+from tests.helpers.property import examples
+from tests.helpers.waiting import PATIENCE_S
 
 
 def kinds(path: Path) -> list[str]:

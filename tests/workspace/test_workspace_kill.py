@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workspace_steps import between_system_calls
 
 from midstream.workspace.files import Workspace, content_digest
+from tests.helpers.system_calls import between_system_calls
 
 pytestmark = pytest.mark.system
 

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from workspace_support import git
 
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import RepoStatus, repo_status
+from tests.helpers.repositories import git
 
 
 async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from workspace_support import git
 
 from midstream.workspace.errors import GitError
 from midstream.workspace.repo import recent_subjects
 from midstream.workspace.staging import AcceptedChange, commit_staged, stage_changes
+from tests.helpers.repositories import git
 
 
 def staged(folder: Path, path: str) -> bytes:

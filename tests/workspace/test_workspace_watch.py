@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
-from workspace_support import git
 
 from midstream.workspace import watch as module
 from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.files import Workspace, content_digest
 from midstream.workspace.watch import REPO_CHANGED, Watcher
+from tests.helpers.repositories import git
+from tests.helpers.waiting import PATIENCE_S
 
 QUIET_S = 0.3
 

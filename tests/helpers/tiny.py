@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
+
 from models.training.calibration import calibrated
 from models.training.graphs import (
     BLOCK_SIZE,
@@ -19,7 +21,6 @@ from models.training.graphs import (
     quantise,
     weight_shapes,
 )
-from onnx import TensorProto, helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers.waiting import PATIENCE_S
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -21,6 +20,7 @@ from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
+from tests.helpers.waiting import PATIENCE_S
 
 TOKEN = "test-token"
 TERMINALS = {"response.completed", "response.incomplete", "response.failed"}

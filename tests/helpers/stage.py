@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from stepped import TIMEOUT_S, SteppedModel, served
 from textual.events import Key
 from textual.pilot import Pilot
 
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from tests.helpers.stepped import TIMEOUT_S, SteppedModel, served
 
 CODE = '''\
 """Counting things."""

@@ -8,12 +8,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from stepped import TIMEOUT_S
-
 from midstream.edits.request import parse_follow_up
 from midstream.engine.types import GenerateRequest
 from midstream.pairing.events import SessionEvent
 from midstream.pairing.session import PairingSession
+from tests.helpers.stepped import TIMEOUT_S
 
 
 def numbered(lines: int = 40) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pairing_support import numbered
-from stepped import SteppedModel
+from tests.helpers.pairing import numbered
+from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered()
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from rich.text import Text
 from textual.widgets import Static
-from tui_support import CODE, Stage
 
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.widgets.key_bar import KeyBar
+from tests.helpers.stage import CODE, Stage
 
 P = TypeVar("P", bound=PageScreen)
 

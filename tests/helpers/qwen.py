@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from folders import CHAT_SPECIAL, CHAT_TEMPLATE, make_tokenizer
-from models.training.graphs import DecoderShape, weight_shapes
 from onnx import TensorProto, helper
-from tiny import Array, build, dequantised
+
+from models.training.graphs import DecoderShape, weight_shapes
+from tests.helpers.folders import CHAT_SPECIAL, CHAT_TEMPLATE, make_tokenizer
+from tests.helpers.tiny import Array, build, dequantised
 
 FULL = DecoderShape(
     vocab=151_936,

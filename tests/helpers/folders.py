@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from models.training.graphs import DecoderShape
-from tiny import build, make_shape, random_weights
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from midstream.engine.folder import ModelFolder
 from midstream.engine.vocabulary import CodecLimits, special_tokens
+from models.training.graphs import DecoderShape
+from tests.helpers.tiny import build, make_shape, random_weights
 
 SAMPLE = """
 def total(items, tax):
