@@ -47,7 +47,7 @@ _NEW_FORM: Final = 70.0
 
 
 class Change(IntEnum):
-    """What became of a line."""
+    """The class of a line."""
 
     CONTEXT = 0
     DELETED = 1
@@ -71,7 +71,7 @@ class _Run(NamedTuple):
 
 
 class LineIndex:
-    """Where each old line occurs; built once, shared by everything that looks lines up."""
+    """Where each old line occurs; built once and shared."""
 
     __slots__ = ("lines", "positions")
 
@@ -113,7 +113,7 @@ class Aligner:
         self._trails: dict[int, tuple[float, int]] = {}  # evidence of broken runs, by diagonal
 
     def push(self, line: str) -> list[Op]:
-        """Take one complete new line; return what became certain, in order."""
+        """Take one complete new line; returns the decisions that became certain, in order."""
         if not self.pending:
             if self.cursor < len(self._old):
                 if self._old[self.cursor] == line:
@@ -130,7 +130,7 @@ class Aligner:
         return []
 
     def finish(self) -> list[Op]:
-        """The rewrite is complete: decide the rest, unread old lines being deleted."""
+        """The rewrite is complete: decide the rest; unread old lines are deleted."""
         return self._gap(len(self._old), len(self.pending))
 
     def stop(self) -> list[Op]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePosixPath
 
-from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
+from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.elision import elides, merge
 from midstream.edits.events import Event, FileOp, Problem
 from midstream.edits.formats import format_spec
-from midstream.edits.lcs import matching_pairs
+from midstream.edits.lcs import line_edits
 from midstream.edits.locate import Located, Locator
 from midstream.edits.matching import Level
 from midstream.edits.outcome import (
@@ -125,31 +126,38 @@ class _Run:
         return ApplyResult(ok, self._format, changes, hunks, files, problems, executable)
 
     def is_meant(self, section: ReplyFile, others_named: bool) -> bool:
-        """Whether a block without a name of its own is meant to be saved."""
+        """Whether a block without a name of its own is meant to be applied."""
         if section.mentioned and self._bytes(section.path) is None:
             section.path = ""
         path = section.path or self._file
         return path not in self._done_paths and not (others_named and not section.path)
 
     def section(self, section: ReplyFile) -> None:
-        """Do what one section of the reply says."""
+        """Apply one section of the reply."""
         if section.new_path and not _is_foreign(section.new_path):
             section.new_path = section.new_path.replace("\\", "/")
         path = self._resolve(section)
         if path is None:
-            message = "The edit names no file; name it in the line above, or give --file."
-            self._fail(section, section.path, HunkError(Reason.NO_FILE, message))
+            self._fail(
+                section,
+                section.path,
+                Reason.NO_FILE,
+                "The edit names no file; name it in the line above, or give --file.",
+            )
             return
         if any(map(_is_foreign, (path, section.new_path or ""))) and self._bytes(path) is None:
-            message = f"{path} is not below this folder; give the file's path inside it."
-            self._fail(section, path, HunkError(Reason.NO_FILE, message))
+            self._fail(
+                section,
+                path,
+                Reason.NO_FILE,
+                f"{path} is not below this folder; give the file's path inside it.",
+            )
             return
         data = self._bytes(path)
         try:
             source = None if data is None else SourceText.from_bytes(data)
         except NotTextError as error:
-            message = f"{path} is not a text file: {error}."
-            self._fail(section, path, HunkError(Reason.NOT_TEXT, message))
+            self._fail(section, path, Reason.NOT_TEXT, f"{path} is not a text file: {error}.")
             return
         if section.op is FileOp.DELETE:
             self._delete(section, path, source)
@@ -160,13 +168,18 @@ class _Run:
 
     def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
-            message = f"{path} does not exist, so it cannot be deleted."
-            self._fail(section, path, HunkError(Reason.NO_FILE, message))
+            self._fail(
+                section, path, Reason.NO_FILE, f"{path} does not exist, so it cannot be deleted."
+            )
             return
         quoted = [line for hunk in section.hunks for line in hunk.old]
         if quoted and quoted != list(source.lines):
-            message = f"{path} does not have the lines that the diff deletes."
-            self._fail(section, path, HunkError(Reason.NOT_FOUND, message))
+            self._fail(
+                section,
+                path,
+                Reason.NOT_FOUND,
+                f"{path} does not have the lines that the diff deletes.",
+            )
             return
         self._done(section, path, None)
         for hunk in section.hunks:
@@ -176,7 +189,8 @@ class _Run:
         broken = [hunk for hunk in section.hunks if hunk.problem or not hunk.closed]
         if broken:
             for hunk in section.hunks:
-                self._malformed(hunk, path)
+                error = _malformed(hunk)
+                self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
             self._done(section, path, self._bytes(path))
             return
         text = "".join(hunk.new_text for hunk in section.hunks)
@@ -190,14 +204,18 @@ class _Run:
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
             if merged is None or (is_python(path) and _breaks(source, merged)):
-                message = f"Code was left out, and it is unclear where the rest belongs in {path}."
-                self._fail(section, path, HunkError(Reason.ELIDED, message))
+                self._fail(
+                    section,
+                    path,
+                    Reason.ELIDED,
+                    f"Code was left out, and it is unclear where the rest belongs in {path}.",
+                )
                 return
             new = merged
         if source is not None and source.lines:
             final = new.final_newline
             same_end = section.op is not FileOp.ADD and not exact
-            new = source.replace(_difference(source, new))
+            new = source.replace(line_edits(source.lines, new.lines))
             new = new if same_end else new.with_final_newline(final)
         if self._store(section, path, new):
             for hunk in section.hunks:
@@ -207,8 +225,9 @@ class _Run:
         if source is None:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
             if not creates or not self._policy.creates_files:
-                message = f"{path} does not exist{self._others(path)}."
-                self._fail(section, path, HunkError(Reason.NO_FILE, message))
+                self._fail(
+                    section, path, Reason.NO_FILE, f"{path} does not exist{self._others(path)}."
+                )
                 return
             source = SourceText((), ())
         outcomes, result = self._apply_hunks(section, path, source, set())
@@ -232,8 +251,7 @@ class _Run:
                 normalise(hunk)
         for position, hunk in enumerate(section.hunks):
             if hunk.problem or not hunk.closed:
-                message = hunk.problem or "the reply ends inside this hunk"
-                located = HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
+                located = _malformed(hunk)
             elif hunk.id in excluded:
                 message = f"With guessed indentation it would break the syntax of {path}."
                 located = HunkError(Reason.SYNTAX, message)
@@ -292,7 +310,7 @@ class _Run:
         try:
             data = source.to_bytes()
         except UnencodableError as error:
-            self._fail(section, path, HunkError(Reason.NOT_TEXT, f"In {path} {error}."))
+            self._fail(section, path, Reason.NOT_TEXT, f"In {path} {error}.")
             return False
         self._done(section, path, data)
         return True
@@ -312,15 +330,11 @@ class _Run:
             data = None
         self._now[path] = data
 
-    def _fail(self, section: ReplyFile, path: str, error: HunkError) -> None:
+    def _fail(self, section: ReplyFile, path: str, reason: Reason, message: str) -> None:
+        error = HunkError(reason, message)
         self._files.append(FileOutcome(path, str(section.op), section.new_path, error=error))
         for hunk in section.hunks:
             self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
-
-    def _malformed(self, hunk: ReplyHunk, path: str) -> None:
-        message = hunk.problem or "the reply ends inside this hunk"
-        error = HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
-        self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
 
     def _applied(self, hunk: ReplyHunk, path: str, level: Level | None) -> None:
         outcome = HunkOutcome(hunk.id, path, Status.APPLIED, level, added=len(hunk.new))
@@ -328,10 +342,13 @@ class _Run:
 
 
 def _is_foreign(path: str) -> bool:
-    """Whether a path starts at a drive or home, or has characters that break the line it is shown
-    in.
-    """
+    """Whether a path starts at a drive or home, or has control characters."""
     return bool(_ELSEWHERE.match(path)) or any(ord(c) < 32 or ord(c) == 127 for c in path)
+
+
+def _malformed(hunk: ReplyHunk) -> HunkError:
+    message = hunk.problem or "the reply ends inside this hunk"
+    return HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
 
 
 def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:
@@ -348,30 +365,8 @@ def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:
 
 
 def _dropped(hunk: HunkOutcome) -> HunkOutcome:
-    if hunk.status is not Status.APPLIED:
-        return hunk
-    return HunkOutcome(
-        hunk.number,
-        hunk.path,
-        Status.DROPPED,
-        hunk.level,
-        hunk.start,
-        hunk.stop,
-        hunk.added,
-        hunk.deleted,
-    )
-
-
-def _difference(source: SourceText, new: SourceText) -> list[LineEdit]:
-    """The edits that turn one text into the other and leave common lines alone."""
-    edits: list[LineEdit] = []
-    at = at_new = 0
-    ends = (len(source.lines), len(new.lines))
-    for i, j in [*matching_pairs(source.lines, new.lines), ends]:
-        if i > at or j > at_new:
-            edits.append(LineEdit(at, i, new.lines[at_new:j]))
-        at, at_new = i + 1, j + 1
-    return edits
+    applied = hunk.status is Status.APPLIED
+    return replace(hunk, status=Status.DROPPED) if applied else hunk
 
 
 def _breaks(before: SourceText, after: SourceText) -> bool:

@@ -30,7 +30,7 @@ class NotTextError(ValueError):
 
 
 class UnencodableError(ValueError):
-    """New text has a character which the file's own encoding lacks; the message names both."""
+    """New text has a character that the file's encoding lacks; the message names both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class NewlineFolder:
         self._held = False
 
     def feed(self, text: str) -> str:
-        r"""The folded text; a ``"\r"`` at the end is held until the next character is known."""
+        r"""The folded text; a final ``"\r"`` is held back until the next character is known."""
         if not self._held and "\r" not in text:
             return text
         if self._held:
@@ -264,7 +264,7 @@ class NewlineFolder:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def release(self) -> str:
-        r"""The ``"\r"`` that is held, as it is, for someone who goes on folding."""
+        r"""The held ``"\r"`` unchanged, for a consumer that folds line ends itself."""
         held, self._held = self._held, False
         return "\r" if held else ""
 

@@ -24,17 +24,17 @@ _ELISION = re.compile(
 
 
 def is_elision(line: str) -> bool:
-    """Whether a line says that lines are left out in its place."""
+    """Whether a line stands for lines that were left out."""
     return _ELISION.fullmatch(line) is not None
 
 
 def elides(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether new text leaves out lines of the old one, which has no such line itself."""
+    """Whether new text leaves out lines of the old text, which has no such line itself."""
     return bool(old) and any(is_elision(line) and line not in old for line in new)
 
 
 def merge(old: Sequence[str], new: Sequence[str], path: str = "") -> list[LineEdit] | None:
-    """What new text with elisions does to the old one; None where a place is not clear."""
+    """The edits that new text with elisions makes to the old one; None where a place is unclear."""
     pieces: list[list[str]] = [[]]
     for line in new:
         if is_elision(line) and line not in old:

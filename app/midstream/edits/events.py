@@ -63,7 +63,7 @@ class HunkOpened:
 
 @dataclass(frozen=True, slots=True)
 class OldLine:
-    """A line that the hunk takes away."""
+    """A line that the hunk removes."""
 
     hunk: int
     text: str

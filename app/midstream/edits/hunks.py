@@ -16,7 +16,7 @@ from midstream.edits.documents import LineEdit
 
 
 class HunkState(StrEnum):
-    """Where a hunk stands."""
+    """The state of a hunk."""
 
     STREAMING = "streaming"
     SETTLED = "settled"
@@ -98,7 +98,7 @@ class Hunk:
 
     @property
     def state(self) -> HunkState:
-        """Where the hunk stands."""
+        """The state of the hunk."""
         return self._state
 
     @property
@@ -108,9 +108,7 @@ class Hunk:
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """What the guard holds it back for, until it is released; until then it can only be
-        rejected.
-        """
+        """Why the guard holds it back, until it is released; meanwhile it can only be rejected."""
         return self._quarantine
 
     @property
@@ -147,8 +145,8 @@ class Hunk:
     def held(self) -> tuple[str, ...]:
         """The lines that the base has in ``[start, stop)``.
 
-        They are ``old`` until the hunk is folded into the base, ``new`` after that, and the file's
-        own lines in a conflict.
+        That is ``old`` until the hunk is folded into the base, then ``new``; in a conflict it is
+        the file's own lines.
         """
         return self.old if self._held is None else self._held
 
@@ -194,9 +192,9 @@ class Hunk:
         return self._start, self._stop, self.rank
 
     def edit(self) -> LineEdit | None:
-        """The change to the base that the hunk's decision asks for, if any.
+        """The change to the base that follows from the decision, if any.
 
-        An accepted hunk asks for its new lines.  One whose new lines are in the base already, and
+        An accepted hunk asks for its new lines; one whose new lines are in the base already, and
         which is no longer accepted, asks for its old lines back.
         """
         if not self.decidable:
@@ -213,10 +211,10 @@ class Move(NamedTuple):
         start: Its first line in the new base.
         stop: The line after its last one.
         held: The lines that the new base has there; None for the hunk's old lines.
-        state: Its new state, or None where that stays as it is.
+        state: Its new state, or None if that stays.
         note: Why the state changes.
-        detached: The hunk is decided and its place was rewritten; it is not moved.
-        disturbed: Whether the hunk still grows and the lines under it were changed.
+        detached: The hunk is decided and its place was rewritten; it does not move.
+        disturbed: The hunk still grows and the lines under it were changed.
     """
 
     hunk: Hunk
@@ -289,18 +287,18 @@ class _Record(Hunk):
         if self.new != decision.new:
             self._new = list(decision.new)
 
-    def put(self, state: HunkState, note: str | None = None) -> None:
+    def set_state(self, state: HunkState, note: str | None = None) -> None:
         self._state = state
         if note is not None:
             self._note = note
 
-    def withhold(self, quarantine: Quarantine | None) -> None:
+    def set_quarantine(self, quarantine: Quarantine | None) -> None:
         self._quarantine = quarantine
 
-    def anchor(self, anchored: bool) -> None:
+    def set_anchored(self, anchored: bool) -> None:
         self._anchored = anchored
 
-    def displace(self, displaced: bool) -> None:
+    def set_displaced(self, displaced: bool) -> None:
         self._displaced = displaced
 
     def add(self, line: str) -> None:
@@ -320,7 +318,7 @@ class _Record(Hunk):
         self._new = list(new)
         self._own = own
 
-    def matched_at(self, level: int) -> None:
+    def set_match_level(self, level: int) -> None:
         self._match_level = level
 
 
@@ -402,16 +400,15 @@ class HunkStore:
         """Accept a hunk.
 
         Raises:
-            UndecidableError: It streams, is in conflict, quarantined, superseded, or overlaps
-                another accepted change.
+            UndecidableError: Its state does not allow it, or it overlaps another accepted change.
         """
         self.decide((hunk_id,), HunkState.ACCEPTED)
 
     def reject(self, hunk_id: int, note: str = "") -> None:
-        """Reject a hunk, saying why or not; raises as ``accept``.
+        """Reject a hunk, with a reason or without; raises as ``accept``.
 
-        One that is quarantined can be rejected, too, and one in conflict: it leaves the picture,
-        and the file's own lines stay.
+        A quarantined hunk can be rejected too, and one in conflict: it leaves the screen, and the
+        file's own lines stay.
         """
         self.decide((hunk_id,), HunkState.REJECTED, note)
 
@@ -420,7 +417,7 @@ class HunkStore:
         self.decide((hunk_id,), HunkState.SETTLED)
 
     def decide(self, hunk_ids: Iterable[int], state: HunkState, note: str = "") -> None:
-        """Decide several hunks as one undoable step.
+        """Decide several hunks as one undoable step: all or none.
 
         Args:
             hunk_ids: The hunks.
@@ -428,7 +425,7 @@ class HunkStore:
             note: Why.
 
         Raises:
-            UndecidableError: One of them cannot be decided; then none is.
+            UndecidableError: One of them cannot be decided.
         """
         hunks = [self._hunks[hunk_id] for hunk_id in hunk_ids]
         for hunk in hunks:
@@ -437,23 +434,23 @@ class HunkStore:
                 raise UndecidableError(_why_undecidable(hunk))
         step = self._begin(hunks)
         for hunk in hunks:
-            hunk.displace(hunk.state is HunkState.CONFLICT)
-            hunk.put(state, note)
+            hunk.set_displaced(hunk.state is HunkState.CONFLICT)
+            hunk.set_state(state, note)
         self._end(step)
         for path in {hunk.path for hunk in hunks if hunk.displaced}:
             self._restructured(path)
 
     def undo(self) -> tuple[Hunk, ...]:
-        """Take the last step back; the hunks it changed, ``()`` when there is nothing to undo.
+        """Undo the last step; returns the hunks that changed, ``()`` if there is nothing to undo.
 
         Raises:
-            UndecidableError: A later change stands in the place of the one to be taken back.
+            UndecidableError: A later change is in the way.
         """
         return self._travel(self._undo, self._redo)
 
     @property
     def undoable(self) -> bool:
-        """Whether there is a step whose hunks are as it left them."""
+        """Whether there is a step to undo whose hunks are as it left them."""
         return any(
             self._as_left(self._hunks[hunk_id], after)
             for step in reversed(self._undo)
@@ -462,7 +459,7 @@ class HunkStore:
 
     @property
     def stuck(self) -> tuple[Hunk, Obstacle] | None:
-        """An accepted hunk that ``undo`` would leave as it is, and why."""
+        """An accepted hunk that ``undo`` would leave unchanged, and why."""
         for step in reversed(self._undo):
             mine = [h for i, a in step.after.items() if self._as_left(h := self.get(i), a)]
             for hunk in mine:
@@ -478,25 +475,25 @@ class HunkStore:
         return self._travel(self._redo, self._undo)
 
     def accepted_edits(self, path: str) -> list[LineEdit]:
-        """The edits of the base that the decisions so far ask for, by position."""
+        """The edits of the base that follow from the decisions, by position."""
         return [edit for hunk in self.for_path(path) if (edit := hunk.edit()) is not None]
 
     def quarantine(self, hunk_id: int, why: Quarantine) -> None:
         """Hold a hunk back.  One that still streams stays held back when it settles.
 
         Raises:
-            UndecidableError: It is accepted already, in conflict, superseded or out of the picture.
+            UndecidableError: It is accepted, in conflict, superseded or off screen.
         """
         hunk = self._hunks[hunk_id]
         beyond = (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED)
         if hunk.state in beyond or hunk.displaced:
             raise UndecidableError(_why_undecidable(hunk))
-        hunk.put(HunkState.QUARANTINED, str(why))
-        hunk.withhold(why)
+        hunk.set_state(HunkState.QUARANTINED, str(why))
+        hunk.set_quarantine(why)
         self.touch()
 
     def release(self, hunk_id: int, note: str = "") -> None:
-        """Let a quarantined hunk be decided after all.
+        """Let a quarantined hunk be decided.
 
         Raises:
             UndecidableError: It is not quarantined.
@@ -504,8 +501,8 @@ class HunkStore:
         hunk = self._hunks[hunk_id]
         if hunk.state is not HunkState.QUARANTINED:
             raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
-        hunk.put(HunkState.SETTLED, note)
-        hunk.withhold(None)
+        hunk.set_state(HunkState.SETTLED, note)
+        hunk.set_quarantine(None)
         self.touch()
 
     # Structure
@@ -518,7 +515,7 @@ class HunkStore:
             cuts: For each cut, how many old and how many new lines lie before it, ascending.
 
         Returns:
-            The new hunks, in order (empty parts left out).
+            The new hunks, in order, without empty parts.
 
         Raises:
             UndecidableError: The hunk is not waiting for a decision.
@@ -534,7 +531,7 @@ class HunkStore:
     def decide_lines(
         self, hunk_id: int, start: int, stop: int, state: HunkState, note: str = ""
     ) -> tuple[Hunk, ...]:
-        """Decide some lines of an undecided hunk: cut them out and decide that part, as one step.
+        """Decide some lines of an undecided hunk as one step: cut them out and decide that part.
 
         Args:
             hunk_id: The hunk.
@@ -544,7 +541,7 @@ class HunkStore:
             note: Why.
 
         Returns:
-            The hunks that took the hunk's place, in order.
+            The hunks that replace it, in order.
 
         Raises:
             UndecidableError: The hunk is not waiting for a decision.
@@ -561,7 +558,7 @@ class HunkStore:
         at = [0, 0]
         for child in children:
             if (at[0], at[1]) == first:
-                child.put(state, note)
+                child.set_state(state, note)
             at[0] += child.deleted
             at[1] += child.added
         self._end(step)
@@ -573,7 +570,7 @@ class HunkStore:
 
         Raises:
             UndecidableError: The hunk is not waiting for a decision.
-            ValueError: A line has a terminator in it.
+            ValueError: A line contains a line terminator.
         """
         hunk = self._splittable(hunk_id)
         if any("\n" in line or "\r" in line for line in new):
@@ -588,7 +585,7 @@ class HunkStore:
     def open(self, path: str, start: int, match_level: int = 0) -> Hunk:
         """A new streaming hunk."""
         hunk = self._new(path, start, None)
-        hunk.matched_at(match_level)
+        hunk.set_match_level(match_level)
         return hunk
 
     def add_line(self, hunk: Hunk, line: str) -> None:
@@ -606,53 +603,53 @@ class HunkStore:
         self._hunks[hunk.id].place(start, stop, held)
 
     def settle(self, hunk: Hunk, *, conflict: str = "") -> None:
-        """A streaming hunk is complete; it stays quarantined if it was."""
+        """A streaming hunk is complete; if it was quarantined, it stays so."""
         if conflict:
-            self._hunks[hunk.id].put(HunkState.CONFLICT, conflict)
+            self._hunks[hunk.id].set_state(HunkState.CONFLICT, conflict)
         elif hunk.state is HunkState.STREAMING:
-            self._hunks[hunk.id].put(HunkState.SETTLED)
+            self._hunks[hunk.id].set_state(HunkState.SETTLED)
         self.touch()
 
     def supersede(self, hunk: Hunk) -> None:
         """A later rewrite takes the place of the hunk."""
-        self._hunks[hunk.id].put(HunkState.SUPERSEDED)
+        self._hunks[hunk.id].set_state(HunkState.SUPERSEDED)
         self.touch()
 
     def reinstate(self, hunk: Hunk, state: HunkState = HunkState.SETTLED) -> None:
-        """The hunk has the place and the state again that a later rewrite took from it."""
-        self._hunks[hunk.id].put(state)
-        self._hunks[hunk.id].anchor(True)
+        """Give a hunk back the place and the state that a later rewrite took from it."""
+        self._hunks[hunk.id].set_state(state)
+        self._hunks[hunk.id].set_anchored(True)
         self.touch()
 
     def detach(self, hunk: Hunk) -> None:
-        """The place of a decided hunk is rewritten: its decision stands."""
-        self._hunks[hunk.id].anchor(False)
+        """The place of a decided hunk is rewritten; its decision stands."""
+        self._hunks[hunk.id].set_anchored(False)
         self.touch()
 
     def attach(self, hunk: Hunk, start: int, stop: int) -> None:
-        """The lines of a detached hunk stand in the base as they were accepted: it is back."""
+        """The base has a detached hunk's accepted lines again: give it its place back."""
         self._hunks[hunk.id].place(start, stop, hunk.new)
-        self._hunks[hunk.id].anchor(True)
+        self._hunks[hunk.id].set_anchored(True)
         self.touch()
 
     def move(self, moves: Iterable[Move]) -> None:
-        """The base is replaced: apply what a rebase found for the hunks of a file, in one step.
+        """Apply what a rebase found for the hunks of a file, in one step.
 
-        This is no step to undo: the file changed, not the user's mind.  Steps before it can still
-        be taken back for hunks whose state it leaves alone.
+        It cannot be undone, since the file changed and no decision; earlier steps can still be
+        undone for hunks whose state stays.
         """
         for move in moves:
             hunk = self._hunks[move.hunk.id]
             if move.detached:
-                hunk.anchor(False)
+                hunk.set_anchored(False)
                 continue
             if move.state is not None:
-                hunk.put(move.state, move.note)
+                hunk.set_state(move.state, move.note)
             hunk.place(move.start, move.stop, move.held)
         self.touch()
 
     def forget_splits(self, hunk_ids: Iterable[int]) -> None:
-        """Hunks came to lie in different segments: they cannot be joined again."""
+        """Hunks are in different segments now, so splits between them cannot be undone."""
         parted = set(hunk_ids)
         self._redo[:] = [step for step in self._redo if not step.split_off(parted)]
         for step in reversed(self._undo):
@@ -662,11 +659,11 @@ class HunkStore:
         self._undo[:] = [step for step in self._undo if not step.empty]
 
     def touch(self) -> None:
-        """Note a change."""
+        """Count a change."""
         self.version += 1
 
     def show_in(self, path: str, picture: Picture) -> None:
-        """From now on the hunks of a path are rows of this picture."""
+        """Show the hunks of a path in this picture from now on."""
         self._pictures[path] = picture
 
     def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> _Record:
@@ -698,12 +695,12 @@ class HunkStore:
             child = self._new(hunk.path, hunk.start + a, (*hunk.rank, len(children)))
             child.rewrite(hunk.old[a:c], hunk.new[b:d], own=hunk.own)
             child.place(hunk.start + a, hunk.start + c)
-            child.matched_at(hunk.match_level)
-            child.put(HunkState.SETTLED)
+            child.set_match_level(hunk.match_level)
+            child.set_state(HunkState.SETTLED)
             # Undoing the split makes it as if it had been superseded all along.
             step.before[child.id] = child.decision._replace(state=HunkState.SUPERSEDED)
             children.append(child)
-        hunk.put(HunkState.SUPERSEDED)
+        hunk.set_state(HunkState.SUPERSEDED)
         step.parent, step.children = hunk, tuple(children)
         return step.children
 

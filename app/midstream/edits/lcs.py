@@ -12,6 +12,8 @@ from difflib import SequenceMatcher
 
 from rapidfuzz.distance import LCSseq
 
+from midstream.edits.documents import LineEdit
+
 _EXACT_CELLS = 200_000_000
 """Largest exact problem (old lines x new lines); the bit matrix then takes 25 MB."""
 
@@ -45,6 +47,17 @@ def line_map(old: Sequence[str], new: Sequence[str]) -> list[int]:
     for i, j in matching_pairs(old, new):
         result[i] = j
     return result
+
+
+def line_edits(old: Sequence[str], new: Sequence[str]) -> list[LineEdit]:
+    """The edits that turn old lines into new ones and leave common lines alone."""
+    edits: list[LineEdit] = []
+    at = at_new = 0
+    for i, j in [*matching_pairs(old, new), (len(old), len(new))]:
+        if i > at or j > at_new:
+            edits.append(LineEdit(at, i, tuple(new[at_new:j])))
+        at, at_new = i + 1, j + 1
+    return edits
 
 
 def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:

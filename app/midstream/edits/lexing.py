@@ -197,7 +197,7 @@ class LineLexer:
         return line.spans(0)
 
     def resume_at(self, line: int) -> tuple[int, Stack]:
-        """The nearest line above whose state is known, and that state: where to begin."""
+        """The nearest line above with a known state, and that state."""
         self.advance(line)
         first = self._checkpoint(line)
         return first, self._stacks[first] or ("root",)

@@ -57,7 +57,7 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """Why, with the first line that differs, or else the nearest place, on lines below."""
+        """The reason, with the first line that differs or else the nearest place on lines below."""
         error = self.error
         lines = [f"{self.path}: {error.message}" if self.path else error.message]
         if error.expected is not None and error.line is not None:
@@ -108,7 +108,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An ambiguous block, which the blocks that follow may tell apart."""
+    """An ambiguous block that later blocks may resolve."""
 
     hunk: ReplyHunk
     path: str
@@ -117,13 +117,13 @@ class Waiting:
 
 
 def collected(events: list[Event]) -> ReplyHunk:
-    """What the events of one block, opened file included, say."""
+    """The hunk that the events of one block, opened file included, describe."""
     files, _ = collect(events)
     return files[-1].hunks[-1]
 
 
 def can_stream(match: Match, quoted: list[str]) -> bool:
-    """Whether new text can be mended line by line, as it comes, for a place found like that."""
+    """Whether new text can be corrected line by line, as it comes, for a place found like this."""
     if match.level <= Level.TRAILING:
         return True
     # One quoted line says nothing about the indentation of those that follow.
@@ -235,7 +235,7 @@ class LiveReply:
                 yield event
 
     def end(self) -> None:
-        """The events of the reply are over: what hangs on the blocks that follow is settled."""
+        """There are no more events: place the blocks that waited for later ones."""
         waiting, self._waiting = self._waiting, []
         for block in waiting:
             located = Locator(block.proposal.base, block.path).locate(block.hunk, block.later)
@@ -255,7 +255,7 @@ class LiveReply:
             block.patch.stopped()
 
     def outcome(self, edit_format: str) -> ApplyResult:
-        """What became of the blocks that have closed; its ``message`` is for the model."""
+        """The outcome of the blocks that have closed; its ``message`` is for the model."""
         hunks = dict(self._outcomes)
         for failure in self.failures:
             fuzzy = failure.error.reason is Reason.FUZZY

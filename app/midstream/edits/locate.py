@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midstream.edits.documents import LineEdit, SourceText
-from midstream.edits.lcs import matching_pairs
+from midstream.edits.lcs import line_edits
 from midstream.edits.matching import Ambiguous, Level, Match, Matcher
 from midstream.edits.outcome import HunkError, Nearby, Reason
 from midstream.edits.reply import Part, ReplyHunk, Side, parts_between
@@ -67,7 +67,7 @@ class Locator:
         self._matcher = Matcher(source.lines, path)
 
     def locate(self, hunk: ReplyHunk, later: Sequence[ReplyHunk] = ()) -> Located | HunkError:
-        """The place of a hunk; ``later`` are the hunks after it, which may tell places apart."""
+        """The place of a hunk; ``later`` are the hunks after it, which may resolve ambiguity."""
         if self._sequential or hunk.characters:
             self._apply_taken()
         located = self._located(hunk, later)
@@ -140,7 +140,7 @@ class Locator:
         return self._search(hunk, ())
 
     def characters_place(self, hunk: ReplyHunk) -> tuple[int, int, str, str] | None:
-        """The place of a run of characters that occurs once: lines, and what stands around it."""
+        """The lines of a run of characters that occurs once, and the text around it in them."""
         text, old = self._text(), "\n".join(hunk.old)
         if text.count(old) != 1:
             return None
@@ -315,24 +315,23 @@ class Locator:
         final_newline = lines[-1] == ""
         if final_newline:
             lines.pop()
-        total = len(self.source.lines)
-        edits: list[LineEdit] = []
-        at = at_new = 0
-        pairs = matching_pairs(self.source.lines, lines)
-        for i, j in [*pairs, (total, len(lines))]:
-            if i > at or j > at_new:
-                edits.append(LineEdit(at, i, tuple(lines[at_new:j])))
-            at, at_new = i + 1, j + 1
+        edits, total = line_edits(self.source.lines, lines), len(self.source.lines)
         return Located(tuple(edits), 0, total, None, final_newline if lines else None)
 
     def _error(self, hunk: ReplyHunk, found: Ambiguous | None) -> HunkError:
+        scope = self._matcher.scope
         if found is not None:
             places = tuple(
-                Nearby(start, self._excerpt(start, start + len(hunk.old)), 1.0, self._scope(start))
+                Nearby(
+                    start,
+                    self._excerpt(start, start + len(hunk.old)),
+                    1.0,
+                    scope(start),
+                )
                 for start in found.starts[:10]
             )
             where = "; ".join(
-                f"line {start + 1}" + (f" in {scope}" if (scope := self._scope(start)) else "")
+                f"line {start + 1}" + (f" in {inside}" if (inside := scope(start)) else "")
                 for start in found.starts[:10]
             )
             message = (
@@ -353,13 +352,13 @@ class Locator:
                 max(0, place.start - _AROUND),
                 self._excerpt(place.start, place.stop),
                 place.similarity,
-                self._scope(place.start),
+                scope(place.start),
             )
             for place in nearest
         )
         message = f"The quoted lines are not in {self.path}."
         if not nearest:
-            return HunkError(Reason.NOT_FOUND, message, expected=None, places=places)
+            return HunkError(Reason.NOT_FOUND, message)
         line, expected, actual = self._first_difference(hunk.old, nearest[0].start)
         fuzzy = self._matcher.find_fuzzy(hunk.old)
         reason = Reason.NOT_FOUND
@@ -393,9 +392,6 @@ class Locator:
 
     def _excerpt(self, start: int, stop: int) -> str:
         return self.source.text(max(0, start - _AROUND), stop + _AROUND)
-
-    def _scope(self, line: int) -> str:
-        return self._matcher.scope(line)
 
 
 def _pieces(lines: list[str]) -> list[list[str]]:

@@ -89,7 +89,7 @@ class Place:
 
 
 class Matcher:
-    """Looks up quoted lines in one version of a file; every rung is indexed on first use."""
+    """Looks up quoted lines in one version of a file; every level is indexed on first use."""
 
     def __init__(self, lines: Sequence[str], path: str = "") -> None:
         """Index the lines of a file; ``path`` tells whether indentation has meaning."""
@@ -174,7 +174,7 @@ class Matcher:
         return chosen[:limit]
 
     def find_line(self, line: str, start: int = 0) -> int | None:
-        """The first line at or after ``start`` that is ``line``, exactly or but for white space."""
+        """The first line from ``start`` that equals ``line``, exactly or up to white space."""
         for level in (Level.EXACT, Level.TRAILING, Level.INDENTATION, Level.PUNCTUATION):
             starts = self._starts([line], level, start, len(self.lines))
             if starts:

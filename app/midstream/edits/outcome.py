@@ -12,7 +12,7 @@ from midstream.edits.matching import Level
 
 
 class Status(StrEnum):
-    """What became of a hunk."""
+    """The outcome of a hunk."""
 
     APPLIED = "applied"
     PROPOSED = "proposed"
@@ -147,7 +147,7 @@ class ApplyResult:
     executable: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON values; line numbers are 1-based there, as people read them."""
+        """The result as JSON values, with 1-based line numbers."""
         return {
             "ok": self.ok,
             "format": self.format,
@@ -171,7 +171,7 @@ class ApplyResult:
         }
 
     def message(self) -> str:
-        """What to tell the model: which hunks failed and why, and what not to send again."""
+        """The message for the model: which hunks failed and why, and what not to send again."""
         if self.ok:
             return "All edits were applied."
         parts: list[str] = []

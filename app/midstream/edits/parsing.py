@@ -17,14 +17,14 @@ from midstream.edits.events import Event, NewText, Problem, Prose
 
 
 class Parser(Protocol):
-    """Reads a reply as it streams.  Pure: no files, no clock."""
+    """Reads a reply as it streams, without files or clock."""
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next part of the reply, in any chunking; return what it makes known."""
+        """Take the next part of the reply, in any chunking; returns what it makes known."""
         ...
 
     def finish(self) -> list[Event]:
-        """The reply has ended; return what was held back, and problems of an unfinished reply."""
+        """The reply has ended; returns what was held back, and problems if it is unfinished."""
         ...
 
 
@@ -182,7 +182,7 @@ def is_fence(line: str) -> bool:
 
 
 def is_shell(line: str) -> bool:
-    """Whether the line opens a fence of shell commands, which are to run and not to save."""
+    """Whether the line opens a fence of shell commands, which are to be run and not saved."""
     return _SHELL.match(line) is not None
 
 
@@ -193,7 +193,7 @@ def mentioned_file(line: str) -> str | None:
 
 
 def file_name(line: str) -> str | None:
-    """The file that a line names, if it does nothing else."""
+    """The file that a line names, if it says nothing else."""
     tag = _TAG.search(line)
     if tag:
         return tag[1].strip() or None
@@ -232,7 +232,7 @@ def name_before(lines: Sequence[str]) -> str | None:
 
 
 def is_remark(line: str) -> bool:
-    """Whether a line outside a fence is more likely said to a person than meant as code."""
+    """Whether a line outside a fence is more likely addressed to a person than meant as code."""
     text = line.strip()
     if line[:1].isspace() or text.startswith(("## ", "### ", "**")):
         return not line[:1].isspace()

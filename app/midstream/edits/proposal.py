@@ -217,7 +217,7 @@ class FileProposal:
         return True
 
     def composed(self) -> SourceText:
-        """The base with the accepted hunks and no others: what belongs on disk."""
+        """The base with the accepted hunks only: what belongs on disk."""
         return self.base.replace(self.hunks.accepted_edits(self.path))
 
     def without_accepted(self, counts: Callable[[Hunk], bool] | None = None) -> SourceText:
@@ -286,7 +286,7 @@ class FileProposal:
     # Called by the hunk store, see ``hunks.Picture``.
 
     def restructured(self) -> None:
-        """Hunks of the file were split, edited or joined again: show them as they are."""
+        """Hunks of the file were split, edited or joined again: rebuild the segments."""
         members: list[list[int]] = [[] for _ in self.segments]
         for hunk in self.hunks.for_path(self.path):
             kinship = [
@@ -301,7 +301,9 @@ class FileProposal:
         self.version += 1
 
     def obstacle(self, hunk: Hunk) -> Obstacle | None:
-        """What keeps an accepted hunk from coming back whose place a later rewrite took."""
+        """What prevents an accepted hunk that a later rewrite covered from coming back, if
+        anything.
+        """
         if hunk not in self._covered:
             return Obstacle.CHANGED
         current = self._current
@@ -324,7 +326,7 @@ class FileProposal:
         self._join(hunk)
 
     def cover_again(self, hunk: Hunk) -> None:
-        """Let what gave way to a hunk, while the base is the same, have the place again."""
+        """Give the place back to the hunks that gave way, while the base is the same."""
         back = self._covered.gave_way(hunk)
         if not back:
             return

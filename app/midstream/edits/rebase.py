@@ -204,7 +204,7 @@ class CoveredHunks:
 
     @property
     def standing(self) -> list[Hunk]:
-        """Those whose lines are there as they were accepted."""
+        """Those whose lines are in the base as they were accepted."""
         return [hunk for hunk in self._hunks if hunk.id not in self._lost]
 
     def add(self, hunk: Hunk, lines: Sequence[str]) -> None:
@@ -214,12 +214,14 @@ class CoveredHunks:
             self._between[hunk.id] = _around(lines, hunk.start)
 
     def remove(self, hunk: Hunk, aside: list[tuple[Hunk, HunkState]]) -> None:
-        """A hunk is back in the picture; ``aside`` are those that gave way to it, as they were."""
+        """A hunk is on screen again; ``aside`` are the hunks that gave way to it, with their
+        states.
+        """
         self._hunks.remove(hunk)
         self._aside[hunk.id] = aside
 
     def gave_way(self, hunk: Hunk) -> list[tuple[Hunk, HunkState]]:
-        """What gave way to a hunk while the base is the same, once."""
+        """The hunks that gave way to a hunk while the base was the same; forgotten now."""
         return self._aside.pop(hunk.id, [])
 
     def where(
@@ -237,7 +239,7 @@ class CoveredHunks:
         return (low, high) if found else None
 
     def moves(self, live: Sequence[Hunk], rebase: Rebase, lines: Sequence[str]) -> list[Move]:
-        """The base is replaced: where the hunks go; arguments as for ``where``."""
+        """Where the hunks go when the base is replaced; arguments as for ``where``."""
         self._aside.clear()
         moves: list[Move] = []
         for hunk in self._hunks:

@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class ReplyHunk:
-    """One block of changes as the reply has it.  Attributes as those of the events."""
+    """One block of changes as the reply has it; attributes as in the events."""
 
     id: int
     context: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ReplyHunk:
 
     @property
     def new(self) -> list[str]:
-        """The lines that shall be there instead."""
+        """The lines that replace them."""
         return [part.text for part in self.parts if part.side is not Side.OLD]
 
     def trimmed(self) -> list[ReplyHunk]:
@@ -89,7 +89,7 @@ class ReplyHunk:
         return versions
 
     def renumbered(self) -> ReplyHunk | None:
-        """The hunk without line numbers that a model copied along with the lines, if it has any."""
+        """The hunk without line numbers that a model copied with the lines, if there are any."""
         numbers = [_NUMBER.match(part.text) for part in self.parts if part.side is not Side.NEW]
         found = [int(match[1]) for match in numbers if match]
         if not found or len(found) < len(numbers) or sorted(set(found)) != found:

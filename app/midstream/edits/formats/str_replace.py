@@ -96,7 +96,7 @@ class JsonEditParser:
         return self._taken()
 
     def finish(self) -> list[Event]:
-        """The reply has ended."""
+        """The reply has ended; return the remaining events."""
         if self._stack:
             self._problem("the JSON ends before it is complete", fatal=True)
         elif not self._edits:
