@@ -14,12 +14,11 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from midstream.arguments import Parser as CommandLine
-from midstream.bench.figures import Figure
+from midstream.bench.figures import Figure, at_least, at_most, print_figures
 from midstream.edits.aligner import Aligner, Change, LineIndex
 from midstream.edits.documents import SourceText
 from midstream.edits.formats.region import RegionParser
@@ -52,14 +51,10 @@ def run(argv: Sequence[str]) -> int:
     pairs = pairs or list(_synthetic(200))
     figures = [*_parsers(options.kilobytes), *_aligner(pairs)]
     figures += _large_file()
-    if options.json:
-        print(json.dumps({"pairs": len(pairs), "figures": [asdict(f) for f in figures]}, indent=1))
-    else:
-        for f in figures:
-            mark = "ok  " if f.met else "MISS"
-            print(f"{mark} {f.name:<44} {f.value:>10.3f} {f.unit:<10} target {f.target}")
+    code = print_figures(figures, as_json=options.json, pairs=len(pairs))
+    if not options.json:
         print(f"{len(pairs)} changes replayed")
-    return 0 if all(f.met for f in figures) else 1
+    return code
 
 
 def _options() -> argparse.ArgumentParser:
@@ -120,13 +115,11 @@ def _parsers(kilobytes: int) -> Iterator[Figure]:
     for name, (make, reply) in large.items():
         seconds = min(_parse(make, reply, _PIECE) for _ in range(3))
         rate = len(reply.encode()) / seconds / 1e6
-        yield Figure(f"parser {name}", rate, "MB/s", ">= 1", rate >= 1)
+        yield at_least(f"parser {name}", rate, "MB/s", 1)
         make_small, reply_small = small[name]
         quarter = min(_parse(make_small, reply_small, _PIECE) for _ in range(3))
         growth = (seconds / len(reply)) / (quarter / len(reply_small))
-        yield Figure(
-            f"parser {name}, cost a character at 4x the size", growth, "x", "<= 1.5", growth <= 1.5
-        )
+        yield at_most(f"parser {name}, cost a character at 4x the size", growth, "x", 1.5)
 
 
 def _parse(make: Callable[[], Parser], reply: str, piece: int) -> float:
@@ -219,13 +212,13 @@ def _aligner(pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[Figure]:
         lines += len(old) + len(new)
     lags.sort()
     ratio = changed / max(1, best)
-    yield Figure("diff size against the LCS optimum", ratio, "x", "<= 1.05", ratio <= 1.05)
+    yield at_most("diff size against the LCS optimum", ratio, "x", 1.05)
     share = 100 * worse / max(1, len(pairs))
-    yield Figure("files over 1.25x the optimum", share, "%", "<= 2", share <= 2)
+    yield at_most("files over 1.25x the optimum", share, "%", 2)
     p95 = float(lags[int(0.95 * (len(lags) - 1))]) if lags else 0.0
-    yield Figure("decision lag p95", p95, "lines", "<= 8", p95 <= 8)
+    yield at_most("decision lag p95", p95, "lines", 8)
     cost = 1e6 * seconds / max(1, lines)
-    yield Figure("aligner", cost, "us/line", "<= 5", cost <= 5)
+    yield at_most("aligner", cost, "us/line", 5)
 
 
 def _replay(old: list[str], new: list[str]) -> tuple[int, list[int], float]:
@@ -252,9 +245,9 @@ def _large_file() -> Iterator[Figure]:
     begin = time.process_time()
     LineIndex(lines)
     spent = 1000 * (time.process_time() - begin)
-    yield Figure("index of 100,000 lines", spent, "ms", "<= 100", spent <= 100)
+    yield at_most("index of 100,000 lines", spent, "ms", 100)
     after = list(lines)
     after[50_000:50_010] = ["replaced"] * 5
     _, _, seconds = _replay(lines, after)
     cost = 1e6 * seconds / 200_000
-    yield Figure("aligner on 100,000 lines", cost, "us/line", "<= 5", cost <= 5)
+    yield at_most("aligner on 100,000 lines", cost, "us/line", 5)

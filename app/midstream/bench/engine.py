@@ -32,6 +32,7 @@ from midstream.bench.timing import Beside, EditFigures, forced_plans, python_sha
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.errors import UserError
+from midstream.processes import resident_bytes
 from midstream.resources import default_model
 
 
@@ -122,7 +123,7 @@ def measure(
     """
     folder = read_folder(path)
     size = sum(file.stat().st_size for file in graph_files(folder)) / 2**20
-    before = resident_mib()
+    before = resident_bytes()
     started = time.perf_counter()
     model = OnnxModel(folder, provider=provider, threads=threads)
     loaded = 1000 * (time.perf_counter() - started)
@@ -140,7 +141,7 @@ def measure(
     report.stop_ms, report.stop_forwards = timing.stops(model)
     report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
     report.memory_mib = {
-        "resident": resident_mib() - before,
+        "resident": (resident_bytes() - before) / 2**20,
         "live cache": model.decoder.cache_bytes / 2**20,
         "saved prefixes": model.cache.saved_bytes / 2**20,
     }
@@ -212,15 +213,6 @@ def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
         limit = read_bandwidth(size, threads)
         report.bandwidth_gb_s[f"{size / 2**20:.1f} MiB, a step at {context}"] = limit
         report.bandwidth_share[context] = size * rate / (limit * 1e9)
-
-
-def resident_mib() -> float:
-    """Return the resident memory of this process in MiB (0 where /proc is missing)."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return pages * 4096 / 2**20
 
 
 def as_lines(report: Report) -> Iterator[str]:

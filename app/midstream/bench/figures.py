@@ -1,8 +1,11 @@
-"""What the benches report: a measured figure beside its target."""
+"""What the benches report: measured figures beside their targets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -14,3 +17,25 @@ class Figure:
     unit: str
     target: str
     met: bool
+
+
+def at_most(name: str, value: float, unit: str, goal: float) -> Figure:
+    """A figure that should not exceed `goal`."""
+    return Figure(name, value, unit, f"<= {goal:g}", value <= goal)
+
+
+def at_least(name: str, value: float, unit: str, goal: float) -> Figure:
+    """A figure that should reach `goal`."""
+    return Figure(name, value, unit, f">= {goal:g}", value >= goal)
+
+
+def print_figures(figures: Sequence[Figure], *, as_json: bool, **more: Any) -> int:
+    """Print figures as a table or as one JSON object with `more` in it; 1 if a target is missed."""
+    if as_json:
+        print(json.dumps({**more, "figures": [asdict(figure) for figure in figures]}, indent=1))
+    else:
+        width = max((len(figure.name) for figure in figures), default=0)
+        for f in figures:
+            mark = "met" if f.met else "MISSED"
+            print(f"{f.name:<{width}}  {f.value:>10,.2f} {f.unit:<12} {f.target:<8} {mark}")
+    return int(not all(figure.met for figure in figures))

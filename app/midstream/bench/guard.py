@@ -23,19 +23,20 @@ import warnings
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from midstream.arguments import Parser
-from midstream.bench.figures import Figure
+from midstream.bench.figures import Figure, at_least, at_most, print_figures
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.prefix import complete_prefix
 from midstream.guard.scanner import Scanner
 from midstream.guard.secrets import find_secrets
 from midstream.guard.stream import StreamScan
+from midstream.processes import resident_bytes
 
 _MARK: Final = re.compile(r"(?:#|//)\s*(?P<mark>ruleid|ok)\s*:")
 _COMMENT: Final = re.compile(r"^\s*(?:#|//|$)")
@@ -200,10 +201,10 @@ async def load_figures(
     memory = watched.child_bytes / 2**20
     at = f"at {TOKENS_PER_S:,} tokens/s"
     return [
-        Figure(f"CPU of the screen's process {at}", own, "% core", "<= 5", own <= 5),
-        Figure(f"CPU of the ruff child {at}", child, "% core", "<= 20", child <= 20),
-        Figure("event loop held longer than unguarded, p99", held, "ms", "<= 2", held <= 2),
-        Figure("memory of the ruff child", memory, "MiB", "<= 64", memory <= 64),
+        at_most(f"CPU of the screen's process {at}", own, "% core", 5),
+        at_most(f"CPU of the ruff child {at}", child, "% core", 20),
+        at_most("event loop held longer than unguarded, p99", held, "ms", 2),
+        at_most("memory of the ruff child", memory, "MiB", 64),
     ]
 
 
@@ -248,7 +249,7 @@ async def _stream(scanner: Scanner | None, above: Sequence[str], region: Sequenc
         seconds,
         time.process_time() - own,
         _cpu_s(pid) - child,
-        _resident_bytes(pid),
+        0 if pid is None else resident_bytes(pid),
         late[int(0.99 * (len(late) - 1))],
     )
 
@@ -260,14 +261,6 @@ def _cpu_s(pid: int | None) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_bytes(pid: int | None) -> int:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 _SEED: Final = 9
@@ -298,15 +291,7 @@ def run(argv: Sequence[str]) -> int:
         )
     else:
         figures = asyncio.run(_measure(options.files, options.regions))
-    if options.json:
-        print(json.dumps({"figures": [asdict(figure) for figure in figures]}, indent=1))
-    else:
-        for figure in figures:
-            mark = "ok  " if figure.met else "MISS"
-            print(
-                f"{mark} {figure.name:<44} {figure.value:>10,.2f} {figure.unit:<7} {figure.target}"
-            )
-    return int(not all(figure.met for figure in figures))
+    return print_figures(figures, as_json=options.json)
 
 
 def _options() -> argparse.ArgumentParser:
@@ -425,8 +410,8 @@ async def _latency(
     waits.sort()
     p50, p95 = waits[len(waits) // 2], waits[int(0.95 * (len(waits) - 1))]
     return [
-        Figure("line to verdict p50, 3,000-line files", p50, "ms", "<= 5", p50 <= 5),
-        Figure("line to verdict p95, 3,000-line files", p95, "ms", "<= 10", p95 <= 10),
+        at_most("line to verdict p50, 3,000-line files", p50, "ms", 5),
+        at_most("line to verdict p95, 3,000-line files", p95, "ms", 10),
     ]
 
 
@@ -436,9 +421,7 @@ async def _overrun() -> list[Figure]:
     for _ in range(5):
         past.append(await _one_overrun())
     worst = float(max(past))
-    return [
-        Figure("tokens past the statement at 1,000/s, worst", worst, "tokens", "<= 15", worst <= 15)
-    ]
+    return [at_most("tokens past the statement at 1,000/s, worst", worst, "tokens", 15)]
 
 
 async def _one_overrun() -> int:
@@ -501,7 +484,7 @@ async def _false_halts(
     streamed = 1000 * halts / max(1, lines)
     return [
         await _whole(scanner, files, "standard library"),
-        Figure("false halts, streams", streamed, "/kline", "<= 0.1", streamed <= 0.1),
+        at_most("false halts, streams", streamed, "/kline", 0.1),
     ]
 
 
@@ -513,7 +496,7 @@ async def _whole(scanner: Scanner, files: Sequence[list[str]], what: str) -> Fig
         halts += sum(finding.level is Level.HALT for finding in found)
         lines += len(file)
     rate = 1000 * halts / max(1, lines)
-    return Figure(f"false halts, {what}, {lines:,} lines", rate, "/kline", "<= 0.1", rate <= 0.1)
+    return at_most(f"false halts, {what}, {lines:,} lines", rate, "/kline", 0.1)
 
 
 def _prefixes(files: Sequence[list[str]], rng: random.Random) -> Figure:
@@ -575,6 +558,4 @@ def _secrets(rng: random.Random) -> Figure:
     lines.append("url = 'postgres://app:" + "".join(rng.choices(_LETTERS, k=14)) + "@db/app'")
     found = sum(any(True for _ in find_secrets(line)) for line in lines)
     recall = 100 * found / len(lines)
-    return Figure(
-        f"secrets found of {len(lines)} synthetic lines", recall, "%", ">= 90", recall >= 90
-    )
+    return at_least(f"secrets found of {len(lines)} synthetic lines", recall, "%", 90)

@@ -134,14 +134,6 @@ class TerminalProgram:
         except OSError:
             return 0.0
 
-    def memory_mb(self) -> float:
-        """Resident memory in MB; 0 where ``/proc`` is missing."""
-        try:
-            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        except OSError:
-            return 0.0
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
     def exit_code(self, seconds: float = 10.0) -> int | None:
         """Wait for its end; ``None`` if it goes on."""
         deadline = time.perf_counter() + seconds

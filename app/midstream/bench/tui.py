@@ -6,17 +6,14 @@ busy is printed beside them.  What is measured, and how, is ``screen_runs``'s.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from midstream.arguments import Parser
 from midstream.bench import screen_runs
-from midstream.bench.figures import Figure
+from midstream.bench.figures import Figure, print_figures
 
 _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
     "start": lambda at, quick: screen_runs.start(at, 2 if quick else 6),
@@ -35,19 +32,15 @@ _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
 _NOT_QUICK: Final = ("fast", "tmux", "fast-loop", "slow-link")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+def run(argv: Sequence[str]) -> int:
+    """Measure and print; 1 when a goal is missed."""
+    parser = Parser(prog="midstream bench tui", description="Measure the screen.")
     parser.add_argument("--quick", action="store_true", help="fewer keys, starts and situations")
     parser.add_argument(
         "--only", nargs="+", choices=_RUNS, metavar="WHAT", help=f"some of: {', '.join(_RUNS)}"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
-
-def run(argv: Sequence[str]) -> int:
-    """Measure and print; 1 when a goal is missed."""
-    parser = Parser(prog="midstream bench tui", description="Measure the screen.")
-    add_arguments(parser)
     options = parser.parse_args(argv)
     wanted = options.only or [n for n in _RUNS if not (options.quick and n in _NOT_QUICK)]
     before = _processors()
@@ -56,16 +49,10 @@ def run(argv: Sequence[str]) -> int:
         for name in wanted:
             figures += _RUNS[name](Path(bytecode), options.quick)
     busy = _busy(before, _processors())
-    if options.json:
-        print(json.dumps({"busy": busy, "figures": [asdict(figure) for figure in figures]}))
-    else:
-        width = max((len(figure.name) for figure in figures), default=0)
-        for f in figures:
-            mark = "met" if f.met else "MISSED"
-            print(f"{f.name:<{width}}  {f.value:>9,.2f} {f.unit:<12} {f.target:<7} {mark}")
-        if busy is not None:
-            print(f"The processors of this machine were busy for {busy:.0%} of the time.")
-    return int(not all(figure.met for figure in figures))
+    code = print_figures(figures, as_json=options.json, busy=busy)
+    if not options.json and busy is not None:
+        print(f"The processors of this machine were busy for {busy:.0%} of the time.")
+    return code
 
 
 def _processors() -> tuple[int, int] | None:

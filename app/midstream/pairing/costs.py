@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from midstream.responses.model_info import METADATA_PREFIX
+
 if TYPE_CHECKING:
     from midstream.responses.events import Usage
-    from midstream.responses.profiles import Price
-
-_PREFIX = "midstream."
+from midstream.responses.profiles import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _seconds(metadata: Mapping[str, str], name: str) -> float | None:
 
 def _number(metadata: Mapping[str, str], name: str) -> float | None:
     try:
-        return float(metadata[_PREFIX + name])
+        return float(metadata[METADATA_PREFIX + name])
     except (KeyError, ValueError):
         return None
 

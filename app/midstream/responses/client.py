@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from midstream.errors import UnavailableError
-from midstream.responses.connection import NO_WEBSOCKET_STATUS, Connection, UpgradeRefusedError
+from midstream.responses.connection import (
+    NO_WEBSOCKET_STATUS,
+    Connection,
+    Link,
+    UpgradeRefusedError,
+)
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
 from midstream.responses.endpoint import Endpoint
@@ -33,7 +38,6 @@ from midstream.responses.events import (
     WireResponse,
 )
 from midstream.responses.lane import Lane, Messages, Turn, failure
-from midstream.responses.link import Link
 from midstream.responses.stream import Stream
 
 if TYPE_CHECKING:

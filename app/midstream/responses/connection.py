@@ -1,6 +1,7 @@
-"""One WebSocket to one endpoint: dialling, frames out, events in, the end.
+"""Connections to a server: what the client needs of one (`Link`), and the WebSocket.
 
 Nothing is retried here and no response is known here; `midstream.responses.client` does both.
+`midstream.responses.sse` is the other kind of link.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -24,7 +25,34 @@ from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, decode_event
-from midstream.responses.link import Link
+
+
+class Link(Protocol):
+    """A way to one endpoint; events and the loss of it are told by callbacks.
+
+    Attributes:
+        alive: Whether it can still be used.
+    """
+
+    alive: bool
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was opened."""
+        ...
+
+    async def send(self, frame: dict[str, Any]) -> None:
+        """Send one client event.
+
+        Raises:
+            UnavailableError: It is gone.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close it and what runs on it; its loss is not reported."""
+        ...
+
 
 _PING_SECONDS = 20.0
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from midstream.responses.connection import Link
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
@@ -31,7 +32,6 @@ from midstream.responses.events import (
     decode_event,
 )
 from midstream.responses.http import Poster, RefusedError
-from midstream.responses.link import Link
 
 _OWN_ID = "resp_local"
 _OWN_ITEM = "item_local"

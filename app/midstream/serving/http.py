@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,6 +27,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from midstream.processes import resident_bytes
 from midstream.serving.output import Event
 from midstream.serving.requests import RequestError, read_create, read_frame
 from midstream.serving.service import Service
@@ -191,11 +190,3 @@ async def telemetry_events(service: Service) -> AsyncGenerator[bytes]:
         else:
             # Turns that come thick and fast are told together.
             await asyncio.sleep(_TICK_SECONDS / 5)
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process; 0 where the system does not report it."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return 0

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.responses.events import ErrorCode
+from midstream.responses.model_info import METADATA_PREFIX
 from midstream.serving.conversations import Conversation
 from midstream.serving.limits import Limits
 from midstream.serving.logs import fault
@@ -323,7 +324,7 @@ class Turn:
             "total_tokens": usage.input_tokens + usage.output_tokens,
         }
         self._record.measured = {
-            f"midstream.{name}": f"{value:.3f}" if isinstance(value, float) else str(value)
+            METADATA_PREFIX + name: f"{value:.3f}" if isinstance(value, float) else str(value)
             for name, value in (*self._measured().items(), *self._judged().items())
         }
 
@@ -401,4 +402,4 @@ class Turn:
 
 
 def _facts(facts: Mapping[str, str]) -> dict[str, str]:
-    return {f"midstream.{name}": value[:_FACT_LENGTH] for name, value in facts.items()}
+    return {METADATA_PREFIX + name: value[:_FACT_LENGTH] for name, value in facts.items()}
