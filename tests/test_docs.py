@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import midstream
 
 ROOT = Path(midstream.__file__).parents[2]
-PROSE = ("README.md", "AGENTS.md", "SECURITY.md")
+PROSE = ("README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "docs/architecture.md")
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +39,32 @@ def test_links_and_named_files_exist(name: str) -> None:
     named = re.findall(r"`((?:app|tests|docs|themes|models|screenshots)/[\w./-]+)`", text)
     missing += [file for file in named if not (ROOT / file).exists()]
     assert not missing
+
+
+def defined(path: Path) -> set[str]:
+    """Classes, their methods and functions of a module."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            inner = (n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+            names |= {node.name, *(f"{node.name}.{one.name}" for one in inner)}
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(node.name)
+    return names
+
+
+def test_the_architecture_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = re.findall(r"`([\w/]+\.py)`\s+`([\w.]+)`", text)
+    assert len(named) > 25
+    missing = [
+        f"{path}: {name}"
+        for path, name in named
+        if name not in defined(ROOT / "app" / "midstream" / path)
+    ]
+    assert not missing
+
+
+def test_one_change_takes_at_most_25_calls() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    assert 10 < len(re.findall(r"^\| \d+ \|", text, re.MULTILINE)) <= 25
