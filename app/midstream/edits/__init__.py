@@ -1,15 +1,16 @@
 r'''The edit core: from a model's stream to hunks, and from decisions to text.
 
-Pure Python without I/O, clock or terminal, so that everything it does can be tested and used
-elsewhere.  The parts, in the order in which text passes through them:
+Pure Python without I/O, clock or terminal, so that it can be tested and used elsewhere.  The parts,
+in the order in which text passes through them:
 
-- ``formats``: streaming parsers of what models write (region rewrite, V4A ``apply_patch``,
-  SEARCH/REPLACE, ``str_replace`` JSON, unified diff, whole files), and format sniffing;
+- ``formats``, ``parsing``, ``sniffing``, ``events``: what models write, read as it streams;
 - ``documents``: text files as lines that keep their bytes;
-- ``aligner``, ``segment``, ``rows``: the live diff of a rewrite that never takes a decision back;
-- ``hunks``, ``proposal``, ``rebase``, ``covered``: decisions, what follows, and moving with a file
-  that changes;
-- ``matching``, ``indent``, ``locate``, ``apply``: finding quoted lines, and whole replies applied;
+- ``aligner``, ``segment``, ``rows``: the live diff of a rewrite, which never revises a decision;
+- ``hunks``, ``proposal``, ``rebase``: decisions, the texts that follow from them, and moving with a
+  file that changes;
+- ``matching``, ``indent``, ``locate``: finding the lines that an edit quotes;
+- ``live``, ``writing``: a reply streamed into proposals; ``apply``, ``outcome``: a whole reply
+  applied to files;
 - ``request``: the edit request as text.
 
 A rewrite streams in; its first hunk is accepted before the rest has arrived:

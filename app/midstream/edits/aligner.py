@@ -18,7 +18,7 @@ from rapidfuzz import fuzz
 from midstream.edits.lcs import equal_blocks
 
 MAX_PENDING: Final = 64
-"""More pending lines than this, and the oldest is decided to be an addition."""
+"""With more pending lines than this, the oldest is classified as added."""
 
 _FREQUENT: Final = 4
 """A line that occurs more often than this says little about the place."""
@@ -35,15 +35,15 @@ _FAR_EVIDENCE: Final = 1.9
 _EVIDENCE_PER_SKIPPED_LINE: Final = 0.2
 _ENOUGH_EVIDENCE: Final = 10.0
 _BRIDGE: Final = 5
-"""A run goes on, on its diagonal, if no more lines than this lie between its end and new start."""
+"""A broken run continues on its diagonal after a gap of at most this many lines."""
 _BRIDGED: Final = 0.9
-"""What a bridge leaves of the evidence."""
+"""Factor on the evidence for each bridged gap."""
 _STOPPED_EVIDENCE: Final = 0.15
-"""At a stop, a line that says less than this is no reason to pass over an unread line."""
+"""At a stop, a line with less evidence than this is no reason to skip an unread line."""
 # Chosen on 6,403 stops inside 638 changes: the line that was being replaced stays beside its new
-# form in 30 % of them instead of 49 %, and one that was to stay is passed over in 5 %.
+# form in 30 % of them instead of 49 %, and one that was to stay is skipped in 5 %.
 _NEW_FORM: Final = 70.0
-"""At a stop, a line at least so like the unread line in its place (of 100) is its new form."""
+"""At a stop, a line at least this similar (of 100) to the unread line in its place replaces it."""
 
 
 class Change(IntEnum):

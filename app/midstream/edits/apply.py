@@ -35,7 +35,7 @@ Read = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the reply names, None if there is no such file."""
 
 Find = Callable[[str], Sequence[str]]
-"""Gives the files whose paths end in what the reply names, in place of one that does not exist."""
+"""Gives the files whose paths end in the name that the reply gives, if no such file exists."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 _ELSEWHERE = re.compile(r"(?:[A-Za-z]:|~)[/\\]")
@@ -66,7 +66,7 @@ def apply_reply(
     Raises:
         ValueError: There is no such format.
     """
-    reply = reply.removeprefix("\ufeff")  # a reply that was saved to a file may begin with it
+    reply = reply.removeprefix("\ufeff")  # of a reply that was saved to a file
     if _COLOUR.search(reply) and (plain := _COLOUR.sub("", reply)) and sniff(reply) is None:
         reply = plain  # a diff that was copied from a terminal, colours and all
     if format == "auto":
@@ -93,7 +93,7 @@ def apply_events(
     run = _Run(read, file, edit_format, find)
     named = [section for section in files if section.path and not section.mentioned]
     for section in files:
-        # Beside files that are named, a block without a name is an example.
+        # In a reply that names files, a block without a name is an example.
         if section.op is not FileOp.WRITE or section in named or run.is_meant(section, bool(named)):
             run.section(section)
     return run.result(tuple(problems), partial=partial)
@@ -266,7 +266,7 @@ class _Run:
                 outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
         result = locator.result()
         if policy.terminates_last_line and result.lines and result.lines != source.lines:
-            # Lines of a patch are terminated, so a last line that it wrote is.
+            # All lines of a patch are terminated, the last one included.
             touched = source.final_newline or result.lines[-1:] != source.lines[-1:]
             result = result.with_final_newline(touched)
         if section.final_newline is not None:

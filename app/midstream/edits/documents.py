@@ -115,7 +115,7 @@ class SourceText:
             ) from None
         lines, ends = split_lines(text)
         source = cls(tuple(lines), tuple(ends), encoding, bool(mark))
-        # Strict UTF-8 is its own inverse; of declared codecs only some are.
+        # Strict UTF-8 always round-trips; other codecs may not.
         if encoding != "utf-8" and source.to_bytes() != data:
             raise NotTextError(f"its {encoding} text would not be written back byte for byte")
         return source

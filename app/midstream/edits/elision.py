@@ -91,12 +91,12 @@ def _end(matcher: Matcher, old: Sequence[str], lines: list[str], start: int) -> 
     inside = [n for n in range(start + 1, block) if old[n].strip() == last]
     if inside:
         return inside[-1]
-    # A closing bracket stands behind its block.
+    # A closing bracket follows its block.
     if block < len(old) and old[block].strip() == last:
         return block
     found = _only(matcher, lines[-1], start + 1)
     if found is None and block > start + 1:
-        # The last line is new: a whole block that was given is a whole block that is replaced.
+        # The last line is new: the whole block was given, so the whole block is replaced.
         depth = len(indent_of(lines[0]))
         if all(len(indent_of(line)) > depth for line in lines[1:] if line.strip()):
             return block - 1

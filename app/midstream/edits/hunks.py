@@ -654,7 +654,9 @@ class HunkStore:
         self._redo[:] = [step for step in self._redo if not step.split_off(parted)]
         for step in reversed(self._undo):
             if step.split_off(parted) and step.parent is not None:
-                parted.add(step.parent.id)  # it stays away, and so cannot be joined either
+                parted.add(
+                    step.parent.id
+                )  # it stays split, so it cannot be joined with others either
                 step.forget_split()
         self._undo[:] = [step for step in self._undo if not step.empty]
 
@@ -733,7 +735,7 @@ class HunkStore:
             expected, wanted = (step.after, step.before) if backwards else (step.before, step.after)
             if backwards:
                 self._uncover(step)
-            # A hunk may since have been superseded, put in conflict or detached: it stays as it is.
+            # A hunk that was superseded, in conflict or detached since then stays as it is.
             possible = {
                 i: wanted[i]
                 for i in wanted

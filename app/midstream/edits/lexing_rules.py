@@ -59,7 +59,7 @@ def first_characters(source: str, flags: int) -> frozenset[int]:
     """The ASCII characters a match of an expression can stand at; all where it can be empty."""
     try:
         found, empty = _sequence(_PARSER.parse(source, flags), bool(flags & _IGNORECASE))
-    except Exception:  # whatever is not understood is tried everywhere
+    except Exception:  # an expression that cannot be analysed is tried everywhere
         return _ASCII
     return _ASCII if empty else found
 
@@ -70,7 +70,7 @@ def _sequence(items: Iterable[tuple[Any, Any]], folded: bool) -> tuple[frozenset
     for code, value in items:
         name = str(code)
         if name in _NO_WIDTH:
-            continue  # It only forbids, which may be left out.
+            continue  # It only excludes matches, so it may be ignored here.
         first, empty = _item(name, value, folded)
         found |= first
         if not empty:

@@ -306,7 +306,7 @@ class LiveReply:
                 # The model names its places instead of rewriting the region that it was given.
                 self.writer.withdraw(self._region[0], self._open_region)
                 self._open_region = None
-            # A file that was only mentioned must exist, as one to update must.
+            # A file that was only mentioned must exist, like one to update.
             wanted = FileOp.UPDATE if mentioned else op
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 

@@ -168,7 +168,7 @@ class Locator:
         for context in hunk.context:
             line = self._matcher.find_line(context, at)
             if line is None:
-                # A parent named again, or a hint that is not there: the quoted lines decide, but
+                # A repeated parent, or a hint that is not in the file: the quoted lines decide, but
                 # of several stacked contexts each must be found.
                 if len(hunk.context) > 1 and self._matcher.find_line(context) is None:
                     return None
@@ -300,7 +300,7 @@ class Locator:
                 starts.append(text.count("\n", 0, offset))
                 offset = text.find(old, offset + 1)
             return self._error(hunk, Ambiguous(tuple(starts), Level.EXACT))
-        # Not there as characters: whole lines may be there but for their white space.
+        # Not found as characters: whole lines may match up to white space.
         block = _line_hunk(hunk)
         if block is None:
             return self._error(hunk, None)

@@ -156,7 +156,7 @@ class Matcher:
                 for a, b in zip(old, window, strict=False)
             ]
             best = Place(begin, begin + len(window), sum(scores) / size)
-            # A line too many or too few moves all that follow: then the block counts as one text.
+            # A line too many or too few shifts the rest: then compare the block as one text.
             for more in _UNEVEN if best.similarity < _FUZZY else ():
                 window = self.lines[begin : begin + size + more]
                 if size + more > 0 and len(window) == size + more:

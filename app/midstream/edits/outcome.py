@@ -16,7 +16,7 @@ class Status(StrEnum):
 
     APPLIED = "applied"
     PROPOSED = "proposed"
-    """Only similar lines were found: a person has to look; nothing was changed."""
+    """Only similar lines were found: a person has to decide; nothing was changed."""
     FAILED = "failed"
     DROPPED = "dropped"
     """It would have applied, but another hunk failed and the reply is one transaction."""
@@ -31,7 +31,7 @@ class Reason(StrEnum):
     FUZZY = "fuzzy"
     SYNTAX = "syntax"
     ELIDED = "elided"
-    """Code was left out ("... existing code ...") and the rest has no clear place."""
+    """Code was left out ("... existing code ...") and it is unclear where the rest belongs."""
     MALFORMED = "malformed"
     NO_FILE = "no-file"
     NOT_TEXT = "not-text"

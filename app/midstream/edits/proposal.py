@@ -171,7 +171,7 @@ class FileProposal:
         unread = segment.abandon()
         self._current = None
         own = map(self.hunks.get, segment.hunk_ids)
-        # One that would touch the last block that was written would be part of it.
+        # A hunk that touches the last block that was written is part of it.
         floor = unread.start + any(hunk.stop == unread.start for hunk in own)
         back = [h for h in self._superseded if floor <= h.start and h.stop <= unread.stop]
         for hunk in back:
@@ -231,7 +231,7 @@ class FileProposal:
         for hunk in sorted((*live, *self._covered.standing), key=lambda h: h.order):
             if counts is not None and not counts(hunk):
                 continue
-            # Of one upon the other, the later answer's is the one that is there.
+            # Where one covers the other, the later answer's lines are in the file.
             covered = not hunk.anchored
             over = any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in live)
             if not (covered and over) and not (taken and hunk.start < taken[-1].stop):

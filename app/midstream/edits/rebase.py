@@ -194,9 +194,9 @@ class CoveredHunks:
     def __init__(self) -> None:
         self._hunks: list[Hunk] = []
         self._lost: set[int] = set()
-        """Those whose lines are not there now."""
+        """Ids of those whose lines are not in the base now."""
         self._between: dict[int, tuple[str, ...]] = {}
-        """The lines around each that only took lines away, and so has none of its own."""
+        """The lines around each hunk that only removed lines, so has none of its own."""
         self._aside: dict[int, list[tuple[Hunk, HunkState]]] = {}
 
     def __contains__(self, hunk: Hunk) -> bool:
@@ -259,14 +259,14 @@ class CoveredHunks:
         between = self._between.get(hunk.id)
         if start == stop and not lost:
             here = [other for other, edit in edits if edit.start <= start <= edit.stop]
-            # Parts of the same hunk have an order; of other lines that come there nobody knows.
+            # Parts of the same hunk have an order; that of other insertions is unknown.
             kin = all(other.rank[0] == hunk.rank[0] for other in here)
             if kin or not any(edit.start < start < edit.stop for _, edit in edits):
                 place = rebase.start_of(start, {h.id for h in here if h.rank > hunk.rank})
                 if (here and kin) or _around(lines, place) == between:
                     return place, place, True
             lost = True
-        # Lines that are to come back may do so at either end of what stands in their place.
+        # Lines may come back at either end of what replaced them.
         for _, edit in edits:
             if edit.start < stop + lost and start < edit.stop + lost:
                 start, stop = min(start, edit.start), max(stop, edit.stop)

@@ -1,7 +1,7 @@
 """One streamed rewrite of a range of base lines: its rows, its hunks and what it has not reached.
 
-Responsibility: turning the aligner's decisions into rows and hunks in the coordinates of the base,
-also when the base is moved under a rewrite that still streams.
+It turns the aligner's decisions into rows and hunks in the coordinates of the base, even if the
+base is replaced while the rewrite still streams.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Segment:
         for hunk in live:
             new = self._context_rows(rows, at, hunk.start, new)
             if hunk.displaced or hunk.state is HunkState.CONFLICT:
-                # What the file has there now comes first.
+                # The file's own lines come first.
                 new = self._context_rows(rows, max(at, hunk.start), hunk.stop, new)
             if not hunk.displaced:
                 new = _hunk_rows(rows, hunk, kinds.get(hunk.id, ()), new)
@@ -234,7 +234,7 @@ class Segment:
             self._close_hunk()
         number = self._base_of[old]
         if number < 0:
-            return  # The user deleted the line meanwhile; the rewrite leaves it alone.
+            return  # The user deleted the line meanwhile, so the rewrite skips it.
         shown = self.start + new
         self._context_rows(self.settled, self._at, number, shown)
         self.settled.append(Row(RowKind.CONTEXT, number, shown, self._old[old]))
@@ -242,7 +242,7 @@ class Segment:
 
     def _deleted(self, old: int) -> None:
         number = self._base_of[old]
-        if self._open is None and number > self._at:  # lines that the user put in meanwhile
+        if self._open is None and number > self._at:  # lines that the user inserted meanwhile
             new = self.start + len(self.new_lines) - len(self._aligner.pending)
             self._context_rows(self.settled, self._at, number, new)
             self._at = number

@@ -13,7 +13,7 @@ from midstream.edits.parsing import Parser, file_name, is_fence, is_remark, is_s
 _MOST_AHEAD: Final = 4_096
 """Characters of an unfinished line that are searched for the markers of a format."""
 
-format_specs()  # an import of this module is an import of all formats
+format_specs()  # whatever sniffs needs them all, so load them with this module
 
 
 class _Clues:

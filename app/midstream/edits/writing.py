@@ -137,7 +137,7 @@ class QuotedRepair:
 
 
 Find = Callable[[ReplyHunk], Match | None]
-"""The one place of the old lines of a block that is not complete."""
+"""Finds the one place of the old lines of an incomplete block."""
 
 
 @dataclass(slots=True)

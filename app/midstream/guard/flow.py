@@ -26,7 +26,7 @@ _ESCAPES: Final = re.compile(
     re.IGNORECASE,
 )
 _MARKS: Final = re.compile(r"placeholders?$|qmarks?$|escaped|quoted|sanitized", re.IGNORECASE)
-"""Names of texts that hold the marks of parameters, or that were escaped."""
+"""Names of texts that contain placeholders for parameters, or that were escaped."""
 _SAME_TEXT: Final = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "encode", "decode", "title", "dedent", "str"}
     | {"unicode", "text", "raw", "expandtabs", "casefold", "cleandoc", "text_type", "ensure_text"}
@@ -39,7 +39,7 @@ _CARRIERS: Final = frozenset(
     {"GET", "POST", "PUT", "PATCH", "DELETE", "COOKIES", "META", "FILES", "REQUEST", "QUERY"}
     | {"ARGS", "FORM", "HEADERS", "PARAMS", "BODY", "DATA", "INPUT"}
 )
-"""Names in capitals that hold what comes in from outside, and are no constants."""
+"""Names in capitals that hold outside data and are no constants."""
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}:!]*)(?:![rsa])?(?P<spec>:[^{}]*)?\}")
 _PERCENT: Final = re.compile(
     r"%%|%(?:\((?P<name>[^)]*)\))?[-+# 0]*(?:\*|\d+)?(?:\.\d+)?(?P<kind>[a-zA-Z])"

@@ -18,7 +18,7 @@ from midstream.guard.flow import Pieces, Texts, dotted
 from midstream.guard.queries import FRAGMENT, Hole, is_statement, judge, text_of
 
 RULE: Final = "S608"
-"""The same rule as the linter's for string-built queries, which this one takes the place of."""
+"""The linter's rule for string-built queries, which this module replaces."""
 
 HINT: Final = re.compile(
     r"\b(?:execute\w*|executescript|executemany|exec_driver_sql|mogrify|raw|RawSQL|extra|read_sql\w*|fetch\w*|query|sql)\s*\("
@@ -26,7 +26,7 @@ HINT: Final = re.compile(
     r"[^\n]*[\"'%{+]",
     re.IGNORECASE,
 )
-"""Text without it needs no look."""
+"""Text without a match contains no query."""
 
 _RUNS: Final = frozenset(
     {"execute", "executemany", "executescript", "execute_sql", "exec_driver_sql"}
@@ -34,14 +34,14 @@ _RUNS: Final = frozenset(
     | {"execute_many", "execute_batch", "execute_values", "exec_sql", "run_sql"}
     | {"execute_and_fetch", "executesql", "runQuery", "runOperation", "RawSQL"}
 )
-"""Methods that run what they are given."""
+"""Methods that run their argument."""
 _MAY_RUN: Final = frozenset(
     {"raw", "text", "read_sql", "read_sql_query", "query", "fetch", "fetchrow", "fetchval"}
     | {"fetchone", "fetch_one", "fetch_all", "fetch_val", "fetchall", "run", "run_query"}
     | {"prepare", "sql", "do", "exec", "select", "cursor", "callproc", "iterate", "extra"}
     | {"all", "get_results", "read_sql_table"}
 )
-"""Methods that run a query if what they are given is one."""
+"""Methods that run a query if their argument is one."""
 _COMMANDS: Final = frozenset(
     {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
     | {"eval", "exec", "getstatusoutput", "create_subprocess_shell", "run_command"}
@@ -63,12 +63,12 @@ _DATABASE: Final = re.compile(
 _SAYS: Final = re.compile(
     r"(?:print|debug|info|warn|warning|error|exception|critical|log|echo|\w*(?:Error|Exception))$"
 )
-"""Calls that tell people what they are given, and run nothing."""
+"""Calls that only show their arguments."""
 _CONDITIONS: Final = frozenset(
     {"filter", "having", "distinct", "where", "group_by", "order_by", "from_statement"}
     | {"literal_column", "TextClause"}
 )
-"""Methods that take pieces of SQL, if they are those of a query builder."""
+"""Methods of query builders that take pieces of SQL."""
 _BUILDER: Final = re.compile(r"query|session|select|stmt|statement|sql|db\b", re.IGNORECASE)
 _QUERY_VARIABLE: Final = re.compile(r"sql|query|stmt|statement|^q\d?$|cmd|command", re.IGNORECASE)
 
@@ -276,7 +276,7 @@ class _Walk:
         holes = {piece for piece in pieces if isinstance(piece, Hole)}
         direct = not isinstance(node, ast.Name | ast.Attribute)
         if not direct and holes <= self._told and not self._runs:
-            return  # It was reported where it was put together.
+            return  # It was reported where it was built.
         if level is Level.HALT:
             self._told |= holes
         self.found.append(Injection(place.lineno - 1, place.end_lineno or place.lineno, level))

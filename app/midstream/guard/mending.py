@@ -16,7 +16,7 @@ from midstream.edits.syntax import NOT_PYTHON, parse_python
 from midstream.guard.prefix import PrefixLexer
 
 MOST_LINES: Final = 20_000
-"""Longer texts are not mended."""
+"""Longer texts are not repaired."""
 _TRIES: Final = 40
 
 _PRINT_TO: Final = re.compile(r"((?:^|[:;])\s*)print\s*>>\s*([\w.]+)\s*,?")

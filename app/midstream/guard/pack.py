@@ -31,7 +31,7 @@ _VERBS: Final = (
     r"|drop\s+table\s)"
 )
 _FILLED: Final = r"\$(?:[{(]|[A-Za-z_0-9@*])"
-"""A variable, an argument or a command's output in a text of a shell."""
+"""A variable, an argument or a command's output in shell text."""
 _PARAMETERS: Final = "pass the values as query parameters instead of building the SQL string"
 _SQL: Final = "SQL is built from parts that are not constants"
 

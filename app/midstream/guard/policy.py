@@ -43,7 +43,7 @@ IDIOMS: Final[Mapping[str, str]] = {
 SECRET_IDIOM: Final = "read the secret from the environment"
 
 BANDIT: Final = "bandit"
-"""Stands for all rules of bandit's in a person's levels."""
+"""Stands for all of bandit's rules in the user's levels."""
 
 NEVER: Final = frozenset(
     {"S101", "S108", "S110", "S112", "S113", "S311", "S603", "S607", "S404", "S403", "S606"}
@@ -55,7 +55,7 @@ _DOORS: Final = frozenset(
     | {"environ", "getenv", "get_json", "cookies", "get_data", "POST", "GET", "COOKIES"}
     | {"query_params", "payload", "raw_body"}
 )
-"""Names by which data from outside a program comes in, wherever they stand."""
+"""Names through which outside data enters a program."""
 _FIELDS: Final = frozenset(
     {"args", "form", "headers", "body", "params", "values", "files", "content", "data", "json"}
     | {"text", "read", "readline", "get", "recv_bytes", "value"}
@@ -208,7 +208,7 @@ def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bo
 
 
 _ALWAYS: Final = frozenset({"S501", "S506", "S610"})
-"""Rules that need no second look: certificate checks off, `yaml.load` with an unsafe loader, pieces
+"""Rules that always halt: certificate checks off, `yaml.load` with an unsafe loader, pieces
 of SQL in Django's `extra` that are no literals."""
 
 _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {

@@ -54,7 +54,7 @@ class _Block:
     keyword: str
     needs_handler: bool
     lines: tuple[str, ...] = ()
-    """The header as it is written, where it opens a function or a class."""
+    """The header as written, for functions and classes."""
     number: int = 0
     """The header's first line, counted from the first one fed."""
 
@@ -167,7 +167,7 @@ class PrefixLexer:
                 position = self._scan_code(line, position)
         top = self._stack[-1] if self._stack else None
         if isinstance(top, _String) and not top.triple and not self._continued:
-            self._drop_strings()  # an unterminated literal: not Python, do not wait for ever
+            self._drop_strings()  # an unterminated literal is not Python: do not wait for its end
 
     def _scan_code(self, line: str, position: int) -> int:
         match = _CODE.search(line, position)

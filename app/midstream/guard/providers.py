@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# name, what people call it, literals of which one must occur (a cheap first test), pattern
+# name, description, literals of which one must occur (a cheap first test), pattern
 PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
     (
         "aws-key",
@@ -333,4 +333,4 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         r"A{22}[A-Za-z0-9%]{80,100}",
     ),
 )
-"""Rule, what people call it, texts of which one must occur (a cheap first test), pattern."""
+"""Rule, description, literals of which one must occur (a cheap first test), pattern."""

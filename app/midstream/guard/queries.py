@@ -46,13 +46,13 @@ STATEMENT: Final = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""The beginning of a statement in SQL, in a form that prose hardly has."""
+"""The beginning of an SQL statement, in a form that is rare in prose."""
 FRAGMENT: Final = re.compile(
     r"\b(?:select|insert\s+into|update|delete\s+from|where|order\s+by|group\s+by|having|limit|values|join"
     r"|set|from|union|call|exec|use|drop|alter|create|grant|kill|show|describe|copy|load|and|or|in|like)\b",
     re.IGNORECASE,
 )
-"""A word of SQL; means something only in a text that is run as a query."""
+"""A word of SQL; significant only in text that is run as a query."""
 
 _VALUE: Final = re.compile(
     r"(?:[=<>]|\|\||\b(?:like|ilike|regexp|rlike|between|limit|offset|top|is|then|else|when|interval|glob|match"
@@ -76,7 +76,7 @@ _COLUMNS: Final = re.compile(
 )
 _ASSIGNS: Final = re.compile(r"\bset\b[^;]*=[^;]*,\s*$", re.IGNORECASE | re.DOTALL)
 _NO_PARAMETERS: Final = re.compile(r"\s*(?:pragma|create|alter|drop)\b", re.IGNORECASE)
-"""Statements that take no query parameters; a quoted hole in them is a value all the same."""
+"""Statements without query parameters; a quoted hole in them is a value nevertheless."""
 _LEFT: Final = 400
 
 

@@ -24,9 +24,9 @@ _RULES: Final = ["S"]
 _TIMEOUT_S: Final = 5.0
 _DEATHS: Final = 3
 _AGAIN_S: Final = 30.0
-"""How long after its third death the server is not tried again."""
+"""How long after its third death the server stays unused."""
 _BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, KeyError, TypeError, AttributeError)
-"""What a child that dies, hangs or writes something else comes to (a short read is an EOFError)."""
+"""Errors of a child that dies, hangs or writes garbage (a short read is an EOFError)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ class RuffServer:
         uri = f"untitled:guard-{self._next_id}.py"
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         about = {"textDocument": {"uri": uri}}
-        # One write: each one wakes the child, and that costs more than what is in it.  So the
-        # document is closed with the next query; closed in this one, it could be gone too early.
+        # One write, because waking the child costs more than its content.  For the same reason the
+        # document is closed with the next query (in this one it could be gone too early).
         closing, self._closing = self._closing, []
         await self._send(
             *closing,
@@ -190,7 +190,7 @@ class RuffServer:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            cwd=os.sep,  # no project's own ruff configuration decides what is dangerous
+            cwd=os.sep,  # keep a project's ruff configuration out of it
             start_new_session=True,
             limit=2**24,
         )
@@ -217,7 +217,7 @@ class RuffServer:
         while True:
             message = await self._receive()
             if "method" in message:
-                if "id" in message:  # a request of the server's: nothing we could offer
+                if "id" in message:  # a request from the server, which gets no answer
                     await self._send({"id": message["id"], "result": None})
                 continue
             if message.get("id") == wanted:
@@ -258,7 +258,7 @@ class RuffServer:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # The child leads a session of its own.
-        # What it may have started can hold its pipes open; nobody waits for that.
+        # Its own children may hold its pipes open: do not wait for those.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TIMEOUT_S):
                 await process.wait()

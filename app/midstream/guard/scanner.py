@@ -29,9 +29,9 @@ _IGNORE: Final = re.compile(
     re.IGNORECASE,
 )
 _OWN: Final = frozenset({RULE, "S105", "S106", "S107"})
-"""Rules of the linter's that ours take the place of: queries and credentials."""
+"""Rules of the linter that ours replace: queries and credentials."""
 _LONG_LINE: Final = 4_000
-"""Characters of a line that are looked at for secrets: minified files must not stop the stream."""
+"""Characters of a line that are searched for secrets: minified files must not stall the stream."""
 _QUERY_MESSAGE: Final = "A query is built from parts that are not constants"
 
 

@@ -49,11 +49,11 @@ _FUNCTION: Final = re.compile(
     r"^\s*(?:export\s+|default\s+|static\s+)*(?:async\s+)?(?:function\b|func\b)"
 )
 _GOES_ON: Final = frozenset({".", "?", ":", "&", "|", ")", "]", "}", "*", "/", "-"})
-"""What a line begins with that goes on with the statement before it."""
+"""Starts of lines that continue the statement before."""
 _SAYS: Final = re.compile(
     r"(?:^|\.)(?:console\.\w+|log(?:ger)?\.\w+|(?:[FS]?[Pp]rint|Fatal|Panic)(?:f|ln)?|panic|Errorf?)$"
 )
-"""Calls that tell people what they are given, and run nothing."""
+"""Calls that only show their arguments."""
 _CONTEXT: Final = re.compile(r"(?:^|\W)(?:ctx|context)\b|Context\(\)$")
 _LONGEST: Final = 4_000
 _MOST_NAMES: Final = 200
@@ -84,10 +84,10 @@ class _Frame:
     first: str = ""
     """The first of several names that are assigned at once (Go: ``id, err := …``)."""
     block: bool = False
-    """Whether it holds statements, as far as a brace tells."""
+    """Whether it is a brace, which may hold statements."""
     arguments: list[tuple[Piece, ...]] = field(default_factory=list[tuple[Piece, ...]])
     names: list[bool] = field(default_factory=list[bool])
-    """For each argument, whether it is nothing but a name whose text is known."""
+    """For each argument, whether it is just a name with a known text."""
 
 
 @dataclass(slots=True)
@@ -422,7 +422,7 @@ class ScriptReader:
         if frame.names[number] and not self._runs:
             told = {hole for _, hole in self._told}
             if all(piece in told for piece in pieces if isinstance(piece, Hole)):
-                return  # It was told of where it was put together.
+                return  # It was reported where it was built.
         if name in _CLAUSES and not is_statement(pieces):
             self._tell(frame, pieces, judge(pieces, executed=False, parameters=False))
         elif is_statement(pieces) or (

@@ -27,7 +27,7 @@ _TIMEOUT_S: Final = 20.0
 """For one text; the first has to wait until the child has imported bandit."""
 _BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, TypeError)
 _OWN: Final = frozenset({"B105", "B106", "B107", "B608"})
-"""What the guard's own rules take the place of."""
+"""Rules that the guard's own replace."""
 
 
 def has_bandit() -> bool:
@@ -97,7 +97,7 @@ class SecondOpinion:
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-P",  # Never a module of the project's folder.
+                "-P",  # Never import a module from the project's folder.
                 *("-m", "midstream.guard.bandit_child"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

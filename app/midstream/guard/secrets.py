@@ -50,7 +50,7 @@ def _any_of(words: Iterable[str]) -> str:
 
 
 _LITERALS: Final = re.compile(_any_of({word for _, _, words, _ in PROVIDERS for word in words}))
-"""Any of the providers' literals; hardly a line of code has one."""
+"""Any of the providers' literals, which few lines contain."""
 
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
@@ -63,7 +63,7 @@ _URL_PASSWORD: Final = re.compile(
 _NAMES = r"""(?:passw(?:or)?d|passwd|passphrase|\bpwd|_pwd|(?-i:[a-z0-9]P(?:wd|ass))|(?<![a-z])pass
     |(?<![a-z])pw\b|_pw\b|\bcreds|secret|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|encryption_?key|signing_?key|token|credentials?|client_?secret|_auth\b|access_?id\b)
     (?:_?(?:key|value|string|id|hash|salt))?(?:_?\d{1,3})?"""
-"""How variables that hold credentials are called."""
+"""Names of variables that hold credentials."""
 _KEYWORD: Final = re.compile(
     rf"""(?<![A-Za-z0-9_:])(?P<name>[A-Za-z0-9_.\-\[\]"']{{0,64}}?{_NAMES})
         (?:["'\]]{{0,3}}\s*(?::\s*[A-Za-z_][A-Za-z0-9_\[\]| .]*\s*|\s[A-Za-z][\w.<>\[\]*]*\s*)?
@@ -139,7 +139,7 @@ _HINTS: Final = (
     *("cred", "auth", "login", "identified", "curl"),
 )
 _KEYWORD_HINT: Final = re.compile("|".join(_HINTS), re.IGNORECASE)
-"""One of them stands in every name that says what is beside it."""
+"""Every name of a credential contains one of them."""
 
 _PLACEHOLDER: Final = re.compile(
     r"""example|sample|dummy|fake|mock|placeholder|change[_\-]?(?:me|it)|replace|your[_\-]?|my[_\-]|insert|redacted|todo
@@ -151,7 +151,7 @@ _RUN: Final = re.compile(r"(.)\1{4,}")
 _WORDS: Final = re.compile(
     r"test(?:ing|er)?|default|passw(?:or)?d|secret|token|user|admin|key", re.IGNORECASE
 )
-"""Words that stand-ins are made of; what is left without them must look real by itself."""
+"""Words that placeholders consist of; the rest must look real without them."""
 _NOT_A_VALUE: Final = re.compile(
     r"""^(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+          # the name of an environment variable
         |[^A-Za-z0-9\s]?[a-z]+(?:[^A-Za-z0-9\s][a-z]+)*[^A-Za-z0-9\s]?  # words

@@ -32,11 +32,11 @@ from midstream.guard.scanner import (
 
 _NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
 LONGEST_STATEMENT: Final = 120
-"""An unfinished statement that goes on for more lines is no verdict, and is said to be none."""
+"""A statement that stays unfinished for more lines is reported as unscanned."""
 LONGEST_LINE: Final = 20_000
-"""A longer line ends the scan of the language: no one writes it by hand, and it costs too much."""
+"""A longer line ends the scan of Python: it was not written by hand, and costs too much."""
 _AT_ONCE: Final = 64
-"""Lines of the region as it was that are looked at in one go."""
+"""Lines of the old region that are scanned at once."""
 MOST_AROUND: Final = 400
 """Lines above a statement that are read for what its names hold, outside of functions."""
 
@@ -123,7 +123,7 @@ class StreamScan:
         known: dict[tuple[str, int], tuple[str, str]] = {}
         for stop in range(_AT_ONCE, len(self._before) + _AT_ONCE, _AT_ONCE):
             known |= {(f.rule, f.line): f.key for f in await base._advance(self._before[:stop])}
-            await asyncio.sleep(0)  # whoever types meanwhile is not kept waiting
+            await asyncio.sleep(0)  # do not block the event loop for long
         self._known = Counter(known.values())
 
     def _read_above(self) -> None:
@@ -143,7 +143,7 @@ class StreamScan:
             start = self._cut
             self._follow(lines, count)
             written = lines[start : self._cut]
-            # Comments alone are no statement; the context is that of the one behind them.
+            # Comments alone are no statement: keep the context for the one that follows.
             if self._context is not None and any(map(_says_something, written)):
                 context, self._context = self._context, None
                 found += [
@@ -164,7 +164,7 @@ class StreamScan:
             if self._context is None and (lexer.open or _says_something(line)):
                 begun = lexer.unfinished
                 context = lexer.context(begun[0] if begun else line)
-                # Lines of it that stand in the region are looked at with those to come.
+                # Its lines inside the region are scanned together with those to come.
                 above = begun[: max(0, len(begun) - (number - self._cut))]
                 self._context = [*context, *above]
                 self._around = self._begin_around(number)
@@ -189,7 +189,7 @@ class StreamScan:
         self, context: list[str], written: Sequence[str], lines: Sequence[str], start: int
     ) -> list[Finding]:
         """The findings on finished statements, in their coordinates."""
-        # ruff obeys the model's own excuses; here they are left to `_excused`.
+        # Hide the model's own noqa comments from ruff; `_excused` handles them.
         shown = _NOQA.sub(r"\g<1>0\g<2>", "\n".join(written)).split("\n")
         self.verdicts += 1
         found = await self._ask(context, shown, self._closing, written, lines, start)

@@ -23,7 +23,7 @@ class ModelSource:
         provider: Execution provider of the engine.
         threads: Threads of the engine; None lets it choose.
         pace: Tokens per second at most; None for as fast as the model is.
-        pacing: Machine and model whose simulated speed is imitated; see `wafer.paces`.
+        pacing: Machine and model whose simulated speed is imitated; see `wafer.imitations`.
     """
 
     folder: Path | None = None

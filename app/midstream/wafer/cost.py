@@ -32,7 +32,7 @@ from midstream.wafer.kernels import KernelCosts
 from midstream.wafer.operators import Operator
 
 PRICES = 32768
-"""Prices kept: a growing context asks for ever new ones, a long session must not grow with it."""
+"""Size of the price cache: bounded, because a growing context needs ever new prices."""
 
 HOST_OPERATOR_US = 20.0
 """Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""

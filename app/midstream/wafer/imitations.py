@@ -16,20 +16,20 @@ from midstream.wafer.pacing import Pace, PaceMode
 from midstream.wafer.quantity import Band
 
 DEFAULT_MODEL = "llama3.3-70b"
-"""A model of a size that people know from services on either machine."""
+"""A model of a size that is served on both kinds of machine."""
 
 MACHINES: dict[str, tuple[PaceMode, str]] = {
     "wafer": ("wafer", "wse3"),
     "gpu": ("gpu", "h100x8"),
     "replay": ("wafer", "wse3"),
 }
-"""What a word imitates: the mode of its pace, and the machine."""
+"""The pacing mode and the machine for each word."""
 
 REPLAY = "replay"
-"""The word for a wafer whose answers are shown at its speed once they are whole."""
+"""The word for showing complete answers at a wafer's speed."""
 
 CONTEXT = 1024
-"""Prompt and cached tokens: a request with a file or two."""
+"""Prompt and cached tokens, as in a request with one or two files."""
 
 
 @dataclass(frozen=True, slots=True)

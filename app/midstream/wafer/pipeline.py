@@ -244,7 +244,7 @@ class _Simulation:
         draft = self.speculation.draft
         drafting = draft * self.speculation.cost * self.step_seconds
         if self.speculation.schedule == "overlapped" and self.draft_ready[number]:
-            # It was drafted beside the verification; only what that took longer is left to wait
+            # Drafting overlapped the verification; wait only for what exceeds it
             # for.
             verify = self.step_seconds + draft * max(stage.seconds for stage in self.stages)
             drafting = max(0.0, drafting - verify)

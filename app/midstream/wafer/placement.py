@@ -29,7 +29,7 @@ from midstream.wafer.plan import MODES, Mode, Placed, Plan, stored_bytes
 from midstream.wafer.shape import ModelShape
 
 PLANS = 256
-"""Placements kept for reuse."""
+"""Size of the placement cache."""
 
 MAX_WAFERS = 2048
 """Largest installation the vendor names."""

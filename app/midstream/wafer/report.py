@@ -29,7 +29,7 @@ from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.speculation import tokens_per_step
 
 REPORTS = 8
-"""Reports kept for reuse."""
+"""Size of the report cache."""
 
 DRAFT_MODEL = "llama3.2-1b"
 """Size of draft whose weights are weighed against the SRAM that is left."""
@@ -203,7 +203,7 @@ def simulate(workload: Workload, options: Options) -> Report:
         passes = speculation.draft + 1.0
     else:
         tokens, served = tokens_per_step(options.speculation, plan.shape, kernels)
-        passes = tokens  # at least what comes out has gone through
+        passes = tokens  # at least the emitted tokens were computed
     notes, marks = _notes(plan, options, speculation is not None, served)
     # A batch fills idle stages first; once they are full, the slowest stage sets the pace.
     busy_until = max(seconds, options.batch * passes * slowest)

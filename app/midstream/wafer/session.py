@@ -43,15 +43,13 @@ GRAPH_OPTION = "graph"
 """Extra provider option: ``optimized`` (default for small files), ``original`` or ``auto``."""
 
 OPTIMISE_BELOW_BYTES = 256 * 1024 * 1024
-"""Larger models are read as they are: writing an optimised copy would cost more than it tells."""
+"""Larger models are read as they are: an optimised copy would cost more than it is worth."""
 
 CONTEXT_STEP = 64
-"""Contexts are rounded up to a multiple of this when a run is priced, so that prices repeat."""
+"""Contexts are rounded up to a multiple of this for pricing, so that prices can be cached."""
 
 VERIFY_TOKENS = 16
-"""Up to this many tokens a pass is priced as decode with tokens behind each other, above as
-prefill.
-"""
+"""Up to this many tokens a pass is priced as decode of consecutive tokens, above as prefill."""
 
 TRACED_PASSES = 256
 """Passes kept for the profile; later ones only advance the clock."""
@@ -198,7 +196,7 @@ class InferenceSession:
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
         """Run on bound inputs and outputs and advance both clocks."""
         began = time.perf_counter()
-        # A binding made by ONNX Runtime itself works as well; it only does not tell its tokens.
+        # A binding made by ONNX Runtime itself works too, but its tokens are unknown.
         self._session.run_with_iobinding(getattr(iobinding, "inner", iobinding), run_options)
         self._account(time.perf_counter() - began, getattr(iobinding, "bound", {}))
 

@@ -135,7 +135,7 @@ def parse_speculation(text: str, *, layers: int) -> Speculation | None:
 
 
 SERVED_GENERATION = "cerebras-2025"
-"""The generation whose rates may contain speculation nobody described."""
+"""The generation whose rates may contain undisclosed speculation."""
 
 DRAFTED_FROM = 16e9
 """Weights from which a served model is taken to have a draft: between the 8 B model, itself of a

@@ -33,7 +33,7 @@ _MAYBE = re.compile(
 )
 _NAME_LINES: Final = 3
 _USUAL: Final = 7
-"""Length of a marker as it is taught; other lengths are accepted where they are no heading."""
+"""Usual length of a marker; other lengths are accepted where they do not underline a heading."""
 
 
 class _Mode(Enum):
@@ -54,7 +54,7 @@ class SearchReplaceParser(LineParser):
         self._path: str | None = None
         self._mentioned: str | None = None  # a file that the text since the last block mentions
         self._hunks = 0
-        self._unopened = False  # the marker came, and lines that only say where may follow
+        self._unopened = False  # the marker came; lines with a position may follow
         self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
         self._column = 0

@@ -127,17 +127,17 @@ class UnifiedDiffParser(LineParser):
                 self._final_newline = True
             return True
         if self._counted and self._old_left <= 0 and self._new_left <= 0:
-            signature = line.rstrip() == "--"  # of a mail; the lines of the hunk are complete
+            signature = line.rstrip() == "--"  # of a mail, after a complete hunk
             if line[:1] not in ("+", "-", " ") or line.startswith(("--- ", "+++ ")) or signature:
                 self._close_hunk()
                 return False
-            self._counted = False  # the numbers were wrong: the hunk goes on
+            self._counted = False  # the numbers were wrong: the hunk continues
         if not line:
             self._blanks += 1
             return True
         side, text = line[0], line[1:]
         if line.startswith("--- ") and not (self._counted and self._old_left > 0):
-            self._minus = line  # a header or a deleted line; the next line tells
+            self._minus = line  # a header or a deleted line; the next line decides
             return True
         if side not in "+- ":
             self._close_hunk()
@@ -209,7 +209,7 @@ class UnifiedDiffParser(LineParser):
             self._executable = mode == "100755"
         elif self._git is not None:
             kind = "a symbolic link" if mode == "120000" else "no plain file"
-            # Fatal: written as a plain file it would hold the name that it points to.
+            # Fatal: as a plain file it would contain the name that it points to.
             self._refuse(f"{self._git[1]} is {kind} here; use git apply", fatal=True)
 
     def _refuse(self, message: str, *, fatal: bool = False) -> None:

@@ -341,7 +341,7 @@ PATH: /[^\r\n]+/
 TEXT: /[^\r\n]+/
 NEWLINE: /\r?\n/
 """.lstrip()
-"""The patch language as published, in Lark's notation, worded anew."""
+"""The published patch language, in Lark's notation."""
 
 _TOOL: Final = {
     "type": "custom",
@@ -349,7 +349,7 @@ _TOOL: Final = {
     "description": "Edits files. The input is one patch from *** Begin Patch to *** End Patch.",
     "format": {"type": "grammar", "syntax": "lark", "definition": V4A_GRAMMAR},
 }
-"""The tool through which a model of OpenAI's streams a patch as it writes it."""
+"""The tool through which OpenAI's models stream a patch."""
 
 register(
     FormatSpec(
