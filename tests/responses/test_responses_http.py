@@ -190,7 +190,7 @@ async def test_a_server_behind_a_socks_proxy(
 ) -> None:
     proxy = SocksProxy()
     async with server() as port, proxy.running() as address:
-        monkeypatch.setenv("all_proxy" if transport == "sse" else "socks_proxy", address)
+        monkeypatch.setenv("all_proxy", address)
         client = Client(Endpoint(f"http://{HOST}:{port}/v1", "key", "replay", "custom", transport))  # type: ignore[arg-type]
         end = await ask(client)
         await client.close()

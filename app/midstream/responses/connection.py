@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -122,7 +123,7 @@ class Connection:
                 # A delta is 13 bytes deflated against 176, which pays on a network and costs on
                 # loopback.
                 compression=None if endpoint.loopback else "deflate",
-                proxy=None if endpoint.loopback else True,
+                proxy=_proxy(endpoint),
                 open_timeout=open_timeout,
                 close_timeout=1.0,
                 ping_interval=_PING_SECONDS,
@@ -186,6 +187,17 @@ class Connection:
             self.alive = False
             self._on_lost(self, reason)
             await self._socket.close()
+
+
+def _proxy(endpoint: Endpoint) -> str | bool | None:
+    """The proxy for an endpoint; True leaves it to websockets, which does not know ALL_PROXY."""
+    if endpoint.loopback:
+        return None
+    known = {"wss", "socks", "https"} if endpoint.secure else {"ws", "socks", "https", "http"}
+    proxies = getproxies()
+    if "all" not in proxies or known & proxies.keys() or proxy_bypass(endpoint.host):
+        return True
+    return proxies["all"]
 
 
 def _refusal(where: str, status: int) -> str:
