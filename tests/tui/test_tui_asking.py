@@ -16,8 +16,8 @@ from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sheet import KeySheet, ReadingScreen
-from midstream.tui.pages.telemetry import TelemetryScreen
-from midstream.tui.widgets.fact_lines import FactLines
+from midstream.tui.telemetry.figures import FactLines
+from midstream.tui.telemetry.page import TelemetryScreen
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.hosted import Hosted

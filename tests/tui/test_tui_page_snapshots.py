@@ -22,7 +22,8 @@ from midstream.pairing.turns import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import SETTINGS, Settings
 from midstream.tui.app import MidstreamApp
-from midstream.tui.pages import models, sessions, settings, telemetry_lines
+from midstream.tui.pages import models, sessions, settings
+from midstream.tui.telemetry import figures
 from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import IndexState
 
@@ -94,7 +95,7 @@ SUMMARIES = {
     "2.jsonl": SessionSummary(trouble="The last session cannot be resumed: it is damaged."),
 }
 
-MEASURED = telemetry_lines.Measured(
+MEASURED = figures.Measured(
     model="brook-4m",
     state=SessionState.READY,
     mean=1234.0,
@@ -212,7 +213,7 @@ async def telling_rates(pilot: Pilot[None]) -> None:
 def test_telemetry(
     snap_compare, project: Path, monkeypatch: pytest.MonkeyPatch, theme: str, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(telemetry_lines.Measured, "of", lambda session: MEASURED)
+    monkeypatch.setattr(figures.Measured, "of", lambda session: MEASURED)
     app = app_on(project, theme)
     app.settings = replace(app.settings, endpoint_url=None)  # so that the shipped model is shown
     assert snap_compare(app, terminal_size=size, run_before=telling_rates)

@@ -182,7 +182,7 @@ async def test_rejecting_with_a_reason(stage: Stage) -> None:
     assert stage.session.hunks.get(1).state is HunkState.SETTLED
     assert stage.pane.has_focus
     await stage.press("X")
-    assert stage.screen.query_one("ReasonBar Input", Input).value == "no a"
+    assert stage.screen.query_one("#reason Input", Input).value == "no a"
     await stage.press("enter")
     await stage.until(lambda: stage.session.hunks.get(1).state is HunkState.REJECTED, "rejected")
     assert stage.session.hunks.get(1).note == "no a"

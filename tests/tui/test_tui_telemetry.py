@@ -32,22 +32,21 @@ from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.pages.help import PageHelp
-from midstream.tui.pages.telemetry import TelemetryScreen
-from midstream.tui.pages.wafer_pane import WaferPane
-from midstream.tui.widgets.bars import band_bar, bar, graph
-from midstream.tui.widgets.fact_lines import FactLines
-from midstream.tui.widgets.key_bar import KeyBar
-from midstream.tui.widgets.line_api import filtered
-from midstream.tui.widgets.status_row import StatusRow
-from midstream.tui.widgets.sweep import Sweep
-from midstream.tui.widgets.wafer_layout import (
+from midstream.tui.telemetry.beside import WaferPane
+from midstream.tui.telemetry.figures import FactLines, band_bar, bar, graph
+from midstream.tui.telemetry.page import TelemetryScreen
+from midstream.tui.telemetry.wafer_map import (
+    Sweep,
+    WaferMap,
     arrange,
     filling,
     number_places,
     paint_grid,
     used_window,
 )
-from midstream.tui.widgets.wafer_map import WaferMap
+from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.line_api import filtered
+from midstream.tui.widgets.status_row import StatusRow
 from midstream.wafer.imitations import imitation
 from tests.helpers.stage import CODE, Stage, on_stage
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
-    from midstream.tui.pages.wafer_pane import WaferPane
+    from midstream.tui.telemetry.beside import WaferPane
 
 QUIET_S = 2.0
 """Nobody has typed for so long: a moment for what would keep a key waiting."""
@@ -275,7 +275,7 @@ class MidstreamApp(App[None]):
             self.mutate_reactive(MidstreamApp.theme)  # Its file has changed.
         else:
             self.theme = f"midstream-{name}"
-        self.review.panes.set_palette(palette, self.glyphs)
+        self.review.panes.set_palette(palette)
         for screen in self.screen_stack:
             if isinstance(screen, Themed):
                 screen.set_palette(palette)
@@ -370,7 +370,7 @@ class MidstreamApp(App[None]):
             self.wafer.remove()
             self.wafer = None
         if model is not None:
-            from midstream.tui.pages.wafer_pane import WaferPane
+            from midstream.tui.telemetry.beside import WaferPane
 
             self.wafer = WaferPane(self, model)
             self.review.panes.body.mount(self.wafer)

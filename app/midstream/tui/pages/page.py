@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal, VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from midstream.actions import BY_ID, Place, actions_on
@@ -30,8 +28,9 @@ from midstream.tui.serial import SerialWork
 from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.fields import LineField
+from midstream.tui.widgets.entry_row import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.notice import NoticeLine
 from midstream.tui.widgets.row_list import RowList
 
@@ -44,7 +43,7 @@ SHORTEST_FACT: Final = 10
 """Cells of a fact in the title row below which it is left out."""
 
 
-class TitleRow(Widget):
+class TitleRow(Painted):
     """The first row: what this page is, and the facts of it."""
 
     DEFAULT_CSS = """
@@ -52,16 +51,9 @@ class TitleRow(Widget):
     """
 
     def __init__(self, palette: Palette, glyphs: Glyphs, title: str) -> None:
-        super().__init__()
+        super().__init__(palette, glyphs)
         self.title = title
         self.facts: tuple[tuple[str, str], ...] = ()
-        self._palette = palette
-        self._glyphs = glyphs
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self._palette = palette
-        self.refresh()
 
     def show(self, *facts: tuple[str, str]) -> None:
         """Show these facts: text and palette role each."""
@@ -83,73 +75,6 @@ class TitleRow(Widget):
             line.append(separator, self._palette.style("muted"))
             line.append(words, self._palette.style(role))
         return line
-
-
-class EntryBar(Horizontal):
-    """One row with a text field, hidden until somebody has to type something."""
-
-    DEFAULT_CSS = """
-    EntryBar { height: 1; display: none; background: $ms-panel; }
-    EntryBar.-shown { display: block; }
-    EntryBar Static { width: auto; padding: 0 1; color: $ms-accent; }
-    EntryBar Input {
-        width: 1fr; border: none; height: 1; padding: 0; background: $ms-panel;
-        color: $ms-foreground;
-    }
-    EntryBar Input:focus { border: none; background-tint: $ms-panel 0%; }
-    """
-
-    @dataclass
-    class Given(Message):
-        """The text was confirmed with Enter."""
-
-        text: str
-
-    @dataclass
-    class Typed(Message):
-        """The text has changed."""
-
-        text: str
-
-    def compose(self) -> ComposeResult:
-        """The widgets."""
-        yield Static("", markup=False)
-        yield LineField(compact=True, select_on_focus=False)
-
-    @property
-    def field(self) -> Input:
-        """The text field."""
-        return self.query_one(Input)
-
-    def open(self, label: str, text: str, placeholder: str = "") -> None:
-        """Ask for a text."""
-        self.query_one(Static).update(label)
-        field = self.field
-        with field.prevent(Input.Changed):
-            field.value = text
-        field.placeholder = placeholder
-        field.cursor_position = len(text)
-        self.add_class("-shown")
-        self.screen.set_focus(field)
-
-    def shut(self) -> None:
-        """Hide the row."""
-        self.remove_class("-shown")
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is asking."""
-        return self.has_class("-shown")
-
-    @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self.post_message(self.Typed(event.value))
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.post_message(self.Given(event.value))
 
 
 class Detail(VerticalScroll):
@@ -224,24 +149,24 @@ class PageScreen(EagerScreen):
         return self.query_one(TitleRow)
 
     @property
-    def entry(self) -> EntryBar:
+    def entry(self) -> EntryRow:
         """The row where something is typed."""
-        return self.query_one(EntryBar)
+        return self.query_one(EntryRow)
 
     def compose(self) -> ComposeResult:
         """The rows of every page."""
         yield TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
         yield from self.compose_body()
-        yield EntryBar()
+        yield EntryRow()
         yield self.notice
         yield KeyBar(self.palette)
 
     def compose_body(self) -> ComposeResult:
         """What is between the title and the sentences: a list, and what its row is about."""
         with Container(id="body"):
-            rows = RowList(self.palette, self.glyphs, ground="background", keep_right=True)
-            rows.id = "list"
-            yield rows
+            yield RowList(
+                self.palette, self.glyphs, ground="background", keep_right=True, widget_id="list"
+            )
             yield Detail(self.DETAIL)
 
     def show_all(self) -> None:
@@ -272,7 +197,7 @@ class PageScreen(EagerScreen):
         self.notice.set_palette(palette)
         self.query_one(KeyBar).set_palette(palette)
         for rows in self.query(RowList):
-            rows.set_palette(palette, self.glyphs)
+            rows.set_palette(palette)
         self.show_all()
 
     # keys

@@ -123,7 +123,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         event.stop()
         if self._preview is not None:
             self._preview(event.value)
-            self.list.set_palette(self._services.palette, self._services.glyphs)
+            self.list.set_palette(self._services.palette)
 
     def on_key(self, event: events.Key) -> None:
         """The list moves while the field has the focus."""

@@ -28,10 +28,11 @@ from midstream.settings import (
 )
 from midstream.settings.endpoints import ENDPOINT_FIELDS, FIELD_BY_KEY, EndpointField
 from midstream.tui.keymap import clashes, keys_of, left_without, own_keys, page_bindings
-from midstream.tui.pages.page import EntryBar, PageScreen, fitted
+from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
+from midstream.tui.widgets.entry_row import EntryRow
 from midstream.tui.widgets.row_list import ListRow, Piece
 
 KEY_CELLS: Final = 22
@@ -263,7 +264,7 @@ class SettingsScreen(PageScreen):
             taker: Called with the text on Enter; calls `close_entry` once it accepts it.
         """
         self._taker = taker
-        self.entry.open(label, text, placeholder)
+        self.entry.open(text, label=label, placeholder=placeholder)
         self.show_keys()
 
     def close_entry(self) -> None:
@@ -279,8 +280,8 @@ class SettingsScreen(PageScreen):
         self._taker = None
         super().leave_entry()
 
-    @on(EntryBar.Given)
-    def _entered(self, event: EntryBar.Given) -> None:
+    @on(EntryRow.Given)
+    def _entered(self, event: EntryRow.Given) -> None:
         event.stop()
         if self._taker is not None:
             self._taker(event.text)
@@ -288,8 +289,8 @@ class SettingsScreen(PageScreen):
             self.close_entry()
             self.show_keys()
 
-    @on(EntryBar.Typed)
-    def _typed(self, event: EntryBar.Typed) -> None:
+    @on(EntryRow.Typed)
+    def _typed(self, event: EntryRow.Typed) -> None:
         event.stop()
         if self._taker is None:
             self._find(event.text)
@@ -301,7 +302,7 @@ class SettingsScreen(PageScreen):
             return
         self._taker = None
         hint = "letters of a name or description; Enter keeps the search, Esc ends it"
-        self.entry.open("Find", "", hint)
+        self.entry.open("", label="Find", placeholder=hint)
         self.show_keys()
 
     def _find(self, text: str) -> None:

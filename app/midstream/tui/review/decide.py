@@ -18,6 +18,7 @@ from midstream.tui.review.state import ReviewState
 from midstream.tui.serial import SerialWork
 from midstream.tui.services import STILL_OPENING, AppServices
 from midstream.tui.visible import visible
+from midstream.tui.widgets.entry_row import EntryRow
 
 
 class Decide:
@@ -53,6 +54,10 @@ class Decide:
         self._instruct = instruct
         self._edited: dict[int, str] = {}
         """Text typed for a hunk and not saved, by hunk id."""
+        self._asked = 0
+        """The hunk whose reason is being typed."""
+        self._reasons: dict[tuple[EntryRow, int], str] = {}
+        """Reasons that were begun and left, by hunk id."""
         self._offered: frozenset[int] = frozenset()
         """Unread hunks that the same key accepts when pressed again."""
 
@@ -347,48 +352,55 @@ class Decide:
         hunk = self._pane.hunk
         if hunk is None or not hunk.rejectable:
             self._open_hunk()
-            return
-        self._navigate.reveal(hunk)
-        self._panes.reason.open(hunk.id)
-        self._state.refresh()
-
-    def reject_for(self, hunk_id: int, why: str, *, again: bool) -> None:
-        """Reject with a reason; with ``again``, ask for the same lines once more."""
-        session, view = self._state.session, self._state.view
-        self._panes.focus(self._pane)
-        if session is None or view is None:
-            return
-        hunk = session.hunks.get(hunk_id)
-        self._go_on(hunk)
-        self._work.run(lambda: session.reject(hunk_id, why))
-        if again and why:
-            start = view.to_written(hunk.start)
-            self._instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
+        else:
+            self._ask_why(self._panes.reason, hunk)
 
     def release(self) -> None:
         """Ask why the quarantined hunk under the cursor may be decided after all."""
         hunk = self._pane.hunk
-        if hunk is None or hunk.state is not HunkState.QUARANTINED:
-            if not self._navigate.to_held(1):
-                self._notices.say("info", "Only quarantined hunks need to be released.")
-            return
+        if hunk is not None and hunk.state is HunkState.QUARANTINED:
+            self._ask_why(self._panes.release, hunk)
+        elif not self._navigate.to_held(1):
+            self._notices.say("info", "Only quarantined hunks need to be released.")
+
+    def _ask_why(self, row: EntryRow, hunk: Hunk) -> None:
         self._navigate.reveal(hunk)
-        self._panes.release.open(hunk.id)
+        self._asked = hunk.id
+        row.open(self._reasons.pop((row, hunk.id), ""))
         self._state.refresh()
 
-    def release_for(self, hunk_id: int, why: str) -> None:
-        """Release a quarantined hunk for this reason."""
-        session = self._state.session
+    def reason_left(self, row: EntryRow, text: str) -> None:
+        """Decide nothing; what was typed is there again the next time."""
+        if text.strip():
+            self._reasons[row, self._asked] = text.strip()
+        row.shut()
         self._panes.focus(self._pane)
-        if session is None:
-            return
 
-        async def work() -> None:
-            session.release(hunk_id, why)
+    def reason_given(self, row: EntryRow, text: str, *, again: bool) -> None:
+        """Reject or release; ``again`` asks the model for the same lines once more."""
+        session, view, why = self._state.session, self._state.view, " ".join(text.split())
+        releasing = row is self._panes.release
+        if releasing and not why:
+            return
+        row.shut()
+        self._panes.focus(self._pane)
+        if session is None or view is None:
+            return
+        hunk = session.hunks.get(self._asked)
+
+        async def release() -> None:
+            session.release(hunk.id, why)
             self._pane.sync()
             self._notices.say("info", "Released; the hunk is waiting for your decision.")
 
-        self._work.run(work)
+        if releasing:
+            self._work.run(release)
+            return
+        self._go_on(hunk)
+        self._work.run(lambda: session.reject(hunk.id, why))
+        if again and why:
+            start = view.to_written(hunk.start)
+            self._instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
 
     # steps back and forth
 

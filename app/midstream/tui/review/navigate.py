@@ -315,8 +315,9 @@ class Navigate:
         if row is not None:
             self._pane.go_to(row, centre=True)
 
-    def search_closed(self, *, keep: bool) -> None:
+    def end_search(self, *, keep: bool) -> None:
         """Keep the matches after Enter, forget them after Escape."""
+        self._panes.search.shut()
         if not keep:
             self.find("")
         self._panes.focus(self._pane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -11,21 +11,19 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.review.reason import ReasonBar, ReleaseBar
-from midstream.tui.review.search import SearchBar
+from midstream.tui.services import Themed
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.composer import Composer
 from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.widgets.entry_row import EntryRow
 from midstream.tui.widgets.file_bar import FileBar
-from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.notice import NoticeLine
 from midstream.tui.widgets.rail import Rail
 from midstream.tui.widgets.ruler import Ruler
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.suggestions import Suggestions
 from midstream.tui.widgets.welcome import Welcome
-
-W = TypeVar("W", bound=Widget)
 
 WIDE = 140
 MEDIUM = 80
@@ -37,21 +35,41 @@ class ReviewPanes:
 
     def __init__(self, screen: Screen[Any], palette: Palette, glyphs: Glyphs) -> None:
         self.screen = screen
-        self.status = named(StatusRow(palette, glyphs), "status")
-        self.rail = named(Rail(palette, glyphs), "rail")
-        self.welcome = named(Welcome(palette), "welcome")
-        self.file = named(FileBar(palette, glyphs), "file")
-        self.pane = named(DiffPane(palette, glyphs), "pane")
-        self.ruler = named(Ruler(palette, glyphs), "ruler")
+        self.status = StatusRow(palette, glyphs, widget_id="status")
+        self.rail = Rail(palette, glyphs, widget_id="rail")
+        self.welcome = Welcome(palette, widget_id="welcome")
+        self.file = FileBar(palette, glyphs, widget_id="file")
+        self.pane = DiffPane(palette, glyphs, widget_id="pane")
+        self.ruler = Ruler(palette, glyphs, widget_id="ruler")
         self.code = Vertical(self.file, Horizontal(self.pane, self.ruler, id="panes"), id="code")
         self.body = Horizontal(self.rail, Vertical(self.welcome, self.code, id="centre"), id="body")
-        self.search = SearchBar(id="search")
-        self.release = ReleaseBar()
-        self.reason = ReasonBar()
-        self.suggestions = named(Suggestions(palette), "suggestions")
-        self.notice = named(NoticeLine(palette), "notice")
-        self.composer = named(Composer(palette, glyphs), "composer")
-        self.keys = named(KeyBar(palette), "keys")
+        self.search = EntryRow(
+            "search",
+            "Search",
+            hints=(KeyHint("enter", "keep the matches"), KeyHint("esc", "forget them")),
+            selects=True,
+        )
+        self.release = EntryRow(
+            "release",
+            "Release, why",
+            "the reason is kept in the journal",
+            hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it held")),
+        )
+        self.reason = EntryRow(
+            "reason",
+            "Reject, why",
+            "sent to the model with its next instruction",
+            hints=(
+                KeyHint("enter", "reject"),
+                KeyHint("alt+enter", "reject and ask again"),
+                KeyHint("esc", "leave it undecided"),
+            ),
+            again=True,
+        )
+        self.suggestions = Suggestions(palette, widget_id="suggestions")
+        self.notice = NoticeLine(palette, widget_id="notice")
+        self.composer = Composer(palette, glyphs, widget_id="composer")
+        self.keys = KeyBar(palette, widget_id="keys")
         self.code.display = False
 
     def compose(self) -> ComposeResult:
@@ -66,12 +84,11 @@ class ReviewPanes:
         yield self.composer
         yield self.keys
 
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw everything with other colours."""
-        for widget in (self.pane, self.rail, self.composer, self.status, self.file, self.ruler):
-            widget.set_palette(palette, glyphs)
-        for widget in (self.keys, self.notice, self.suggestions, self.welcome):
-            widget.set_palette(palette)
+    def set_palette(self, palette: Palette) -> None:
+        """Paint everything with another theme."""
+        for widget in vars(self).values():
+            if isinstance(widget, Themed):
+                widget.set_palette(palette)
 
     def lay_out(self, width: int, height: int) -> None:
         """Choose the layout by size."""
@@ -95,6 +112,12 @@ class ReviewPanes:
         self.screen.set_focus(self.composer.field)
 
     @property
+    def entry(self) -> EntryRow | None:
+        """The row that is asking for a text."""
+        rows = (self.search, self.release, self.reason)
+        return next((row for row in rows if row.has_focus_within), None)
+
+    @property
     def typing(self) -> bool:
         """Whether keys are text at the moment."""
         return isinstance(self.screen.focused, (TextArea, Input))
@@ -108,9 +131,3 @@ class ReviewPanes:
     def rail_over_code(self) -> bool:
         """Whether the rail lies over the code, as on narrow screens."""
         return self.screen.has_class("-rail-open")
-
-
-def named(widget: W, name: str) -> W:
-    """The widget, with the id its stylesheet and queries know it by."""
-    widget.id = name
-    return widget

@@ -47,8 +47,6 @@ from midstream.tui.review.decide import Decide
 from midstream.tui.review.follow import Follow
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.reason import ReasonBar, ReleaseBar
-from midstream.tui.review.search import SearchBar
 from midstream.tui.review.show import Show
 from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
@@ -57,6 +55,7 @@ from midstream.tui.serial import SerialWork
 from midstream.tui.services import RUNNING, AppServices
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.widgets.entry_row import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import TextLine
 from midstream.tui.widgets.notice import NoticeLine
@@ -447,26 +446,25 @@ class ReviewScreen(EagerScreen):
     def _dismissed(self) -> None:
         self.notices.clear()
 
-    @on(SearchBar.Changed)
-    def _search_typed(self, event: SearchBar.Changed) -> None:
+    @on(EntryRow.Typed, "#search")
+    def _search_typed(self, event: EntryRow.Typed) -> None:
         self.navigate.search_typed(event.text)
 
-    @on(SearchBar.Closed)
-    def _search_closed(self, event: SearchBar.Closed) -> None:
-        self.navigate.search_closed(keep=event.keep)
+    @on(EntryRow.Given, "#search")
+    def _search_kept(self, event: EntryRow.Given) -> None:
+        self.navigate.end_search(keep=bool(event.text))
 
-    @on(ReasonBar.Given)
-    def _reason_given(self, event: ReasonBar.Given) -> None:
-        self.decide.reject_for(event.hunk_id, event.text, again=event.again)
+    @on(EntryRow.Left, "#search")
+    def _search_left(self) -> None:
+        self.navigate.end_search(keep=False)
 
-    @on(ReleaseBar.Given)
-    def _release_given(self, event: ReleaseBar.Given) -> None:
-        self.decide.release_for(event.hunk_id, event.text)
+    @on(EntryRow.Given, "#reason, #release")
+    def _reason_given(self, event: EntryRow.Given) -> None:
+        self.decide.reason_given(event.row, event.text, again=event.again)
 
-    @on(ReasonBar.Left)
-    @on(ReleaseBar.Left)
-    def _question_left(self) -> None:
-        self.panes.focus(self.panes.pane)
+    @on(EntryRow.Left, "#reason, #release")
+    def _reason_left(self, event: EntryRow.Left) -> None:
+        self.decide.reason_left(event.row, event.text)
 
     def on_descendant_focus(self) -> None:
         """Keys, titles and hints depend on the focus."""

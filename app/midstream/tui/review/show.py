@@ -274,7 +274,7 @@ class Show:
 
     def telemetry(self) -> None:
         """Measured rates next to a simulated wafer."""
-        from midstream.tui.pages.telemetry import TelemetryScreen, first_model
+        from midstream.tui.telemetry.page import TelemetryScreen, first_model
 
         model = first_model(self._services.settings)
         self._services.open_screen(TelemetryScreen(self._services, model))

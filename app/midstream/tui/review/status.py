@@ -15,7 +15,6 @@ from midstream.resources import tilde
 from midstream.tui.notices import Notices
 from midstream.tui.review.hints import Moment, hints
 from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.reason import HunkQuestion
 from midstream.tui.review.state import ReviewState
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.file_bar import FileFacts
@@ -152,13 +151,8 @@ class Status:
     def show_keys(self) -> None:
         """Show the keys that do something now."""
         panes = self._panes
-        focused = panes.screen.focused
-        for asking in () if focused is None else focused.ancestors_with_self:
-            if isinstance(asking, HunkQuestion):
-                panes.keys.show(asking.HINTS)
-                return
-        if panes.search.has_focus_within:
-            panes.keys.show(panes.search.HINTS)
+        if (entry := panes.entry) is not None:
+            panes.keys.show(entry.hints)
             return
         moment = self._composing() if panes.composing else self._reviewing()
         panes.keys.show(hints(moment, self._services.keys))

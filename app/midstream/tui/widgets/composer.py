@@ -19,7 +19,6 @@ from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
@@ -32,6 +31,7 @@ from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.completions import Completions
 from midstream.tui.widgets.fields import TextField
+from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import RowList
 
 TALLEST = 8
@@ -41,7 +41,7 @@ PROMPT = 3
 """Cells before the text."""
 
 
-class ComposerTitle(Widget):
+class ComposerTitle(Painted):
     """The line above the text: what Enter does, and with which lines."""
 
     DEFAULT_CSS = """
@@ -49,20 +49,13 @@ class ComposerTitle(Widget):
     """
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
+        super().__init__(palette, glyphs)
         self.verb: str = "Instruct"
         self.target: str = ""
         self.detail: str = ""
         self.active: bool = False
         self.along: str = ""
         self.note: str = ""
-        self._palette = palette
-        self._glyphs = glyphs
-
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw with other colours or characters."""
-        self._palette, self._glyphs = palette, glyphs
-        self.refresh()
 
     def show(self, verb: str, target: str, detail: str, *, active: bool) -> None:
         """Show what Enter will do."""
@@ -288,8 +281,8 @@ class Composer(Vertical):
     class Listed(Message):
         """The list of candidates was opened or closed."""
 
-    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, widget_id: str | None = None) -> None:
+        super().__init__(id=widget_id)
         self.title = ComposerTitle(palette, glyphs)
         self.list = Completions(palette, glyphs)
         self.field = ComposerText(palette)
@@ -310,12 +303,11 @@ class Composer(Vertical):
             yield self._prompt
             yield self.field
 
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw with other colours or characters."""
-        self.title.set_palette(palette, glyphs)
-        self.list.set_palette(palette, glyphs)
+    def set_palette(self, palette: Palette) -> None:
+        """Paint with another theme."""
+        self.title.set_palette(palette)
+        self.list.set_palette(palette)
         self.field.palette = palette
-        self._prompt.update(glyphs.prompt)
 
     @property
     def text(self) -> str:

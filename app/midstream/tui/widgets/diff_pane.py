@@ -1,8 +1,8 @@
 """The code pane: a whole file with the rewrite streaming in place, painted row by row.
 
 A change repaints the lines that differ and nothing else.  The pane moves its cursor and says so; it
-decides no hunk and talks to no session.  Its window is ``pane_window``'s, clicks are
-``pane_mouse``'s, the painted rows are ``diff.strips``'.
+decides no hunk and talks to no session.  Its window is ``pane_window``'s, the painted rows are
+``diff.strips``'.
 
 Semi-internal touches of Textual, held by contract tests: ``render_lines`` is overridden (no style
 cache in between) and ``virtual_size`` is set without announcing it, because announcing would lay
@@ -36,8 +36,7 @@ from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import filtered
-from midstream.tui.widgets.pane_mouse import PaneMouse
-from midstream.tui.widgets.pane_window import MARGIN
+from midstream.tui.widgets.pane_window import MARGIN, PaneWindow
 
 SPLIT_FROM: Final = 150
 """Cells from which on the automatic layout shows both sides."""
@@ -45,7 +44,7 @@ TWO_NUMBERS_FROM: Final = 96
 """Cells from which on both line numbers are shown."""
 
 
-class DiffPane(PaneMouse, can_focus=True):
+class DiffPane(PaneWindow, can_focus=True):
     """Shows one :class:`FileView`."""
 
     ALLOW_SELECT: ClassVar[bool] = False
@@ -62,13 +61,19 @@ class DiffPane(PaneMouse, can_focus=True):
 
         pane: DiffPane
 
-    def __init__(self, palette: Palette, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__()
+    def __init__(
+        self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None
+    ) -> None:
+        super().__init__(id=widget_id)
         self.view: FileView | None = None
         self.cursor = 0
         self.mark: int | None = None
         """The row where marking began, while lines are marked."""
         self.following = False
+        self._pressed: int | None = None
+        """The row where the mouse button went down, while it is held."""
+        self._dragged: int | None = None
+        """The mark that a drag has made; the next press removes it."""
         self.layout_choice = "auto"
         self._palette = palette
         self._glyphs = glyphs
@@ -143,9 +148,9 @@ class DiffPane(PaneMouse, can_focus=True):
     def left(self, left: int) -> None:
         self._rows.left = left
 
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Paint with other colours or characters."""
-        self._palette, self._glyphs = palette, glyphs
+    def set_palette(self, palette: Palette) -> None:
+        """Paint with another theme."""
+        self._palette = palette
         self._forget_paint()
 
     def sync(self) -> None:
@@ -493,6 +498,45 @@ class DiffPane(PaneMouse, can_focus=True):
         """The cursor row is marked more calmly."""
         self._forget_paint()
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag may begin."""
+        row = self.row_at(event.y)
+        self._pressed = row if event.button == 1 and row < self.row_count else None
+        if self._pressed is not None and self.mark is not None and self.mark == self._dragged:
+            self.mark = None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Mark lines from where the button went down; beyond the window, it scrolls."""
+        if self._pressed is None or not self.row_count:
+            return
+        if event.button != 1:
+            self._pressed = None  # It was let go of outside.
+            return
+        row = min(self.row_at(max(0, event.y)) + min(0, event.y), self.row_count - 1)
+        if row == self.cursor or (self.mark is None and row == self._pressed):
+            return
+        if self.mark is None:
+            self.mark = self._dragged = self._pressed
+            self.capture_mouse()
+        self.go_to(max(0, row))
+
+    def on_mouse_up(self) -> None:
+        """The drag has ended."""
+        if self._pressed is not None:
+            self._pressed = None
+            self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the clicked row; with Shift, mark up to it."""
+        row = self.row_at(event.y)
+        if not 0 <= row < self.row_count:
+            return
+        if event.shift and self.mark is None:
+            self.mark = self.cursor
+        self.go_to(row)
+        if event.chain == 2:
+            self.post_message(self.Chosen(self))
+
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Scroll by three rows; the cursor stays in the window."""
         self._wheel(event, 3)
@@ -519,10 +563,6 @@ class DiffPane(PaneMouse, can_focus=True):
         self.cursor = max(self.top, min(self.cursor, self.bottom - 1))
         self.repaint()
         self.post_message(self.Moved(self))
-
-    def choose(self) -> None:
-        """Say that the row under the cursor was double-clicked."""
-        self.post_message(self.Chosen(self))
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Text selection by the screen is off; ``y`` copies code without the gutter."""

@@ -58,15 +58,9 @@ class FileBar(TextLine):
     """
     GROUND = "background"
 
-    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__(palette)
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, glyphs, widget_id=widget_id)
         self.facts = FileFacts()
-        self._glyphs = glyphs
-
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw with other colours or characters."""
-        self._palette, self._glyphs = palette, glyphs
-        self.refresh()
 
     def show(self, facts: FileFacts) -> None:
         """Show these facts from now on."""

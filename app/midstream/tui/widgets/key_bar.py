@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual import events
 from textual.message import Message
-from textual.widget import Widget
 
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.line_api import Painted
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class KeyHint:
     call: str = ""
 
 
-class KeyBar(Widget):
+class KeyBar(Painted):
     """Shows as many hints as fit; the last one (help) always stays, as the way back before it."""
 
     DEFAULT_CSS = """
@@ -42,16 +42,10 @@ class KeyBar(Widget):
 
         call: str
 
-    def __init__(self, palette: Palette, name: str | None = None) -> None:
-        super().__init__(id=name)
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
         self.hints: tuple[KeyHint, ...] = ()
-        self._palette = palette
         self._ranges: list[tuple[int, int, str]] = []
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self._palette = palette
-        self.refresh()
 
     def show(self, hints: tuple[KeyHint, ...]) -> None:
         """Show these hints from now on."""

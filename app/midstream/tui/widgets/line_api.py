@@ -29,6 +29,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from midstream.tui.eager import EAGER
+from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 
 
@@ -64,12 +65,28 @@ class Staying(Widget):
         return screen
 
 
+class Painted(Widget):
+    """A widget that paints with a theme's colours itself."""
+
+    def __init__(
+        self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None
+    ) -> None:
+        super().__init__(id=widget_id)
+        self._palette = palette
+        self._glyphs = glyphs
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint with another theme."""
+        self._palette = palette
+        self.refresh()
+
+
 def calling(style: Style, call: str) -> Style:
     """A style of text in a ``TextLine`` that is a button for a screen action."""
     return style + Style.from_meta({"call": call})
 
 
-class TextLine(Widget):
+class TextLine(Painted):
     """One line of text in the colours of a theme; kept until the widget is refreshed.
 
     Attributes:
@@ -84,10 +101,11 @@ class TextLine(Widget):
 
         call: str
 
-    def __init__(self, palette: Palette) -> None:
+    def __init__(
+        self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None
+    ) -> None:
         self._kept: tuple[int, list[Strip]] | None = None
-        super().__init__()
-        self._palette = palette
+        super().__init__(palette, glyphs, widget_id=widget_id)
 
     def render(self) -> Text:
         """The line."""

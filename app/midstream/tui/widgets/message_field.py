@@ -9,11 +9,11 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import TextArea
 
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.fields import TextField
+from midstream.tui.widgets.line_api import Painted
 
 SUBJECT: Final = 50
 """Characters of the first line that every tool shows whole."""
@@ -21,7 +21,7 @@ BODY: Final = 72
 """Characters of a line after which tools wrap or cut."""
 
 
-class MessageTitle(Widget):
+class MessageTitle(Painted):
     """The row above the text: what it is, and how long the line under the cursor has become."""
 
     DEFAULT_CSS = """
@@ -29,8 +29,7 @@ class MessageTitle(Widget):
     """
 
     def __init__(self, palette: Palette) -> None:
-        super().__init__()
-        self.palette = palette
+        super().__init__(palette)
         self.note = ""
         self.length = 0
         self.limit = SUBJECT
@@ -45,7 +44,7 @@ class MessageTitle(Widget):
 
     def render(self) -> Text:
         """Title, note and counter."""
-        palette = self.palette
+        palette = self._palette
         title = palette.style("accent" if self.active else "muted", bold=self.active)
         line = Text(" Message", title, no_wrap=True, overflow="ellipsis")
         counter = f"{self.length}/{self.limit}"
@@ -105,9 +104,8 @@ class MessageField(Vertical):
         return self.field.text
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self.title.palette = palette
-        self.title.refresh()
+        """Paint with another theme."""
+        self.title.set_palette(palette)
 
     def show_note(self, note: str) -> None:
         """A few words behind the title."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.text import Text
 from textual.message import Message
-from textual.widget import Widget
 
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import Painted
 
 _ROLES = {"info": "muted", "warning": "warning", "error": "error", "question": "accent"}
 _MARKS = {"info": " ", "warning": "!", "error": "!", "question": "?"}
 
 
-class NoticeLine(Widget):
+class NoticeLine(Painted):
     """Shows a sentence, and answers below it when it is a question; takes no room when empty."""
 
     DEFAULT_CSS = """
@@ -25,17 +25,11 @@ class NoticeLine(Widget):
     class Dismissed(Message):
         """The line was clicked away."""
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
         self.level = "info"
         self.text = ""
         self.choices: tuple[str, ...] = ()
-        self._palette = palette
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self._palette = palette
-        self.refresh()
 
     @property
     def is_shown(self) -> bool:

@@ -72,10 +72,11 @@ class RowList(ScrollView, can_focus=True):
         *,
         ground: str = "panel",
         keep_right: bool = False,
+        widget_id: str | None = None,
     ) -> None:
         # The compositor asks for these rows whenever anything beside them changes.
         self._strips: dict[tuple[int, bool, int], Strip] = {}
-        super().__init__()
+        super().__init__(id=widget_id)
         self.rows: Sequence[ListRow] = ()
         self.cursor = 0
         self._palette = palette
@@ -83,9 +84,9 @@ class RowList(ScrollView, can_focus=True):
         self._ground = ground
         self._keep_right = keep_right
 
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw with other colours or characters."""
-        self._palette, self._glyphs = palette, glyphs
+    def set_palette(self, palette: Palette) -> None:
+        """Paint with another theme."""
+        self._palette = palette
         self.refresh()
 
     def show(self, rows: Sequence[ListRow], *, select: str | None = None) -> None:

@@ -9,13 +9,12 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from midstream.edits.hunks import HunkState
 from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
-from midstream.tui.widgets.line_api import filtered
+from midstream.tui.widgets.line_api import Painted, filtered
 
 _ROLES = {
     HunkState.STREAMING: ("accent", 2),
@@ -27,7 +26,7 @@ _ROLES = {
 }
 
 
-class Ruler(Widget):
+class Ruler(Painted):
     """A map of the file, one cell wide."""
 
     DEFAULT_CSS = """
@@ -40,10 +39,8 @@ class Ruler(Widget):
 
         row: int
 
-    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__()
-        self._palette = palette
-        self._glyphs = glyphs
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, glyphs, widget_id=widget_id)
         self._cells: list[str | None] = []
         self._window = (0, 0)
         self._size_rows = 0
@@ -51,10 +48,10 @@ class Ruler(Widget):
         # The compositor asks for these whenever anything beside them changes.
         self._strips: list[Strip] = []
 
-    def set_palette(self, palette: Palette, glyphs: Glyphs) -> None:
-        """Draw with other colours or characters."""
-        self._palette, self._glyphs, self._strips = palette, glyphs, []
-        self.refresh()
+    def set_palette(self, palette: Palette) -> None:
+        """Paint with another theme."""
+        self._strips = []
+        super().set_palette(palette)
 
     def show(self, view: FileView | None, top: int, height: int) -> None:
         """Show where a window of ``height`` rows from ``top`` lies, and the hunks of the file."""

@@ -9,10 +9,10 @@ from textwrap import shorten
 from rich.text import Text
 from textual import events
 from textual.message import Message
-from textual.widget import Widget
 
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import Painted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Example:
     tried: bool = False
 
 
-class Suggestions(Widget):
+class Suggestions(Painted):
     """The examples, one to a row."""
 
     DEFAULT_CSS = """
@@ -46,18 +46,12 @@ class Suggestions(Widget):
 
         number: int
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
         self.examples: tuple[Example, ...] = ()
         self.hint: str = ""
         self.compact: bool = False
-        self._palette = palette
         self._ranges: list[tuple[int, int]] = []
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self._palette = palette
-        self.refresh()
 
     def show(self, examples: Sequence[Example], *, hint: str, compact: bool) -> None:
         """Show these examples; none hides the widget."""

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from rich.text import Text
-from textual.widget import Widget
 
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import Painted
 
 
-class Welcome(Widget):
+class Welcome(Painted):
     """A few lines in the middle."""
 
     DEFAULT_CSS = """
     Welcome { height: 1fr; width: 1fr; background: $ms-background; content-align: left middle; }
     """
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
-        self._palette = palette
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
         self._place = ""
         self._keys: tuple[tuple[str, str], ...] = ()
         self._note = ""
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
-        self._palette = palette
-        self.refresh()
 
     def show(self, place: str, keys: tuple[tuple[str, str], ...], note: str = "") -> None:
         """Show where we are, keys with what they do, and a sentence below."""

@@ -16,7 +16,8 @@ from textual.containers import Vertical
 
 from midstream.errors import UserError
 from midstream.pairing.simulating import Simulated, rounded_context, simulate_model
-from midstream.tui.pages.telemetry_lines import (
+from midstream.tui.telemetry.figures import (
+    FactLines,
     Lines,
     Measured,
     beside_lines,
@@ -24,11 +25,8 @@ from midstream.tui.pages.telemetry_lines import (
     machine_lines,
     step_lines,
 )
+from midstream.tui.telemetry.wafer_map import MapFacts, Sweep, WaferMap
 from midstream.tui.themes import Palette
-from midstream.tui.widgets.fact_lines import FactLines
-from midstream.tui.widgets.sweep import Sweep
-from midstream.tui.widgets.wafer_layout import MapFacts
-from midstream.tui.widgets.wafer_map import WaferMap
 
 if TYPE_CHECKING:
     from midstream.tui.services import AppServices
@@ -64,7 +62,7 @@ class WaferPane(Vertical):
         self.program = program
         self._palette = program.palette
         self._make = Lines(program.palette, program.glyphs)
-        self._map = WaferMap(self._palette, program.glyphs, "beside-map")
+        self._map = WaferMap(self._palette, program.glyphs, widget_id="beside-map")
         self._facts = FactLines("beside-facts")
         self.model = model
         self.simulated: Simulated | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
+from textual.widget import Widget
 
 from midstream.pairing.costs import Cost, shown_dollars
 from midstream.pairing.simulating import pace_sentence, pacing_words
@@ -19,7 +20,6 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.services import RUNNING
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.bars import band_bar, bar, graph
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -457,3 +457,79 @@ def fold(lines: Sequence[Text], width: int) -> list[Text]:
                 part = f"{part} {word}" if part else word
         folded.append(Text(part, line.spans[0].style if line.spans else ""))
     return folded
+
+
+class FactLines(Widget):
+    """Shows lines that somebody else made; paints only when they differ."""
+
+    DEFAULT_CSS = """
+    FactLines { height: 1fr; width: 1fr; background: $ms-background; color: $ms-foreground;
+        text-wrap: nowrap; text-overflow: clip; }
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
+        self.lines: tuple[Text, ...] = ()
+
+    def show(self, lines: Sequence[Text]) -> None:
+        """Show these lines from now on."""
+        if self.lines != (made := tuple(lines)):
+            grown = len(made) != len(self.lines)
+            self.lines = made
+            self.refresh(layout=grown and self.styles.is_auto_height)
+
+    @property
+    def plain(self) -> str:
+        """The lines without style."""
+        return "\n".join(line.plain.rstrip() for line in self.lines)
+
+    def render(self) -> Text:
+        """All lines."""
+        return Text("\n").join(self.lines)
+
+
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_FULL, _LIGHT = "█", "░"
+_ASCII_FULL, _ASCII_LIGHT = "#", "-"
+
+
+def bar(share: float, width: int, glyphs: Glyphs) -> str:
+    """A bar as long as ``share`` (0 to 1) of ``width`` cells; something small is never nothing."""
+    share = min(1.0, max(0.0, share))
+    if share == 0.0 or width < 1:
+        return ""
+    if _plain(glyphs):
+        return _ASCII_FULL * max(1, round(share * width))
+    full, eighths = divmod(max(1, round(share * width * 8)), 8)
+    return _FULL * full + (_EIGHTHS[eighths] if eighths else "")
+
+
+def band_bar(low: float, high: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """A bar for an interval of shares: the certain part up to ``low``, the rest up to ``high``."""
+    full, light = (_ASCII_FULL, _ASCII_LIGHT) if _plain(glyphs) else (_FULL, _LIGHT)
+    certain = max(1, round(min(1.0, low) * width))
+    return full * certain, light * max(0, round(min(1.0, high) * width) - certain)
+
+
+def graph(values: Sequence[float], width: int, height: int, glyphs: Glyphs) -> list[str]:
+    """The last ``width`` values as columns over ``height`` lines, scaled to the largest of all.
+
+    Returns:
+        Lines from the top; all blank where there is nothing to show.
+    """
+    shown = list(values)[-width:]
+    peak = max(shown, default=0.0)
+    if peak <= 0:
+        return [" " * width] * height
+    levels = len(glyphs.spark)
+    filled = [max(int(v > 0), round(v / peak * height * levels)) for v in shown]
+    lines: list[str] = []
+    for row in range(height - 1, -1, -1):
+        cells = (min(levels, amount - row * levels) for amount in filled)
+        line = "".join(glyphs.spark[n - 1] if n > 0 else " " for n in cells)
+        lines.append(line.rjust(width))
+    return lines
+
+
+def _plain(glyphs: Glyphs) -> bool:
+    return glyphs.spark.isascii()

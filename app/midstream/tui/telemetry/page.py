@@ -26,7 +26,10 @@ from midstream.pairing.simulating import PRESETS, Simulated, rounded_context, si
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
 from midstream.tui.pages.help import PageHelp
-from midstream.tui.pages.telemetry_lines import (
+from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.telemetry.beside import BESIDE_FROM
+from midstream.tui.telemetry.figures import (
+    FactLines,
     Lines,
     Measured,
     figure_lines,
@@ -36,15 +39,17 @@ from midstream.tui.pages.telemetry_lines import (
     pace_lines,
     step_lines,
 )
-from midstream.tui.pages.wafer_pane import BESIDE_FROM
-from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.telemetry.wafer_map import (
+    MAP_VIEWS,
+    MapFacts,
+    MapView,
+    Sweep,
+    WaferMap,
+    used_window,
+)
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.fact_lines import FactLines
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
-from midstream.tui.widgets.sweep import Sweep
-from midstream.tui.widgets.wafer_layout import MAP_VIEWS, MapFacts, MapView, used_window
-from midstream.tui.widgets.wafer_map import WaferMap
 
 if TYPE_CHECKING:
     from midstream.pairing.events import SessionEvent
@@ -149,12 +154,12 @@ class TelemetryScreen(EagerScreen):
             yield FactLines("wall")
             with Vertical(id="right"):
                 with Horizontal(id="wafer"):
-                    yield WaferMap(self._palette, self._make.glyphs, "map")
+                    yield WaferMap(self._palette, self._make.glyphs, widget_id="map")
                     yield FactLines("figures")
                 with Horizontal(id="token"):
                     yield FactLines("step")
                     yield FactLines("machines")
-        yield KeyBar(self._palette, "hints")
+        yield KeyBar(self._palette, widget_id="hints")
 
     def on_mount(self) -> None:
         """Begin to watch."""

@@ -1,0 +1,1 @@
+"""Rates measured here, next to what a simulated wafer would do."""
