@@ -394,7 +394,7 @@ class Steer:
         """Ask for the change of the hunk under the cursor in similar places."""
         session, hunk = self._state.session, self._pane.hunk
         if session is None or hunk is None:
-            self._notices.say("info", "Put the cursor on the hunk to repeat elsewhere first.")
+            self._notices.say("info", "Put the cursor on a hunk first, to repeat it elsewhere.")
             return
         if not self._navigate.reveal(hunk):
             self._notices.say("info", "That hunk was off screen. Press again to confirm.")
