@@ -65,11 +65,11 @@ def test_a_template_is_kept_in_its_box(tmp_path: Path, attack: str) -> None:
 
 
 def test_missing_and_broken_templates_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelFolderError, match="no valid jinja2"):
+    with pytest.raises(ModelFolderError, match="not valid jinja2"):
         prompt_of(tmp_path, "{% for %}")
     (tmp_path / "tokenizer_config.json").unlink()
     folder = read_folder(tmp_path)
-    with pytest.raises(ModelFolderError, match="holds no chat template"):
+    with pytest.raises(ModelFolderError, match="has no chat template"):
         ChatPrompt(folder, load_tokenizer(folder))
 
 

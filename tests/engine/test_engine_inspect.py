@@ -136,7 +136,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "no tokenizer": (lambda p: (p / "tokenizer.json").unlink(), "files", "json is missing"),
     "bad tokenizer": (lambda p: (p / "tokenizer.json").write_text("{}"), "prompt", "cannot be loa"),
-    "bad template": (lambda p: with_template(p, "{% for %}"), "prompt", "no valid jinja2"),
+    "bad template": (lambda p: with_template(p, "{% for %}"), "prompt", "not valid jinja2"),
     "failing template": (lambda p: with_template(p, "{{ 1 + 'a' }}"), "prompt", "refuses"),
     "two graphs": (
         lambda p: to_optimum(p, ("a.onnx", "b.onnx")),

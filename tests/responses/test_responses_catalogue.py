@@ -120,11 +120,11 @@ async def test_the_key_goes_along_and_to_nobody_else() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (body(b"<html>"), "not in JSON"),
-        (body(b"[" * 100_000), "not in JSON"),
-        (body({"hello": "world"}), "no list of models"),
-        (body({}, "404 Not Found"), "HTTP 404; it may have no such list"),
-        (body(b" " * 5_000_000), "answers with too much"),
+        (body(b"<html>"), "did not answer in JSON"),
+        (body(b"[" * 100_000), "did not answer in JSON"),
+        (body({"hello": "world"}), "did not answer with a list of models"),
+        (body({}, "404 Not Found"), "HTTP 404; it may not offer this list"),
+        (body(b" " * 5_000_000), "sent too long an answer"),
         (lambda writer, _: writer.write(b"garbage\r\n\r\n"), "cannot be reached"),
         (lambda writer, _: writer.close(), "cannot be reached"),
     ],

@@ -125,7 +125,7 @@ def test_the_key_comes_from_its_variable(tmp_path: Path) -> None:
     assert "sk-secret" not in repr(endpoint)
     with pytest.raises(UsageError, match="OPENAI_API_KEY is not set, and the endpoint fast needs"):
         profile.endpoint({})
-    with pytest.raises(UsageError, match="holds a space") as caught:
+    with pytest.raises(UsageError, match="contains a space") as caught:
         profile.endpoint({"OPENAI_API_KEY": "sk-secret sk-other"})
     assert "sk-" not in str(caught.value)
 

@@ -191,17 +191,17 @@ class StreamDecoder:
 
 Array = np.ndarray[Any, Any]
 MOST_REFUSED: Final = 2
-"""After so many refused ends of a line it may end as it is."""
+"""Refused line ends after which a line may end as it is."""
 CANDIDATES: Final = 24
-"""So many of the likeliest tokens are tried before the likeliest one is taken as it is."""
+"""Likeliest tokens to try before the likeliest one is taken regardless."""
 LONGEST: Final = 80
-"""A line that has so many tokens more than the one it replaces has letters runs in circles."""
+"""A line with this many tokens more than the old one has letters is a loop."""
 IN_THIS_LINE: Final = 0.1
-"""A line is kept where what is to be replaced in it stands there with a smaller chance."""
+"""A line is kept if the part to replace is in it with less than this probability."""
 GIVES_UP_FROM: Final = 0.7
-"""The model gives up only where it is so sure of that (measured: `models/training/README.md`)."""
+"""Probability needed to give up (measured: `models/training/README.md`)."""
 FAR_BEHIND: Final = 8.0
-"""A vocabulary of thousands of tokens that are so much less likely than one weighs less than it."""
+"""Difference of logits at which the rest of the vocabulary weighs less than one token."""
 
 
 @dataclass(slots=True)
@@ -212,7 +212,7 @@ class AnswerChoice:
         vocab: the tokens.
         layout: the region's lines.
         table: what slots stand for.
-        used: source lines that the answer has come past.
+        used: source lines that the answer has passed.
         kept: lines of the answer that are already written.
     """
 

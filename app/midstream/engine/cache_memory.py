@@ -45,7 +45,7 @@ class CacheMemory(Protocol):
         ...
 
     def reserve(self, capacity: int, keep: int) -> None:
-        """Make room for so many rows, of which the first ones stay; bindings become invalid."""
+        """Make room for `capacity` rows and keep the first `keep`; bindings become invalid."""
         ...
 
     def bind(self, binding: Any, past: int, total: int) -> None:
@@ -86,7 +86,7 @@ class HostCache:
         return sum(buffer.nbytes for side in self._buffers for buffer in side)
 
     def reserve(self, capacity: int, keep: int) -> None:
-        # Tensor by tensor, so that a long cache is not there twice meanwhile.
+        # Tensor by tensor, so that a long cache is never held twice.
         for index, pair in enumerate(self._pairs):
             grown = [_zeros(pair.heads * capacity * pair.width, pair.dtype) for _ in self._buffers]
             rows = _view(grown[self._side], pair, capacity if self._shared else keep)

@@ -151,7 +151,7 @@ class Decoder:
             A view that the next run overwrites.
 
         Raises:
-            RunTerminatedError: `terminate` was called meanwhile.
+            RunTerminatedError: `terminate` was called during the run.
         """
         run = self._execute(ids, past, exact, logits=True)
         assert run.logits is not None
@@ -241,7 +241,7 @@ class Decoder:
             raise
         self.runtime_s += time.perf_counter() - started
         if exact and logits:
-            # Only where drafts are verified does anybody ask what rows cost.
+            # The cost of rows matters only where drafts are verified.
             self.row_cost.note(count, self._clock() - cost_before)
         if not self.shared:
             self._cache.ran(run.binding, total)
@@ -300,7 +300,7 @@ class Decoder:
         return self._logits[:size].reshape(rows, self.vocab)
 
     def _reserve(self, rows: int, keep: int) -> None:
-        """Make room for so many rows, of which the first ones stay.
+        """Make room for `rows` rows and keep the first `keep`.
 
         Capacity doubles, so that growing costs little in all.
         """

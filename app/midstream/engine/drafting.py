@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 STEP = 0.05
-"""A measurement moves what is known by this share of it at most, once there were many: so it comes
-to rest at the median, and runs that other work on the machine made late weigh no more than others.
+"""Largest relative step of an estimate after many measurements. It converges to the median, so that
+runs delayed by other work on the machine weigh no more than others.
 """
 
 FORGETTING = 0.6
 """Weight of earlier drafts against the newest one: edits go from copied to new text abruptly."""
 
 LEAST_SHARE = 0.01
-"""No row is quite for nothing."""
+"""Lower bound: no row is free."""
 
 FREE_ROWS = 2
-"""Rows that a run has anyway where drafting may be used (see `decoder.Decoder.run`)."""
+"""Rows of a run without drafts where drafting may be used (see `decoder.Decoder.run`)."""
 
 
 class RowCost:
@@ -99,7 +99,7 @@ class Pace:
                 continue
             rate = tokens / (1 + share * (rows - FREE_ROWS))
             if rate < best:
-                # It only falls from here on.
+                # The rate only falls from here on.
                 break
             best, length = rate, count
         return length
@@ -115,16 +115,16 @@ LONGEST_MATCH = 6
 """Longest run of tokens that is compared to find the place where the output goes on."""
 
 SURE_MATCH = 4
-"""A run of so many tokens sets the pointer anew even while something new is being written."""
+"""Length of a match that resets the pointer even while new text is being written."""
 
 CANDIDATES = 8
-"""Of the places where the last two tokens stood before, so many are compared, the latest ones."""
+"""Latest earlier occurrences of the last two tokens that are compared."""
 
 LONGEST_OLD = 8
 """Most tokens of the source that a departure is taken to replace."""
 
 LONGEST_NEW = 48
-"""After so many tokens without a sign of the source the pointer is lost."""
+"""New tokens without a match in the source after which the pointer is lost."""
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ are quicker so with 5 MB, and the screen's process keeps a core)."""
 
 
 def default_threads(folder: ModelFolder) -> int:
-    """Return how many threads one operator takes if nobody says.
+    """Default number of threads inside one operator.
 
     One where the graph is so small that waking a second one costs what it saves, else as many as
     this process may use, at most 8.
@@ -235,7 +235,7 @@ def _listed(tensors: Mapping[str, TensorInfo]) -> str:
 
 
 def _fault(folder: ModelFolder, what: str) -> ModelFolderError:
-    return ModelFolderError(f"{folder.graph} {what}; it is no decoder that Midstream can run.")
+    return ModelFolderError(f"{folder.graph} {what}; it is not a decoder that Midstream can run.")
 
 
 def _tensor_info(folder: ModelFolder) -> Callable[[Any], TensorInfo]:

@@ -216,7 +216,7 @@ def add(source: Path, models: Path) -> ModelInfo:
     if "/" in info.name or "\\" in info.name or info.name in ("", ".", ".."):
         raise ModelFolderError(f'{source} calls itself "{info.name}", which is no folder name.')
     if target.exists():
-        raise ModelFolderError(f"{target} is there already; remove it first.")
+        raise ModelFolderError(f"{target} already exists; remove it first.")
     models.mkdir(parents=True, exist_ok=True)
     partial = models / f".{info.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)

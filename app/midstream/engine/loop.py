@@ -30,8 +30,8 @@ PREFILL_CHUNK = 128
 """Prompt tokens per run: long enough for the matrix kernels, short enough to stop in between."""
 
 SHORT_TAIL = 16
-"""So few prompt tokens, left behind what is cached, are read by the run that decodes: another one
-of their own takes longer than their logits, which nobody needs.
+"""Up to this many uncached prompt tokens are read by the first decoding run: another run would
+take longer than their unneeded logits.
 """
 
 ALONE = nullcontext()
@@ -130,11 +130,10 @@ class ModelGeneration:
         self._stop.set()
 
     def prepare(self) -> bool:
-        """Read the prompt and do the first run, before anybody has asked for the text.
+        """Read the prompt and do the first run, before the text is requested.
 
         Returns:
-            Whether it may be iterated now: its first piece is there at once then. If not, it was
-            ended meanwhile.
+            Whether the first piece is ready; False if the generation was stopped.
         """
         self._made = self._produce()
         self._first = next(self._made, None)
@@ -148,7 +147,7 @@ class ModelGeneration:
         with self._turn:
             try:
                 if self._first is not None:
-                    # Read before it was asked for, as what is in the cache.
+                    # Read before it was requested, so it counts as cached.
                     self.usage.cached_tokens, self.usage.prefill_s = self.usage.input_tokens, 0.0
                     yield self._first
                 if not self._stop.is_set():
@@ -169,7 +168,7 @@ class ModelGeneration:
                 return
             pieces = self._decode()
             while piece := next(pieces, None):
-                # Time that the reader takes between pieces is not ours.
+                # Time that the reader takes between pieces does not count.
                 self.usage.decode_s += time.perf_counter() - read
                 yield piece
                 read = time.perf_counter()
@@ -222,7 +221,7 @@ class ModelGeneration:
             if ended:
                 self._finish = FinishReason.STOP
             yield piece
-            # What follows is done behind the text, which nobody has to wait for.
+            # The rest is done after the text is out, so it delays nothing.
             if ended:
                 if judge is not None:
                     self.usage.confidence = judge.confidence()

@@ -1,6 +1,6 @@
 """A loaded model: folder, graph, prompts and cache behind the interface that the server knows.
 
-A prompt may be read before it is sent: whoever types an instruction is mostly about to send it. The
+A prompt may be read while its instruction is being typed, because it will probably be sent. The
 answer is begun and waits after its first run (`Preparation`). If just that request follows, the
 answer continues from there; if not, what was read is in the cache like anything else.
 """
@@ -52,8 +52,8 @@ class Preparation:
     def stop(self) -> None:
         """End it with the run in progress; callable from any thread, at any time.
 
-        That run is not cut short: what is asked next most likely begins with those tokens. Once it
-        is over, the answer is somebody else's and goes on.
+        That run is not cut short: the next request probably begins with the same tokens. Once it is
+        over, the answer belongs to that request and continues.
         """
         with self._ending:
             self._stopped = True
@@ -94,8 +94,8 @@ class OnnxModel:
     """A model folder in ONNX Runtime; a `TextModel`.
 
     Generations take turns: one runs, the next one waits when it is iterated. A prompt that is only
-    read (`generate` is False) waits for no turn: it is read between the runs of what is generated,
-    and kept, begun, for whoever asks for just that next.
+    read (`generate` is False) waits for no turn: it is read between the runs of other generations,
+    and its begun answer is kept for the same request.
 
     Attributes:
         folder: what the folder's files say.
@@ -213,7 +213,7 @@ class OnnxModel:
         self._closed = True
         for generation in list(self._started):
             generation.stop()
-        # A generation that nobody reads on cannot notice the stop; it must not hold up the end.
+        # A generation that is not iterated cannot notice the stop and must not block closing.
         if self._turn.acquire(timeout=CLOSE_SECONDS):
             with self._step:
                 self.cache.clear()

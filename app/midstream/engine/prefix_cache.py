@@ -53,7 +53,7 @@ class PrefixCache:
         longest = live
         start = tuple(prompt[: longest + 1])
         for key in self._saved:
-            # Most begin otherwise, and are told by one comparison.
+            # Most differ in the first token; one comparison is enough.
             if key[: longest + 1] == start and longest < len(prompt):
                 best, longest = key, shared_length(key, prompt)
                 start = tuple(prompt[: longest + 1])

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 SPARE_TOKENS = 64
-"""Tokenizers of text models may know so many tokens that the graph does not: those of images."""
+"""Tokens that a tokenizer may know and the graph may not: those of images."""
 
 
-# What is read ahead, stopped and redirected is the same few texts again.
+# Reading ahead, stopping and redirecting repeat the same few texts.
 _parsed = lru_cache(maxsize=16)(parse_request)
 _shortened = lru_cache(maxsize=16)(without_locator)
 
 
 class PromptStyle(Protocol):
-    """A way of putting requests to a model.
+    """How requests are encoded for a model.
 
     Attributes:
         vocab_size: how many tokens its tokenizer knows.
@@ -100,7 +100,7 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
     if style.vocab_size > vocab + SPARE_TOKENS:
         raise ModelFolderError(
             f"{folder.tokenizer} knows {style.vocab_size} tokens and {folder.graph.name} only "
-            f"{vocab}; they are not of the same model."
+            f"{vocab}; they belong to different models."
         )
 
 
@@ -194,8 +194,8 @@ class ChatPrompt:
 
         if folder.chat_template is None:
             raise ModelFolderError(
-                f"{folder.path / 'tokenizer_config.json'} holds no chat template, nor is there a "
-                "chat_template.jinja; put the model's own template there."
+                f"{folder.path / 'tokenizer_config.json'} has no chat template and "
+                "there is no chat_template.jinja; add the model's own template."
             )
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         # What transformers offers to templates beyond jinja2 itself.
@@ -204,8 +204,8 @@ class ChatPrompt:
             self._template: Any = environment.from_string(folder.chat_template, globals=offered)
         except TemplateError as error:
             raise ModelFolderError(
-                f"The chat template of {folder.path} is no valid jinja2: {error}; copy the "
-                "model's own again."
+                f"The chat template of {folder.path} is not valid jinja2: {error}; copy "
+                "the model's original template again."
             ) from error
         self._tokenizer = tokenizer
         self.vocab_size = tokenizer.get_vocab_size()
@@ -244,7 +244,7 @@ class ChatPrompt:
                 )
             )
         except Exception as error:
-            # A template is a program of somebody else's; whatever goes wrong in it is its refusal.
+            # A template is foreign code; any exception in it counts as a refusal.
             raise PromptError(
                 f"The model's chat template refuses the conversation: {error}."
             ) from error

@@ -224,7 +224,7 @@ def may_come(
         old: the source line that it replaces, None for a new line.
         above: the answer's lines before it.
         source: the lines that the answer rewrites.
-        used: how many of them the answer has come past, the replaced one included.
+        used: how many of them the answer has passed, the replaced one included.
     """
     before = source[: used - (old is not None)]
     if not may_stand(line, old, inside=inside(before)):

@@ -34,7 +34,7 @@ class Sampler:
         self._top_p = top_p
         self._top_k = top_k
         self._min_p = min_p
-        # Only where it is asked: making a source of random numbers takes as long as a small run.
+        # Only if needed: creating a generator takes as long as a small run.
         self._random = None if self.greedy else np.random.Generator(np.random.PCG64(seed))
 
     @property
@@ -46,7 +46,7 @@ class Sampler:
         if self._random is None:
             return int(logits.argmax())
         chances = self.probabilities(logits)
-        # Inverse transform: one uniform number, whatever the filters leave.
+        # Inverse transform: always one uniform number.
         total: Array = np.cumsum(chances)
         draw = self._random.random() * float(total[-1])
         return int(np.count_nonzero(total <= draw))

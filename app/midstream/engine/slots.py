@@ -52,8 +52,7 @@ _AFTER_TO_WORDS = (
 _AFTER_TO = frozenset(_AFTER_TO_WORDS.split())
 """Words after "to" that are verbs rather than new names."""
 RESERVED = 3
-"""So many `<iN>` stay free, in a long instruction, for names that the region has or that are asked
-for."""
+"""`<iN>` slots that a long instruction leaves free for names of the region or of a redirect."""
 
 _NAME_BEFORE = frozenset(_NAME_BEFORE_WORDS.split())
 

@@ -50,7 +50,7 @@ class ListedModel:
 def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> object:
     """GET ``path`` below an endpoint's address (blocking); returns the JSON value.
 
-    Redirects are not followed: the key is for the endpoint and for nobody else.
+    Redirects are not followed: the key is for this endpoint only.
 
     Raises:
         UnavailableError: There is no answer, or none in JSON.
@@ -60,14 +60,14 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
     try:
         return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MOST_BYTES))
     except RefusedError as error:
-        advice = "check its key" if error.status in (401, 403) else "it may have no such list"
+        advice = "check its key" if error.status in (401, 403) else "it may not offer this list"
         raise UnavailableError(f"{endpoint.host} answers HTTP {error.status}; {advice}.") from None
     except OSError as error:
         raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from None
     except OverflowError:
-        raise UnavailableError(f"{endpoint.host} answers with too much.") from None
+        raise UnavailableError(f"{endpoint.host} sent too long an answer.") from None
     except (msgspec.DecodeError, RecursionError):
-        raise UnavailableError(f"{endpoint.host} answers, but not in JSON.") from None
+        raise UnavailableError(f"{endpoint.host} did not answer in JSON.") from None
 
 
 def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[ListedModel, ...]:
@@ -79,7 +79,7 @@ def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[Listed
     value = get_json(endpoint, "/models", seconds=seconds)
     found = read_list(value)
     if found is None:
-        raise UnavailableError(f"{endpoint.host} answers, but with no list of models.")
+        raise UnavailableError(f"{endpoint.host} did not answer with a list of models.")
     return found
 
 

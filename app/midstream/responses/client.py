@@ -291,7 +291,7 @@ class Client:
                     raise
                 self._http_only = True
         self._stop_rung = "drop"
-        # In a thread: this imports httpx, and the screen goes on meanwhile.
+        # In a thread: importing httpx would hold the screen up.
         await asyncio.to_thread(importlib.import_module, "midstream.responses.sse")
         from midstream.responses.sse import SseLink
 
@@ -379,7 +379,7 @@ class Client:
         failed = Failed(ErrorCode.CONNECTION_LOST, "The connection to the model server was lost.")
         sent = max(turn.attempts for turn in self._unsent)
         for pause in _BACKOFF_SECONDS[sent - 1 :]:
-            # Spread out: a server that comes back is not met by everybody at once.
+            # Jitter, so that clients do not all reconnect at the same moment.
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))
             try:
                 await self.connect()

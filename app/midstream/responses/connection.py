@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
@@ -29,7 +29,7 @@ from midstream.responses.events import ServerEvent, decode_event
 
 
 class Link(Protocol):
-    """A way to one endpoint; events and the loss of it are told by callbacks.
+    """A connection to one endpoint; events and its loss are reported by callbacks.
 
     Attributes:
         alive: Whether it can still be used.
@@ -160,7 +160,7 @@ class Connection:
     async def close(self) -> None:
         """Close the socket; its loss is not reported."""
         self.alive = False
-        # The reader drains meanwhile: behind unread text the peer's answer would not be seen.
+        # The reader keeps draining: the closing handshake may be queued after unread text.
         await self._socket.close()
         await self._reader
 
@@ -189,7 +189,7 @@ class Connection:
             await self._socket.close()
 
 
-def _proxy(endpoint: Endpoint) -> str | bool | None:
+def _proxy(endpoint: Endpoint) -> str | Literal[True] | None:
     """The proxy for an endpoint; True leaves it to websockets, which does not know ALL_PROXY."""
     if endpoint.loopback:
         return None

@@ -39,7 +39,7 @@ class Pacing:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known about a model; the defaults hold for one that nothing is known about.
+    """What is known about a model; the defaults describe an unknown one.
 
     Attributes:
         prompt: Prompt style: "chat", "edit-codec" (trained on region rewrites), or another.

@@ -133,7 +133,8 @@ class Profile:
             if not key.isascii() or not key.isprintable() or " " in key:
                 where = f"in {self.key_env} " if self.key_env is not None else ""
                 raise UsageError(
-                    f"The key {where}of {called} holds a space or a character that no key has."
+                    f"The key {where}of {called} contains a space or an invalid character; "
+                    "set it again."
                 )
             return key
         if self.key_env is not None:
@@ -157,7 +158,9 @@ def _from_keyring(service: str, user: str, called: str) -> str:
     try:
         found = keyring.get_password(service, user)
     except errors.KeyringError as error:
-        raise UsageError(f"The keyring with the key of {called} is closed: {error}.") from None
+        raise UsageError(
+            f"The keyring that holds the key of {called} cannot be read: {error}."
+        ) from None
     if not found:
         raise UsageError(
             f"The keyring has no key for {called}; store it with `keyring set {service} {user}`."

@@ -38,7 +38,7 @@ _OWN_ITEM = "item_local"
 
 
 class SseParser:
-    """Splits a byte stream into server-sent events, whatever its chunks are."""
+    """Splits a byte stream into server-sent events; chunk boundaries do not matter."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -73,11 +73,11 @@ def _is_address(host: str) -> bool:
 
 
 class Limited:
-    """ASGI middleware that takes so many requests at a time and refuses others with 503.
+    """ASGI middleware that limits concurrent requests and refuses the rest with 503.
 
     Args:
         app: The application behind it.
-        most: How many.
+        most: Concurrent requests.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:

@@ -3,8 +3,8 @@
 Every replica loads the model and runs the same ASGI application as a single server. A WebSocket is
 one request to Ray, so it stays on its replica for as long as it is open, and with it the replica's
 cache of attention states. Ray adds replicas when there are more open connections than they should
-have, and takes them away later; a client that loses its replica is told, reconnects and sends its
-conversation in full. There is no scheduler of our own here.
+have, and takes them away later; a client that loses its replica reconnects and sends its
+conversation in full. Scheduling is left to Ray.
 
 One machine, two to four replicas::
 

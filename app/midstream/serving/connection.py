@@ -109,7 +109,7 @@ class Connection:
                 if not bucket.take(_weight(message), loop.time()):
                     await self._refuse(
                         RequestError(
-                            "More messages (or larger ones) a second than this server reads.",
+                            "Too many messages (or too large ones) per second for this server.",
                             code="rate_limit",
                             status=429,
                         )
@@ -148,8 +148,8 @@ class Connection:
             await self._steer(fields)
         elif kind not in _TOLERATED:
             raise RequestError(
-                f"The event type {kind!r} is not known; there are response.create, "
-                "response.interrupt and response.steer.",
+                f"The event type {kind!r} is unknown; use response.create, "
+                "response.interrupt or response.steer.",
                 code="unknown_event",
                 param="type",
             )
@@ -411,7 +411,7 @@ class Connection:
     async def farewell(self) -> None:
         await self._refuse(
             RequestError(
-                "The server is ending; connect again shortly.",
+                "The server is shutting down; reconnect shortly.",
                 code="server_shutting_down",
                 status=503,
             )

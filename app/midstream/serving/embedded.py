@@ -83,7 +83,7 @@ class EmbeddedServer:
         self.log_path = self._open_log()
         with self.log_path.open("ab") as log:
             try:
-                # -P: a file of the user's project must never be imported in place of ours.
+                # -P: a file of the user's project must never shadow an installed module.
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     "-P",
@@ -179,7 +179,7 @@ class EmbeddedServer:
             hello = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError:
             raise UnavailableError(
-                f"The model server ended while it started ({self._last_log_line()}); its log is "
+                f"The model server exited during startup ({self._last_log_line()}); its log is "
                 f"{self.log_path}."
             ) from None
         error = hello.get("error")

@@ -47,7 +47,9 @@ async def post_response(request: Request, service: Service) -> Response:
         async with asyncio.timeout(service.limits.body_seconds):
             body = await request.body()
     except TimeoutError:
-        raise RequestError("The request did not arrive.", code="timeout", status=408) from None
+        raise RequestError(
+            "The request body did not arrive in time.", code="timeout", status=408
+        ) from None
     create = read_create(read_frame(body))
     service.admit()
     history, _ = service.history(create, None)
@@ -188,5 +190,5 @@ async def telemetry_events(service: Service) -> AsyncGenerator[bytes]:
             if not service.turns:
                 yield b": idle\n\n"
         else:
-            # Turns that come thick and fast are told together.
+            # Changes in quick succession share one event.
             await asyncio.sleep(_TICK_SECONDS / 5)

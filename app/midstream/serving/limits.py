@@ -17,8 +17,8 @@ class Limits:
         telemetry_streams: Readers of the telemetry at a time.
         waiting_total: Generations that wait or run, of all connections together.
         waiting_creates: Requests that one connection may have waiting or running.
-        waiting_bytes: Their size altogether; the first is taken whatever its size.
-        lanes: Distinct ``stream_id`` values per connection.
+        waiting_bytes: Their size altogether; a single one may be larger.
+        lanes: Distinct `stream_id` values per connection.
         pending_steers: Steers that one response may have waiting.
         steer_characters: Length of one of them.
         bad_frames: Frames without a usable request before a connection is closed.
@@ -31,7 +31,7 @@ class Limits:
         stored_responses: The same for responses with ``store``, of all connections.
         stored_characters: Their size altogether.
         unread_seconds: How long a peer may leave an answer unread before it is dropped.
-        event_seconds: Least time between two text events; 125 a second are told apart by nobody.
+        event_seconds: Least time between two text events; people cannot tell 125 a second apart.
     """
 
     message_bytes: int = 16 * 1024 * 1024

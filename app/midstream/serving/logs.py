@@ -1,7 +1,7 @@
 """What the server writes to its log: its own faults, and nothing that a peer has sent.
 
-A log must not fill up because somebody sends rubbish, and must not hold what people ask. Who wants
-a line for each request says so (`midstream serve --log-requests`); prompts are in none of them.
+A log must not fill up because of garbage requests, and must not contain prompts. A line for each
+request is optional (`midstream serve --log-requests`) and never quotes the prompt.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A text model that is held back: the same text, later.
+"""Slows a text model down: the same text, later.
 
-Two reasons: to follow the stream with one's eyes (at most so many tokens per second), and to feel
-how fast another machine would be (every token when it would be due there). Nothing is computed
-faster than it is; a model that is slower than the pace is passed through as it comes, or, where a
-replay is asked for, passed on at the pace once the answer is whole. Stopping is as quick as without
-it.
+Either to a reading pace (a limit of tokens per second), or to the simulated pace of another machine
+(every token when it would be due there). Nothing gets faster: a model slower than the pace is
+passed through as it comes, or, in replay mode, passed on at the pace once the answer is complete.
+Stopping is as quick as without it.
 """
 
 from __future__ import annotations

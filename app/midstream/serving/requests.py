@@ -179,7 +179,7 @@ def read_create(fields: dict[str, Any]) -> CreateRequest:
             span = f"between {low} and {high}" if high is not None else f"at least {low}"
             raise RequestError(f"{name} must be {span}, not {value}.", param=name)
     if request.text is not None and request.text.format not in (None, TextFormat()):
-        raise RequestError("Only plain text is written here, no schema.", param="text.format")
+        raise RequestError("Only plain text output is supported, no schema.", param="text.format")
     if request.metadata is not None and len(request.metadata) > _METADATA_PAIRS:
         raise RequestError(f"metadata holds at most {_METADATA_PAIRS} pairs.", param="metadata")
     return request
@@ -263,7 +263,7 @@ def _read_item(item: dict[str, Any], where: str) -> Message | None:
     if kind == "reasoning":
         return None
     raise RequestError(
-        f"{where} has the type {kind!r}, which this server does not take; send messages and tool "
+        f"{where} has the type {kind!r}, which this server does not accept; send messages and tool "
         "results as text.",
         param=f"{where}.type",
     )

@@ -50,7 +50,7 @@ class _Bounded(WebSocketsSansIOProtocol):
         if not self._allowed():
             return
         if self.transport.get_write_buffer_size() > _MOST_UNREAD:
-            self.conn.data_to_send()  # the pong, which nobody would read
+            self.conn.data_to_send()  # discard the pong: it would not be read
         else:
             super().handle_ping()
 
@@ -219,7 +219,7 @@ async def serve(
             http="h11",
             loop="asyncio",
             lifespan="on",
-            # Paths are nobody's business unless somebody asks, and prompts are nobody's at all.
+            # Requests are logged on demand only, and prompts never.
             log_config=None,
             log_level="info" if log_requests else "warning",
             access_log=log_requests,
@@ -238,7 +238,7 @@ async def serve(
         if not server.listening.is_set():
             listening.cancel()
             await task
-            raise UnavailableError("The server ended while it started.")
+            raise UnavailableError("The server stopped during startup.")
         yield RunningServer(listener.getsockname()[1], task)
     finally:
         server.leave()

@@ -24,7 +24,7 @@ _FAREWELL_SECONDS = 0.5
 """How long peers that do not read may hold up the end of the server."""
 
 _REMEMBERED = 16
-"""Ended turns that the telemetry still tells of."""
+"""Ended turns that the telemetry still lists."""
 
 
 class Service:
@@ -39,7 +39,7 @@ class Service:
         farewells: How to tell each connection that the server is about to end.
         turns: Responses that run or wait, in the order they came.
         ended: Telemetry of the ones that ended last.
-        news: Set when a turn begins or ends; whoever waits for it clears it first.
+        news: Set when a turn begins or ends; a waiter clears it first.
         leaving: Set when the server is about to end.
     """
 
@@ -91,7 +91,7 @@ class Service:
         if found is None:
             known = ", ".join(sorted(self._workers))
             raise RequestError(
-                f"The model {name!r} is not served here; there is {known}.",
+                f"The model {name!r} is not served here; available: {known}.",
                 code="model_not_found",
                 param="model",
                 status=404,
@@ -165,7 +165,7 @@ class Service:
         )
 
     async def run(self, turn: Turn) -> None:
-        """Run a turn; the telemetry sees it meanwhile.
+        """Run a turn and list it in the telemetry.
 
         Raises:
             Exception: What its ``emit`` raises.

@@ -1,4 +1,4 @@
-"""Tools: which must be called, how a chat model is told of them, how its text becomes calls.
+"""Tools: which must be called, how they are described to a chat model, how its text becomes calls.
 
 A chat model calls a function as Qwen and Hermes models learnt it, a JSON object between
 ``<tool_call>`` and ``</tool_call>`` on lines of their own; a custom tool with its bare input

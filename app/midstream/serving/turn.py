@@ -44,7 +44,7 @@ TERMINAL_EVENTS = frozenset({"response.completed", "response.incomplete", "respo
 _FACT_LENGTH = 512
 
 _QUEUE_SECONDS = 1.0
-"""How often a place in the queue is told when it has changed."""
+"""How often a changed position in the queue is reported."""
 
 
 @dataclass(frozen=True, slots=True)

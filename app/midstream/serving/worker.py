@@ -117,7 +117,7 @@ class Job:
                 self.usage = generation.usage
                 if generation.finish_reason is not None:
                     self.finish_reason = generation.finish_reason
-        except Exception as error:  # the turn decides what the client is told
+        except Exception as error:  # the turn decides what to report to the client
             self.error = error
         finally:
             self._generation = None
