@@ -167,7 +167,9 @@ class Stage:
 async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     """Go through the program; yields the name of every moment that has a picture."""
     app, review = stage.app, stage.app.review
-    await stage.until(lambda: app.session and stage.session.state is SessionState.READY, "server")
+    await stage.until(
+        lambda: app.session and stage.session.status.state is SessionState.READY, "server"
+    )
     await stage.until(lambda: review.state.files, "files")
     await stage.shown("12 files")
     yield "welcome"
@@ -218,7 +220,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     await stage.press("escape")
     await stage.feed([lines[22][half:], *lines[23:]])
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state is SessionState.READY, "the end")
+    await stage.until(lambda: stage.session.status.state is SessionState.READY, "the end")
     review.notices.clear()
     await stage.press("g", "right_square_bracket")
     await stage.shown("4 to decide")
@@ -243,10 +245,12 @@ def still_facts(session: PairingSession | None, path: str) -> StatusFacts:
     if session is None:
         return StatusFacts()
     return StatusFacts(
-        model=session.model_name,
-        state=session.state,
-        branch="" if session.repo is None else session.repo.branch,
-        dirty=0 if session.repo is None else session.repo.dirty + session.repo.untracked,
+        model=session.server.model_name,
+        state=session.status.state,
+        branch="" if session.external.repo is None else session.external.repo.branch,
+        dirty=0
+        if session.external.repo is None
+        else session.external.repo.dirty + session.external.repo.untracked,
         watching="native",
         guard=session.guard.light(path).words,
     )

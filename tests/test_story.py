@@ -60,7 +60,9 @@ class Person:
     async def until(self, holds: Callable[[], object], what: str) -> None:
         deadline = asyncio.get_running_loop().time() + TIMEOUT_S
         while not holds():
-            notices = [notice.text for notice in self.session.notices] if self.app.session else []
+            notices = (
+                [notice.text for notice in self.session.status.notices] if self.app.session else []
+            )
             assert asyncio.get_running_loop().time() < deadline, f"waited for {what}; {notices}"
             await asyncio.sleep(0.005)
 
@@ -68,11 +70,11 @@ class Person:
         await self.until(
             lambda: (
                 len(self.hunks(HunkState.SETTLED)) >= count
-                or self.session.state is SessionState.READY
+                or self.session.status.state is SessionState.READY
             ),
             f"{count} settled hunks",
         )
-        assert self.session.state is SessionState.STREAMING
+        assert self.session.status.state is SessionState.STREAMING
         assert len(self.hunks(HunkState.SETTLED)) >= count
 
     def expected(self) -> bytes:
@@ -88,7 +90,7 @@ async def person(tmp_path: Path) -> AsyncIterator[Person]:
     async with app.run_test(size=(120, 40)):
         person = Person(app)
         await person.until(lambda: app.session is not None, "the session")
-        await person.until(lambda: person.session.state is SessionState.READY, "the server")
+        await person.until(lambda: person.session.status.state is SessionState.READY, "the server")
         yield person
 
 
@@ -98,14 +100,14 @@ async def test_accept_while_streaming_then_stop(person: Person) -> None:
     await person.until_settled(1)
     await person.press("escape", "g", "]", "a")
     await person.until(lambda: person.hunks(HunkState.ACCEPTED), "the accepted hunk")
-    assert person.session.state is SessionState.STREAMING
+    assert person.session.status.state is SessionState.STREAMING
     await person.until(lambda: person.disk != before, "the write")
     assert person.disk == person.expected()
 
     await person.press("ctrl+c")
-    await person.until(lambda: person.session.state is SessionState.READY, "the stop")
-    assert person.session.turn is not None
-    assert person.session.turn.status == "stopped"
+    await person.until(lambda: person.session.status.state is SessionState.READY, "the stop")
+    assert person.session.turns.last is not None
+    assert person.session.turns.last.status == "stopped"
     assert person.disk == person.expected()
     assert len(person.hunks(HunkState.ACCEPTED)) == 1
 
@@ -121,7 +123,7 @@ async def test_redirect_keeps_what_has_come(person: Person) -> None:
     kept = person.session.files[FILE].segments[-1].settled[:1]
     await person.say("rename `found` to `matches`")
     assert person.session.files[FILE].segments[-1].settled[:1] == kept
-    await person.until(lambda: person.session.state is SessionState.READY, "the end")
+    await person.until(lambda: person.session.status.state is SessionState.READY, "the end")
     assert person.disk == before
     await person.press("escape", "g", "]", "r")
     await person.until(lambda: person.hunks(HunkState.REJECTED), "the rejected hunk")

@@ -41,13 +41,13 @@ async def answered(stage: Stage, text: str = "rename total to found") -> None:
     stage.model.give(RENAMED)
     stage.model.give(None)
     await stage.until(lambda: not stage.session.turns[-1].running, "end")
-    await stage.until(lambda: stage.session.state == "ready", "ready")
+    await stage.until(lambda: stage.session.status.state == "ready", "ready")
 
 
 async def accepted(stage: Stage, count: int = 1) -> None:
     """Accept hunks, from the first one on."""
     for hunk in stage.session.hunks.undecided("pkg/things.py")[:count]:
-        assert await stage.session.accept(hunk.id)
+        assert await stage.session.files.accept(hunk.id)
     await stage.pilot.pause()
 
 

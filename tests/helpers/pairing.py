@@ -10,8 +10,8 @@ from pathlib import Path
 
 from midstream.edits.request import parse_follow_up
 from midstream.engine.types import GenerateRequest
-from midstream.pairing.events import SessionEvent
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import SessionEvent
 from tests.helpers.stepped import TIMEOUT_S
 
 
@@ -54,7 +54,7 @@ class Witness:
         self.session = session
         self.events: list[SessionEvent] = []
         self._news = asyncio.Event()
-        session.subscribe(self._hear)
+        session.status.subscribe(self._hear)
 
     def _hear(self, event: SessionEvent) -> None:
         self.events.append(event)
@@ -85,4 +85,4 @@ class Witness:
     @property
     def notice(self) -> str:
         """Text of the last notice."""
-        return self.session.notices[-1].text if self.session.notices else ""
+        return self.session.status.notices[-1].text if self.session.status.notices else ""

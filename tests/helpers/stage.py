@@ -123,7 +123,7 @@ class Stage:
 
     async def stream(self, text: str) -> None:
         self.model.give(text)
-        region = self.session.turn
+        region = self.session.turns.last
         assert region is not None
         segment = next(s for s in self.session.files[region.path].segments if not s.finished)
         want = len(segment.new_text) + len(text)
@@ -147,6 +147,6 @@ async def on_stage(
         async with app.run_test(size=size) as pilot:
             stage = Stage(app, pilot, model)
             await stage.until(
-                lambda: app.session is not None and app.session.state == "ready", "ready"
+                lambda: app.session is not None and app.session.status.state == "ready", "ready"
             )
             yield stage

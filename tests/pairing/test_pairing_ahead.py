@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession
-from midstream.pairing.turns import TurnStatus
+from midstream.pairing.status import HunkSettled, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups, make_repo, numbered
 from tests.helpers.stepped import SteppedModel, served
@@ -25,21 +24,21 @@ async def test_an_instruction_is_read_as_it_is_sent(
 ) -> None:
     witness = Witness(session)
     model.end()
-    await session.instruct("rename step_01 in run", path="a.py")
-    await session.finished()
+    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.finished()
     events = len(witness.events)
-    await session.read_ahead("rename step_02 in run", path="a.py")
+    await session.turns.read_ahead("rename step_02 in run", path="a.py")
     await witness.until(lambda: model.ahead)
-    await session.read_ahead("rename step_02 in run", path="a.py")
-    await session.read_ahead("rename step_03 in run", path="a.py")
+    await session.turns.read_ahead("rename step_02 in run", path="a.py")
+    await session.turns.read_ahead("rename step_03 in run", path="a.py")
     await witness.until(lambda: len(model.ahead) == 2)
     # Nothing has begun, and nobody was told anything.
     assert len(model.ahead) == 2
     assert len(session.turns) == 1
     assert len(witness.events) == events
     model.end()
-    await session.instruct("rename step_03 in run", path="a.py")
-    await session.finished()
+    await session.turns.instruct("rename step_03 in run", path="a.py")
+    await session.turns.finished()
     assert model.ahead[1].messages == model.request.messages
     assert model.ahead[1].instructions == model.request.instructions
 
@@ -48,32 +47,32 @@ async def test_a_redirect_is_read_behind_the_lines_that_are_settled(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.instruct("rename step_01 in run", path="a.py")
+    await session.turns.instruct("rename step_01 in run", path="a.py")
     model.give("def run():\n    step_01 = other(1)\n    step_02 = work(2)\n    step_0")
     await witness.decidable(1)
-    await session.read_ahead("call it first", path="a.py")
+    await session.turns.read_ahead("call it first", path="a.py")
     await witness.until(lambda: model.ahead)
     ahead = model.ahead[0]
     assert follow_ups(ahead) == ["call it first"]
-    turn = session.turn
+    turn = session.turns.last
     assert turn is not None
     assert turn.status is TurnStatus.STREAMING
-    await session.redirect("call it first")
+    await session.turns.redirect("call it first")
     await witness.until(lambda: len(model.requests) == 2)
     assert model.request.messages == ahead.messages
     model.end()
-    await session.finished()
+    await session.turns.finished()
 
 
 async def test_what_cannot_be_asked_is_not_read_and_not_told(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    await session.read_ahead("   ", path="a.py")
-    await session.read_ahead("rename nothing_there in nowhere", path="missing.py")
-    assert not session.notices
+    await session.turns.read_ahead("   ", path="a.py")
+    await session.turns.read_ahead("rename nothing_there in nowhere", path="missing.py")
+    assert not session.status.notices
     model.end()
-    await session.instruct("rename step_01 in run", path="a.py")
-    await session.finished()
+    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.finished()
     assert model.ahead == []
 
 
@@ -86,16 +85,16 @@ async def test_a_chat_model_is_left_alone_while_it_writes(root: Path) -> None:
         ) as session,
     ):
         witness = Witness(session)
-        await session.read_ahead("rename step_01 in run", path="a.py")
-        await session.instruct("rename step_01 in run", path="a.py")
+        await session.turns.read_ahead("rename step_01 in run", path="a.py")
+        await session.turns.instruct("rename step_01 in run", path="a.py")
         model.give("def run():\n    step_01 = other(1)\n    step_02 = work(2)\n")
         await witness.seen(HunkSettled)
         before = len(model.ahead)
-        await session.read_ahead("call it first", path="a.py")
+        await session.turns.read_ahead("call it first", path="a.py")
         await asyncio.sleep(0.05)
         assert len(model.ahead) == before
         model.end()
-        await session.finished()
+        await session.turns.finished()
 
 
 async def test_nothing_leaves_this_machine_before_it_is_sent(
@@ -111,9 +110,9 @@ async def test_nothing_leaves_this_machine_before_it_is_sent(
         ) as session,
     ):
         model.end()
-        await session.instruct("rename step_01 in run", path="a.py")
-        await session.finished()
-        await session.read_ahead("rename step_02 in run", path="a.py")
+        await session.turns.instruct("rename step_01 in run", path="a.py")
+        await session.turns.finished()
+        await session.turns.read_ahead("rename step_02 in run", path="a.py")
         await asyncio.sleep(0.05)
         assert len(model.requests) == 1
         assert not model.ahead

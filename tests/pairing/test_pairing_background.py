@@ -57,7 +57,7 @@ async def session(tmp_path: Path, state: Path) -> AsyncIterator[PairingSession]:
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
     ):
         witness = Witness(session)
-        await witness.until(lambda: session.watching == "native")
+        await witness.until(lambda: session.external.watching == "native")
         yield session
 
 
@@ -78,8 +78,8 @@ def proposed(session: PairingSession) -> dict[str, list[str]]:
 
 async def quiet(session: PairingSession, witness: Witness) -> None:
     """Wait until a turn has run and nothing waits any more."""
-    await witness.until(lambda: bool(session.turns) and not session.errands.waiting)
-    await session.finished()
+    await witness.until(lambda: bool(session.turns) and not session.background.waiting)
+    await session.turns.finished()
 
 
 async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSession) -> None:
@@ -94,7 +94,7 @@ async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSess
     turn = session.turns[0]
     assert turn.background
     assert turn.symbol == "total" or turn.start == 10
-    assert await session.accept_rest("tally.py")
+    assert await session.files.accept_rest("tally.py")
     assert path.read_text() == TALLY.replace(
         "total(rows):\n    return sum(row.cost for row in rows)",
         "total(entries):\n    return sum(row.cost for row in entries)",
@@ -117,7 +117,7 @@ async def test_comments_saved_while_the_model_works_wait_their_turn(
     session: PairingSession,
 ) -> None:
     witness = Witness(session)
-    session.queue("rename cost to price in largest")
+    session.turns.queue("rename cost to price in largest")
     save(
         session.root / "user.py",
         USER.replace("def show():", "# rename RATE to FACTOR AI!\ndef show():"),
@@ -126,8 +126,8 @@ async def test_comments_saved_while_the_model_works_wait_their_turn(
         session.root / "tally.py",
         TALLY.replace("def load(path):", "# ai! rename path to name\ndef load(path):"),
     )
-    await witness.until(lambda: len(session.turns) >= 3 and not session.errands.waiting)
-    await session.finished()
+    await witness.until(lambda: len(session.turns) >= 3 and not session.background.waiting)
+    await session.turns.finished()
     found = proposed(session)
     assert "def load(name):" in found["tally.py"]
     assert "print(FACTOR)" in found["user.py"]
@@ -143,9 +143,9 @@ async def test_a_question_is_not_for_a_model_that_only_edits(session: PairingSes
 
 
 async def test_comments_can_be_left_alone(session: PairingSession) -> None:
-    session.errands.comments = False
+    session.background.comments = False
     witness = Witness(session)
-    await session.open_file("user.py")
+    await session.files.open("user.py")
     (session.root / "user.py").write_text(USER + "# rename RATE to FACTOR AI!\n")
     await witness.until(lambda: len(session.files["user.py"].base.lines) > 5)
     await asyncio.sleep(0.1)
@@ -154,7 +154,7 @@ async def test_comments_can_be_left_alone(session: PairingSession) -> None:
 
 async def test_a_saved_rename_is_followed_in_the_whole_file(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.errands.turn(on=True)
+    await session.background.set_continuous(on=True)
     path = session.root / "tally.py"
     path.write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await quiet(session, witness)
@@ -169,7 +169,7 @@ async def test_a_saved_rename_is_followed_in_the_whole_file(session: PairingSess
 
 async def test_a_rename_of_a_global_reaches_other_files(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.errands.turn(on=True)
+    await session.background.set_continuous(on=True)
     path = session.root / "tally.py"
     path.write_text(TALLY.replace("RATE = 3", "FACTOR = 3"))
     await quiet(session, witness)
@@ -181,7 +181,7 @@ async def test_a_rename_of_a_global_reaches_other_files(session: PairingSession)
 
 async def test_without_continuous_mode_a_save_asks_nothing(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.open_file("tally.py")
+    await session.files.open("tally.py")
     (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await witness.until(lambda: "    row.price" in "\n".join(session.files["tally.py"].base.lines))
     await asyncio.sleep(0.1)
@@ -190,10 +190,10 @@ async def test_without_continuous_mode_a_save_asks_nothing(session: PairingSessi
 
 async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.errands.turn(on=True)
-    await session.instruct("rename cost to price in largest", path="tally.py")
+    await session.background.set_continuous(on=True)
+    await session.turns.instruct("rename cost to price in largest", path="tally.py")
     (hunk,) = await witness.decidable(1)
-    await session.accept(hunk)
+    await session.files.accept(hunk)
     (session.root / "tally.py").write_text((session.root / "tally.py").read_text() + "\nX = 1\n")
     await witness.until(lambda: "X = 1" in session.files["tally.py"].base.lines)
     await asyncio.sleep(0.1)
@@ -202,10 +202,10 @@ async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> No
 
 async def test_the_same_elsewhere(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.instruct("rename cost to price in largest", path="tally.py")
+    await session.turns.instruct("rename cost to price in largest", path="tally.py")
     (hunk,) = await witness.decidable(1)
-    assert await session.errands.elsewhere(hunk) == 1
-    await witness.until(lambda: not session.errands.waiting)
+    assert await session.background.elsewhere(hunk) == 1
+    await witness.until(lambda: not session.background.waiting)
     assert proposed(session)["tally.py"] == [
         "row.price = RATE",
         "return sum(row.price for row in rows)",
@@ -229,23 +229,23 @@ async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> Non
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
     ):
         witness = Witness(session)
-        session.effort = "medium"
-        await session.instruct("rename load to read_all in load", path="tally.py")
+        session.turns.effort = "medium"
+        await session.turns.instruct("rename load to read_all in load", path="tally.py")
         (hunk,) = await witness.decidable(1)
-        await session.accept(hunk)
-        await session.errands.elsewhere(hunk)
-        await witness.until(lambda: not session.errands.waiting)
-        await session.finished()
+        await session.files.accept(hunk)
+        await session.background.elsewhere(hunk)
+        await witness.until(lambda: not session.background.waiting)
+        await session.turns.finished()
         wanted = user.replace("load", "read_all")
         assert session.files["user.py"].proposed_region(0, 5) == wanted
-        assert not any("Nothing to change" in notice.text for notice in session.notices)
+        assert not any("Nothing to change" in notice.text for notice in session.status.notices)
 
 
 async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.instruct("rename rows to entries in largest", path="tally.py")
+    await session.turns.instruct("rename rows to entries in largest", path="tally.py")
     (hunk,) = await witness.decidable(1)
-    assert await session.errands.elsewhere(hunk) == 0
+    assert await session.background.elsewhere(hunk) == 0
     assert "No other place" in witness.notice
 
 
@@ -254,57 +254,57 @@ async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks
 ) -> None:
     (session.root / "user.py").write_text("def show(bill):\n    print(bill.cost)\n")
     witness = Witness(session)
-    await session.errands.turn(on=True)
+    await session.background.set_continuous(on=True)
     save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await quiet(session, witness)
     assert set(proposed(session)) == {"tally.py"}
-    await session.instruct("rename total to together in total", path="tally.py")
-    await session.finished()
+    await session.turns.instruct("rename total to together in total", path="tally.py")
+    await session.turns.finished()
     ids = [hunk.id for hunk in session.hunks.undecided("tally.py")]
     hunk = next(i for i in ids if "max(" in session.hunks.get(i).new[0])
-    await session.errands.elsewhere(hunk)
-    await witness.until(lambda: not session.errands.waiting)
+    await session.background.elsewhere(hunk)
+    await witness.until(lambda: not session.background.waiting)
     assert proposed(session)["user.py"] == ["print(bill.price)"]
 
 
 async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.instruct("rename cost to price", path="tally.py", selection=(10, 16))
+    await session.turns.instruct("rename cost to price", path="tally.py", selection=(10, 16))
     first, second = await witness.decidable(2)
-    await session.instruct("rename row to line", path="tally.py", selection=(3, 8))
-    await session.finished()
-    assert await session.errands.elsewhere(first) == 0
+    await session.turns.instruct("rename row to line", path="tally.py", selection=(3, 8))
+    await session.turns.finished()
+    assert await session.background.elsewhere(first) == 0
     assert witness.notice == (
         "This change is wanted in `load` as well, where a hunk waits already; decide that first."
     )
     for hunk in session.hunks.undecided("tally.py"):
         if hunk.id not in (first, second):
-            await session.reject(hunk.id)
-    session._link.model_info = replace(session.model_info, max_region_lines=2)
-    await session.accept(second)
-    assert await session.errands.elsewhere(first) == 0
+            await session.files.reject(hunk.id)
+    session.server.model_info = replace(session.server.model_info, max_region_lines=2)
+    await session.files.accept(second)
+    assert await session.background.elsewhere(first) == 0
     assert witness.notice.startswith("This change is wanted in `load` as well, which has more than")
 
 
 async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.instruct("rename cost to price in largest", path="tally.py")
+    await session.turns.instruct("rename cost to price in largest", path="tally.py")
     (hunk,) = await witness.decidable(1)
-    await session.errands.elsewhere(hunk)
-    await session.stop()
-    assert "will not go on" in witness.notice
-    assert not session.errands.waiting
+    await session.background.elsewhere(hunk)
+    await session.turns.stop()
+    assert "1 background edit was cancelled" in witness.notice
+    assert not session.background.waiting
 
 
 async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.errands.turn(on=True)
+    await session.background.set_continuous(on=True)
     (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
-    await witness.until(lambda: session.in_background)
-    turn = await session.instruct("rename RATE to FACTOR in show", path="user.py")
+    await witness.until(lambda: session.turns.in_background)
+    turn = await session.turns.instruct("rename RATE to FACTOR in show", path="user.py")
     assert not turn.background
-    await witness.until(lambda: not session.errands.waiting)
-    await session.finished()
+    await witness.until(lambda: not session.background.waiting)
+    await session.turns.finished()
     assert proposed(session)["user.py"] == ["print(FACTOR)"]
     assert len(proposed(session)["tally.py"]) == 2
 
@@ -324,12 +324,12 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
     ):
         witness = Witness(session)
-        await witness.until(lambda: session.watching == "native")
-        await session.errands.turn(on=True)
+        await witness.until(lambda: session.external.watching == "native")
+        await session.background.set_continuous(on=True)
         (root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
         await witness.until(lambda: "still stands" in witness.notice)
         assert ": change it by hand, ask there in your own words, or ask a" in witness.notice
         await quiet(session, witness)
-        await session.instruct("rename RATE to FACTOR in show", path="user.py")
+        await session.turns.instruct("rename RATE to FACTOR in show", path="user.py")
         await witness.until(lambda: "user.py without a change" in witness.notice)
         assert "say it in other words, or ask a larger model" in witness.notice

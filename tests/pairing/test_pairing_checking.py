@@ -88,7 +88,7 @@ async def test_the_session_says_so(
     ) as session:
         for text in ("def area(w, h):\n", "    return w * (h\n", None):
             model.give(text)
-        await session.instruct("change it", path="a.py", cursor=0)
-        await session.finished()
-        assert "does not parse (line 2" in session.notices[-1].text
+        await session.turns.instruct("change it", path="a.py", cursor=0)
+        await session.turns.finished()
+        assert "does not parse (line 2" in session.status.notices[-1].text
         assert (tmp_path / "a.py").read_text() == BEFORE

@@ -16,8 +16,8 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
-from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.pairing.status import HunkSettled
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, numbered
@@ -60,7 +60,7 @@ def script(tmp_path: Path) -> Path:
 
 def pid_of(session: PairingSession) -> int | None:
     """Process id of the embedded server while it runs."""
-    server = session._link.server
+    server = session.server.server
     return server.process.pid if server is not None and server.process is not None else None
 
 
@@ -70,16 +70,16 @@ async def test_replayed_model_through_the_child(
     async with await PairingSession.open(
         root, settings=settings, replay=script, watch=False
     ) as session:
-        assert session.state is SessionState.STARTING
-        turn = await session.instruct("fast", path="run.py", cursor=3)
+        assert session.status.state is SessionState.STARTING
+        turn = await session.turns.instruct("fast", path="run.py", cursor=3)
         pid = pid_of(session)
         assert pid is not None
-        await session.finished()
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE
-        assert session.model_name == "replay"
-        assert session.model_info.edit_format == "region"
-        assert turn.tokens == session.meter.output_tokens > 100
-        assert await session.accept_rest("run.py") == 2
+        assert session.server.model_name == "replay"
+        assert session.server.model_info.edit_format == "region"
+        assert turn.tokens == session.status.meter.output_tokens > 100
+        assert await session.files.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(A, B)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -92,26 +92,26 @@ async def test_server_killed_in_the_middle_of_a_stream(
         root, settings=settings, replay=script, watch=False
     ) as session:
         witness = Witness(session)
-        turn = await session.instruct("slow", path="run.py", cursor=3)
+        turn = await session.turns.instruct("slow", path="run.py", cursor=3)
         await witness.seen(HunkSettled)
         first = pid_of(session)
         assert first is not None
         os.kill(first, signal.SIGKILL)
-        await session.finished()
-        assert session.state is SessionState.OFFLINE
+        await session.turns.finished()
+        assert session.status.state is SessionState.OFFLINE
         assert turn.status is TurnStatus.FAILED
         assert "connection to the model server was lost" in turn.error
         assert turn.again == "starts it again"
         assert "the next instruction starts it again" in witness.notice
-        assert len(session.notices) == 1
+        assert len(session.status.notices) == 1
         assert [h.state for h in session.hunks] == [HunkState.SETTLED]
-        assert await session.accept(1)
+        assert await session.files.accept(1)
         assert (root / "run.py").read_text() == changed(A)
-        turn = await session.instruct("other", path="run.py", cursor=3)
-        await session.finished()
+        turn = await session.turns.instruct("other", path="run.py", cursor=3)
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE
         assert pid_of(session) not in (None, first)
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(A, ("step_35 = work(35)", "other = 35"))
 
 
@@ -122,7 +122,7 @@ async def test_closing_while_the_server_starts(
     """The person quits before the model is there: no wait, no process left."""
     before = children()
     session = await PairingSession.open(root, settings=settings, replay=script, watch=False)
-    asking = asyncio.create_task(session.instruct("fast", path="run.py", cursor=3))
+    asking = asyncio.create_task(session.turns.instruct("fast", path="run.py", cursor=3))
     await asyncio.sleep(pause)
     async with asyncio.timeout(PATIENCE_S):
         await session.close()
@@ -142,23 +142,23 @@ async def test_server_killed_while_idle(root: Path, script: Path, settings: Sett
         root, settings=settings, replay=script, watch=False
     ) as session:
         witness = Witness(session)
-        await witness.until(lambda: session.state is SessionState.READY)
+        await witness.until(lambda: session.status.state is SessionState.READY)
         pid = pid_of(session)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await witness.until(lambda: session.state is SessionState.OFFLINE)
+        await witness.until(lambda: session.status.state is SessionState.OFFLINE)
         assert witness.notice == (
             "The model server has ended; the next instruction starts it again."
         )
-        turn = await session.instruct("fast", path="run.py", cursor=3)
-        await session.finished()
+        turn = await session.turns.instruct("fast", path="run.py", cursor=3)
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE
 
 
 SCENE = """
 import asyncio, sys
 from pathlib import Path
-from midstream.pairing.events import HunkSettled
+from midstream.pairing.status import HunkSettled
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 
@@ -166,15 +166,15 @@ async def main():
     root, script = map(Path, sys.argv[1:])
     session = await PairingSession.open(root, settings=Settings(), replay=script)
     settled = asyncio.Event()
-    session.subscribe(lambda e: isinstance(e, HunkSettled) and settled.set())
-    await session.instruct("fast", path="run.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
+    session.status.subscribe(lambda e: isinstance(e, HunkSettled) and settled.set())
+    await session.turns.instruct("fast", path="run.py", cursor=3)
+    await session.turns.finished()
+    await session.files.accept(1)
     settled.clear()
-    await session.instruct("slow", path="run.py", cursor=3)
+    await session.turns.instruct("slow", path="run.py", cursor=3)
     await settled.wait()
     await asyncio.sleep(0.2)
-    print(session._link.server.process.pid, flush=True)
+    print(session.server.server.process.pid, flush=True)
     await asyncio.sleep(60)
 
 asyncio.run(main())
@@ -221,10 +221,13 @@ async def test_killed_session_is_taken_up_again(
         assert ("    five = 5",) in [h.new for h in undecided]
         # The first answer's other hunk waits again: the second one never came to it.
         assert len(undecided) == 2
-        assert session.notices[0].text == "The last session is back: 2 undecided hunks in 1 file."
-        assert await session.accept_rest("run.py") == 2
+        assert (
+            session.status.notices[0].text
+            == "The last session is back: 2 undecided hunks in 1 file."
+        )
+        assert await session.files.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(A, B, TWENTY, FIVE)
-        await session.undo()
+        await session.files.undo()
         assert (root / "run.py").read_text() == on_disk
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.to_thread(wait_gone, killed)

@@ -213,20 +213,20 @@ async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: 
     settings = hosted.settings(url, "search-replace")
     session = await PairingSession.open(root, settings=settings, watch=False)
     async with session:
-        preview = await session.preview("as in @pkg/util.py:1-2", path="app.py")
+        preview = await session.turns.preview("as in @pkg/util.py:1-2", path="app.py")
         names = "app.py, pkg/util.py lines 1-2, AGENTS.md, diff"
         assert preview.summary.endswith(f"tokens: {names}")
         assert not hosted.creates
         hosted.say("no")
         hosted.end()
-        await session.instruct("as in @pkg/util.py:1-2", path="app.py", selection=(0, 1))
-        await session.finished()
+        await session.turns.instruct("as in @pkg/util.py:1-2", path="app.py", selection=(0, 1))
+        await session.turns.finished()
         (message,) = [text for role, text in hosted.messages if role == "user"]
         assert '<file path="pkg/util.py lines 1-2">\nu0 = 0\nu1 = 1\n</file>' in message
         assert '<selection path="app.py lines 1-1">\nx = 1\n</selection>' in message
         assert message.endswith("<instruction>\nas in @pkg/util.py:1-2\n</instruction>\n")
-        assert session.context.tokens > preview.tokens
+        assert session.turns.context.tokens > preview.tokens
         with pytest.raises(NeedsConsentError):
-            await session.instruct("use @.env", path="app.py")
-        session.allow(".env")
-        assert ".env" in (await session.preview("use @.env", path="app.py")).summary
+            await session.turns.instruct("use @.env", path="app.py")
+        session.turns.allow(".env")
+        assert ".env" in (await session.turns.preview("use @.env", path="app.py")).summary

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.events import FileChangedOnDisk, RepoChanged
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import FileChangedOnDisk, RepoChanged
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, git, make_repo, numbered
@@ -39,8 +39,8 @@ USER = ("    step_10 = work(10)\n", "    step_10 = user(10)\n    more_from_user(
 async def streamed(session: PairingSession, model: SteppedModel, text: str) -> None:
     model.give(text)
     model.end()
-    await session.instruct("change", path="run.py", cursor=3)
-    await session.finished()
+    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.finished()
 
 
 async def test_a_save_between_hunk_and_accept_is_kept(
@@ -48,12 +48,12 @@ async def test_a_save_between_hunk_and_accept_is_kept(
 ) -> None:
     await streamed(session, model, changed(A, B))
     (root / "run.py").write_text(changed(USER))
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     assert (root / "run.py").read_text() == changed(A, USER)
-    assert await session.accept(2)
+    assert await session.files.accept(2)
     assert (root / "run.py").read_text() == changed(A, B, USER)
-    assert await session.undo() == (2,)
-    assert await session.undo() == (1,)
+    assert await session.files.undo() == (2,)
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == changed(USER)
 
 
@@ -64,11 +64,11 @@ async def test_a_save_in_the_place_of_a_hunk_makes_a_conflict(
     await streamed(session, model, changed(A, B))
     users = changed(("    step_02 = work(2)\n", "    mine = 2\n"))
     (root / "run.py").write_text(users)
-    assert not await session.accept(1)
+    assert not await session.files.accept(1)
     assert session.hunks.get(1).state is HunkState.CONFLICT
-    assert any("in conflict" in notice.text for notice in session.notices)
+    assert any("in conflict" in notice.text for notice in session.status.notices)
     assert (root / "run.py").read_text() == users
-    assert await session.accept(2)
+    assert await session.files.accept(2)
     assert (root / "run.py").read_text() == changed(B, text=users)
     assert witness.count(FileChangedOnDisk) == 1
 
@@ -79,16 +79,16 @@ async def test_a_save_in_the_middle_of_a_stream(
     witness = Witness(session)
     lines = changed(A, B).splitlines(keepends=True)
     model.give("".join(lines[:12]))
-    await session.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct("change", path="run.py", cursor=3)
     first = (await witness.decidable(1))[0]
     (root / "run.py").write_text("# top\n" + changed(USER))
-    assert await session.accept(first)
+    assert await session.files.accept(first)
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER)
     model.give("".join(lines[12:]))
     model.end()
-    await session.finished()
+    await session.turns.finished()
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER)
-    assert await session.accept_rest("run.py") == 1
+    assert await session.files.accept_rest("run.py") == 1
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER, B)
 
 
@@ -97,7 +97,7 @@ async def test_a_save_that_holds_the_hunk_already_counts_as_accept(
 ) -> None:
     await streamed(session, model, changed(A, B))
     (root / "run.py").write_text(changed(A))
-    await session.refresh()
+    await session.external.refresh()
     assert session.hunks.get(1).state is HunkState.ACCEPTED
     assert session.hunks.get(2).state is HunkState.SETTLED
     assert (root / "run.py").read_text() == changed(A)
@@ -107,9 +107,9 @@ async def test_an_accepted_hunk_that_the_person_took_out_stays_out(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     await streamed(session, model, changed(A, B))
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     (root / "run.py").write_text(BEFORE)
-    assert await session.accept(2)
+    assert await session.files.accept(2)
     assert (root / "run.py").read_text() == changed(B)
     assert session.hunks.get(1).state is not HunkState.ACCEPTED
 
@@ -120,13 +120,13 @@ async def test_a_deleted_file_is_not_brought_back(
     witness = Witness(session)
     await streamed(session, model, changed(A, B))
     (root / "run.py").unlink()
-    assert not await session.accept(1)
+    assert not await session.files.accept(1)
     assert not (root / "run.py").exists()
     assert session.hunks.get(1).state is HunkState.SETTLED
     assert "run.py" in witness.notice
     (root / "run.py").write_text(BEFORE)
-    await session.refresh()
-    assert await session.accept(1)
+    await session.external.refresh()
+    assert await session.files.accept(1)
     assert (root / "run.py").read_text() == changed(A)
 
 
@@ -135,16 +135,19 @@ async def test_a_file_that_is_not_text_any_more_is_left_alone(
 ) -> None:
     await streamed(session, model, changed(A, B))
     (root / "run.py").write_bytes(b"\x00\x01")
-    assert not await session.accept(1)
+    assert not await session.files.accept(1)
     assert (root / "run.py").read_bytes() == b"\x00\x01"
-    assert "not a text file" in session.notices[-1].text or "gone" in session.notices[-1].text
+    assert (
+        "not a text file" in session.status.notices[-1].text
+        or "gone" in session.status.notices[-1].text
+    )
 
 
 async def test_undo_meets_a_save(session: PairingSession, model: SteppedModel, root: Path) -> None:
     await streamed(session, model, changed(A, B))
-    assert await session.accept_rest("run.py") == 2
+    assert await session.files.accept_rest("run.py") == 2
     (root / "run.py").write_text(changed(A, B, USER))
-    assert sorted(await session.undo()) == [1, 2]
+    assert sorted(await session.files.undo()) == [1, 2]
     assert (root / "run.py").read_text() == changed(USER)
 
 
@@ -155,7 +158,7 @@ async def test_many_decisions_at_once_stay_in_order(
     await streamed(session, model, changed(*changes))
     ids = [hunk.id for hunk in session.hunks]
     assert len(ids) == len(changes)
-    results = await asyncio.gather(*(session.accept(i) for i in ids), session.undo())
+    results = await asyncio.gather(*(session.files.accept(i) for i in ids), session.files.undo())
     assert all(results)
     assert (root / "run.py").read_text() == changed(*changes[:-1])
 
@@ -165,11 +168,11 @@ async def test_a_folder_that_is_taken_away_is_told(
 ) -> None:
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         witness = Witness(session)
-        await session.open_file("run.py")
-        await witness.until(lambda: not session.watching.startswith("off"))
+        await session.files.open("run.py")
+        await witness.until(lambda: not session.external.watching.startswith("off"))
         shutil.rmtree(root)
-        await witness.until(lambda: "not seen any more" in witness.notice)
-        assert [notice.level for notice in session.notices][-1] == "warning"
+        await witness.until(lambda: "no longer noticed" in witness.notice)
+        assert [notice.level for notice in session.status.notices][-1] == "warning"
 
 
 async def test_watching_moves_hunks_and_reads_the_repository(
@@ -177,21 +180,27 @@ async def test_watching_moves_hunks_and_reads_the_repository(
 ) -> None:
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         witness = Witness(session)
-        await witness.until(lambda: session.repo is not None)
-        assert session.repo is not None
-        assert (session.repo.branch, session.repo.dirty) == ("main", 0)
+        await witness.until(lambda: session.external.repo is not None)
+        assert session.external.repo is not None
+        assert (session.external.repo.branch, session.external.repo.dirty) == ("main", 0)
         await streamed(session, model, changed(A, B))
-        await witness.until(lambda: not session.watching.startswith("off"))
+        await witness.until(lambda: not session.external.watching.startswith("off"))
         (root / "run.py").write_text("# top\n" + BEFORE)
         await witness.seen(FileChangedOnDisk)
         assert session.hunks.get(1).start == 3
-        await witness.until(lambda: session.repo is not None and session.repo.dirty == 1)
+        await witness.until(
+            lambda: session.external.repo is not None and session.external.repo.dirty == 1
+        )
         git(root, "checkout", "-q", "run.py")
         await witness.seen(FileChangedOnDisk, 2)
         assert session.hunks.get(1).start == 2
-        await witness.until(lambda: session.repo is not None and session.repo.dirty == 0)
+        await witness.until(
+            lambda: session.external.repo is not None and session.external.repo.dirty == 0
+        )
         seen = witness.count(FileChangedOnDisk)
-        assert await session.accept(1)
-        await witness.until(lambda: session.repo is not None and session.repo.dirty == 1)
+        assert await session.files.accept(1)
+        await witness.until(
+            lambda: session.external.repo is not None and session.external.repo.dirty == 1
+        )
         assert witness.count(FileChangedOnDisk) == seen, "own writes are not news"
         assert witness.count(RepoChanged) >= 4

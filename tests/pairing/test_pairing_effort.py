@@ -38,9 +38,9 @@ async def run(root: Path, model: SteppedModel, settings: Settings) -> PairingSes
     async with served(model) as endpoint:
         session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
         async with session:
-            await session.instruct("be exact", path="area.py", cursor=1)
-            await session.finished()
-            await session.accept_rest("area.py")
+            await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await session.turns.finished()
+            await session.files.accept_rest("area.py")
     return session
 
 
@@ -54,7 +54,7 @@ async def test_medium_has_a_finding_corrected_once(root: Path, model: SteppedMod
     assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
     assert session.turns[1].redirected_from == 1
     assert "its correction helped (no findings)" in session.turns[1].tried
-    assert session.turns[1].tried in session.notices[-1].text
+    assert session.turns[1].tried in session.status.notices[-1].text
 
 
 async def test_a_correction_that_does_not_help_is_taken_back(
@@ -82,7 +82,7 @@ async def test_high_streams_the_best_of_several_candidates(root: Path, model: St
     assert (root / "area.py").read_text() == GOOD
     (turn,) = session.turns
     assert turn.tried == "4 candidates, 3 different: number 3 won (no findings)"
-    assert any("number 3 won" in n.text for n in session.notices)
+    assert any("number 3 won" in n.text for n in session.status.notices)
 
 
 async def test_high_asks_the_projects_own_test(root: Path, model: SteppedModel) -> None:
@@ -103,19 +103,19 @@ async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel
         async with session:
             witness = Witness(session)
             answer(model, GOOD)
-            turn = await session.instruct("be exact", path="area.py", cursor=1)
-            await witness.until(lambda: session.trying == (2, 4))
-            await session.stop()
+            turn = await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await witness.until(lambda: session.turns.trying == (2, 4))
+            await session.turns.stop()
             assert turn.status is TurnStatus.STOPPED
-            assert session.trying is None
+            assert session.turns.trying is None
             assert not list(session.hunks)
             answer(model, GOOD)
-            session.effort = "low"
-            await session.instruct("be exact", path="area.py", cursor=1)
-            await session.finished()
+            session.turns.effort = "low"
+            await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await session.turns.finished()
             assert len(session.hunks) == 1
             with pytest.raises(UsageError, match="choose one of"):
-                session.effort = "most"
+                session.turns.effort = "most"
 
 
 CHAT = {"prompt": "chat"}

@@ -11,9 +11,9 @@ import pytest
 
 from midstream.commands.edit import DiffSink
 from midstream.edits.hunks import HunkState
-from midstream.pairing.events import TurnFinished, TurnStarted
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.pairing.status import TurnFinished, TurnStarted
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, make_repo
@@ -102,24 +102,26 @@ async def test_hunks_are_decided_while_the_answer_streams(
     async with session:
         witness = Witness(session)
         hosted.say(first)
-        turn = await session.instruct("rename two", path="run.py", selection=(0, 30))
+        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
         (hunk_id,) = await witness.decidable(1)
-        assert session.state is SessionState.STREAMING
-        assert await session.accept(hunk_id)
+        assert session.status.state is SessionState.STREAMING
+        assert await session.files.accept(hunk_id)
         assert (root / "run.py").read_text() == changed(FIRST), "while the rest still streams"
         hosted.say(second)
-        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
-        assert session.writing is not None
-        assert session.writing[0] == "run.py"
+        await witness.until(
+            lambda: session.turns.writing is not None and session.turns.writing[1] > 15
+        )
+        assert session.turns.writing is not None
+        assert session.turns.writing[0] == "run.py"
         hosted.say(rest)
         hosted.end()
-        await session.finished()
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert [h.state for h in session.hunks] == [HunkState.ACCEPTED, HunkState.SETTLED]
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
-        await session.undo()
-        await session.undo()
+        await session.files.undo()
+        await session.files.undo()
         assert (root / "run.py").read_text() == BEFORE
 
 
@@ -132,12 +134,14 @@ async def test_stop_keeps_what_is_complete(
     async with session:
         witness = Witness(session)
         hosted.say(first + second)
-        turn = await session.instruct("rename two", path="run.py", selection=(0, 30))
-        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
-        await session.stop()
+        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        await witness.until(
+            lambda: session.turns.writing is not None and session.turns.writing[1] > 15
+        )
+        await session.turns.stop()
         assert turn.status is TurnStatus.STOPPED
         assert hosted.interrupts == 1
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST), "no unread line is touched"
 
 
@@ -150,10 +154,12 @@ async def test_redirect_goes_on_from_what_was_kept(
     async with session:
         witness = Witness(session)
         hosted.say(first + second)
-        old = await session.instruct("rename two", path="run.py", selection=(0, 30))
-        await witness.until(lambda: session.writing is not None and session.writing[1] > 15)
+        old = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        await witness.until(
+            lambda: session.turns.writing is not None and session.turns.writing[1] > 15
+        )
         (kept,) = await witness.decidable(1)
-        turn = await session.redirect("the last line instead")
+        turn = await session.turns.redirect("the last line instead")
         assert (turn.redirected_from, old.status) == (old.id, TurnStatus.STOPPED)
         if edit_format == "region":
             text = changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
@@ -163,13 +169,13 @@ async def test_redirect_goes_on_from_what_was_kept(
                 "run.py\n<<<<<<< SEARCH\nline_29 = 29\n=======\nlast = 29\n>>>>>>> REPLACE\n"
             )
         hosted.end()
-        await session.finished()
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         roles = [role for role, _ in hosted.messages]
         assert roles[-2:] == ["assistant", "user"]
         assert "the last line instead" in hosted.messages[-1][1]
         assert session.hunks.get(kept).state is HunkState.SETTLED, "it stays decidable"
-        assert await session.accept_rest("run.py") == 2
+        assert await session.files.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
 
 
@@ -182,7 +188,7 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         witness = Witness(session)
         hosted.say("I rename both.")  # a message item without a newline at its end
         hosted.call(first)
-        turn = await session.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct("rename two", path="run.py")
         await witness.until(lambda: bool(hosted.creates))
         (tool,) = hosted.creates[0]["tools"]
         assert (tool["type"], tool["name"]) == ("custom", "apply_patch")
@@ -190,14 +196,14 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         await witness.decidable(1)
         hosted.call(second + rest)
         hosted.end()
-        await session.finished()
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
-        assert await session.accept_rest("run.py") == 2
+        assert await session.files.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         hosted.say("fine")
         hosted.end()
-        await session.instruct("thanks", path="run.py")
-        await session.finished()
+        await session.turns.instruct("thanks", path="run.py")
+        await session.turns.finished()
         assert "previous_response_id" not in hosted.creates[-1], "a conversation of its own"
 
 
@@ -217,14 +223,14 @@ async def test_what_became_of_a_patch_is_the_tools_output(
     async with session:
         witness = Witness(session)
         hosted.call(MISPLACED)
-        turn = await session.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct("rename two", path="run.py")
         (hunk_id,) = await witness.decidable(1)
-        await session.accept(hunk_id)
+        await session.files.accept(hunk_id)
         hosted.end()
         hosted.say("Corrected:")
         hosted.call(CORRECTED)
         hosted.end()
-        await session.finished()
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE
         assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
         assert session.turns[-1].redirected_from == turn.id
@@ -244,7 +250,7 @@ async def test_what_became_of_a_patch_is_the_tools_output(
         else:
             assert whole is chained[0]
         assert whole["tools"] == hosted.creates[0]["tools"]
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(
             ("line_03 = 3\n", "first = 3\n"), ("line_16 = 16\n", "second\n")
         )
@@ -267,22 +273,22 @@ async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Pat
         hosted.end()
         hosted.say("*** Begin Patch\n*** End Patch\n")
         hosted.end()
-        await session.instruct("rework it", path="run.py")
-        await session.finished()
+        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
         assert set(session.files) == {"run.py", "pkg/new.py", "other.py"}
         assert not (root / "pkg").exists()
         assert (root / "other.py").exists()
         for path in list(session.files):
-            assert await session.accept_rest(path) == 1
+            assert await session.files.accept_rest(path) == 1
         assert (root / "pkg/new.py").read_text() == "fresh = True\n"
         assert not (root / "other.py").exists()
         assert (root / "secret.py").read_text() == "token = 1\n"
-        refused = [n.text for n in session.notices if "secret.py" in n.text]
+        refused = [n.text for n in session.status.notices if "secret.py" in n.text]
         assert refused
         sent = [text for role, text in hosted.messages if role == "user"]
         assert not any("token" in text for text in sent), "nothing of it is sent"
-        await session.undo()
-        await session.undo()
+        await session.files.undo()
+        await session.files.undo()
         assert (root / "other.py").read_text() == "x = 1\n"
         assert not (root / "pkg/new.py").exists()
 
@@ -295,10 +301,10 @@ async def test_a_move_is_a_new_file_and_a_deletion(hosted: Hosted, url: str, roo
             "+x = 2\n*** End Patch\n"
         )
         hosted.end()
-        await session.instruct("move it", path="other.py")
-        await session.finished()
-        assert await session.accept_rest("moved.py") == 1
-        assert await session.accept_rest("other.py") == 1
+        await session.turns.instruct("move it", path="other.py")
+        await session.turns.finished()
+        assert await session.files.accept_rest("moved.py") == 1
+        assert await session.files.accept_rest("other.py") == 1
         assert (root / "moved.py").read_text() == "x = 2\n"
         assert not (root / "other.py").exists()
 
@@ -314,8 +320,8 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         for _ in range(2):
             hosted.say(good + bad)
             hosted.end()
-        turn = await session.instruct("rename two", path="run.py")
-        await session.finished()
+        turn = await session.turns.instruct("rename two", path="run.py")
+        await session.turns.finished()
         assert len(hosted.creates) == 2, "once, not for ever"
         assert hosted.messages[-2] == ("assistant", good + bad)
         said = hosted.messages[-1][1]
@@ -324,13 +330,13 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         assert "found:    line_20 = 20" in said
         assert turn.failures
         assert "are not in run.py" in turn.failures[0]
-        shown = [n.text for n in session.notices]
+        shown = [n.text for n in session.status.notices]
         assert "Asking the model once to fix it." in shown[0]
         assert shown[-1].startswith("An edit of this answer found no place")
-        assert session.turn is not None
-        assert session.turn.redirected_from == turn.id
+        assert session.turns.last is not None
+        assert session.turns.last.redirected_from == turn.id
         assert witness.count(TurnStarted) == witness.count(TurnFinished) == 2
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST)
 
 
@@ -343,17 +349,17 @@ async def test_a_session_with_blocks_is_resumed(
     async with session:
         witness = Witness(session)
         hosted.say(first)
-        await session.instruct("rename two", path="run.py")
+        await session.turns.instruct("rename two", path="run.py")
         (hunk_id,) = await witness.decidable(1)
-        assert await session.accept(hunk_id)
+        assert await session.files.accept(hunk_id)
         hosted.say(second + "d = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
         await witness.until(
             lambda: any(
                 s.new_lines for p in session.files.values() for s in p.segments if not p.base.lines
             )
         )
-        await session.stop()
-        journal = session.journal_path
+        await session.turns.stop()
+        journal = session.journal.path
         before = [(h.id, h.path, h.state, h.new) for h in session.hunks]
     again = await opened(root, hosted.settings(url, "v4a"), resume=journal)
     async with again:
@@ -372,10 +378,10 @@ async def test_blocks_are_recognised_where_a_region_was_asked_for(
         hosted.say("Sure, here is the patch:\n\n```diff\n--- a/run.py\n+++ b/run.py\n@@ @@\n")
         hosted.say("-line_03 = 3\n+first = 3\n line_04 = 4\n```\n")
         hosted.end()
-        turn = await session.instruct("rename it", path="run.py", selection=(0, 10))
-        await session.finished()
+        turn = await session.turns.instruct("rename it", path="run.py", selection=(0, 10))
+        await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST)
 
 
@@ -384,8 +390,8 @@ async def test_an_answer_without_an_edit_is_quoted(hosted: Hosted, url: str, roo
     async with session:
         hosted.say("Which line do you mean?")
         hosted.end()
-        turn = await session.instruct("rename it", path="run.py")
-        await session.finished()
+        turn = await session.turns.instruct("rename it", path="run.py")
+        await session.turns.finished()
         assert turn.status is TurnStatus.FAILED
         assert "Which line do you mean?" in turn.error
 
@@ -394,11 +400,11 @@ async def test_effort_is_passed_on(hosted: Hosted, url: str, root: Path) -> None
     session = await opened(root, hosted.settings(url, "v4a", effort="high"))
     async with session:
         for effort in ("high", None, "low"):
-            session.effort = effort or "auto"
+            session.turns.effort = effort or "auto"
             hosted.say("no")
             hosted.end()
-            await session.instruct("do it", path="run.py")
-            await session.finished()
+            await session.turns.instruct("do it", path="run.py")
+            await session.turns.finished()
             assert hosted.creates[-1].get("reasoning") == ({"effort": effort} if effort else None)
 
 
@@ -411,11 +417,11 @@ async def test_a_level_that_the_model_does_not_have_becomes_the_nearest(
     session = await opened(root, settings)
     async with session:
         for effort, sent in (("max", "high"), ("none", "low"), ("high", "high")):
-            session.effort = effort
+            session.turns.effort = effort
             hosted.say("no")
             hosted.end()
-            await session.instruct("do it", path="run.py")
-            await session.finished()
+            await session.turns.instruct("do it", path="run.py")
+            await session.turns.finished()
             assert hosted.creates[-1]["reasoning"] == {"effort": sent}
 
 
@@ -480,7 +486,7 @@ async def test_the_guard_has_a_dangerous_edit_written_again(
     async with session:
         witness = Witness(session)
         hosted.say(both_of(edit_format, BAD))
-        turn = await session.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct("rename two", path="run.py")
         await witness.until(lambda: len(hosted.creates) == 2)
         assert turn.status is TurnStatus.STOPPED
         (first,) = session.hunks.undecided()
@@ -492,11 +498,11 @@ async def test_the_guard_has_a_dangerous_edit_written_again(
         assert KEY not in json.dumps(hosted.messages)
         hosted.say(edit_of(edit_format, SECOND))
         hosted.end()
-        await session.finished()
-        assert session.turn is not None
-        assert session.turn.status is TurnStatus.DONE, session.turn.error
-        assert session.turn.redirected_from == turn.id
-        await session.accept_rest("run.py")
+        await session.turns.finished()
+        assert session.turns.last is not None
+        assert session.turns.last.status is TurnStatus.DONE, session.turns.last.error
+        assert session.turns.last.redirected_from == turn.id
+        await session.files.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         assert len(hosted.creates) == 2
 
@@ -509,21 +515,21 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
     async with session:
         witness = Witness(session)
         hosted.say(both_of(edit_format, BAD))
-        await session.instruct("rename two", path="run.py")
+        await session.turns.instruct("rename two", path="run.py")
         for count in (2, 3):
             await witness.until(lambda count=count: len(hosted.creates) == count)
             hosted.say(edit_of(edit_format, BAD))
-        await session.finished()
+        await session.turns.finished()
         assert len(hosted.creates) == 3
-        assert session.turn is not None
-        assert session.turn.status is TurnStatus.STOPPED
-        assert "it is quarantined" in session.notices[-1].text
+        assert session.turns.last is not None
+        assert session.turns.last.status is TurnStatus.STOPPED
+        assert "it is quarantined" in session.status.notices[-1].text
         held = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
         assert held
-        await session.accept_rest("run.py")
+        await session.files.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST), "the rest of the answer stands"
-        session.release(held[-1].id, "a key of the tests")
-        assert await session.accept(held[-1].id)
+        session.guard.release(held[-1].id, "a key of the tests")
+        assert await session.files.accept(held[-1].id)
         assert (root / "run.py").read_text() == changed(FIRST, BAD)
 
 
@@ -537,9 +543,9 @@ async def test_a_copy_leaves_the_old_file(hosted: Hosted, url: str, root: Path) 
             f"@@ -20,3 +20,3 @@\n {LINES[19]}-{SECOND[0]}+{SECOND[1]} {LINES[21]}"
         )
         hosted.end()
-        await session.instruct("copy it", path="run.py")
-        await session.finished()
-        assert await session.accept_rest("copy.py") == 1
-        assert await session.accept_rest("run.py") == 0
+        await session.turns.instruct("copy it", path="run.py")
+        await session.turns.finished()
+        assert await session.files.accept_rest("copy.py") == 1
+        assert await session.files.accept_rest("run.py") == 0
         assert (root / "copy.py").read_text() == changed(FIRST, SECOND)
         assert (root / "run.py").read_text() == BEFORE

@@ -17,8 +17,8 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
-from midstream.pairing.events import HunkDecided, SessionEvent
 from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.pairing.status import HunkDecided, SessionEvent
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import sessions
@@ -100,7 +100,7 @@ class Case:
         self._fresh = 0
         self._asked = ""
         self._witness = Witness(session)
-        session.subscribe(self.hear)
+        session.status.subscribe(self.hear)
 
     def rewrite(self, region: str) -> list[str]:
         """A rewrite of a region in pieces of any length, with lines nobody else has."""
@@ -162,26 +162,26 @@ class Case:
             self.person.load()
             self.person.save()
         elif kind == "accept" and ids:
-            await session.accept(rng.choice(ids))
+            await session.files.accept(rng.choice(ids))
         elif kind == "race" and ids:
             await self.race([rng.choice(ids) for _ in range(3)])
         elif kind == "reject" and ids:
-            await session.reject(rng.choice(ids))
+            await session.files.reject(rng.choice(ids))
         elif kind == "undo":
-            await session.undo()
+            await session.files.undo()
         elif kind == "redo":
-            await session.redo()
+            await session.files.redo()
         elif kind == "rest":
-            await session.accept_rest("run.py")
+            await session.files.accept_rest("run.py")
         elif kind == "refresh":
-            await session.refresh()
+            await session.external.refresh()
         elif kind == "stop":
-            await session.stop()
+            await session.turns.stop()
         elif kind == "end":
             self.script = []
             self.model.end()
         elif kind == "redirect" and self.running:
-            await session.redirect(self.instruction())
+            await session.turns.redirect(self.instruction())
             await self.running_model()
         elif kind == "crash":
             await self.crash()
@@ -190,8 +190,8 @@ class Case:
 
     async def race(self, hunk_ids: list[int]) -> None:
         """Decisions and undo at once, with saves while they are being written."""
-        calls = [self.session.accept(hunk_ids[0]), self.session.accept(hunk_ids[1])]
-        calls += [self.session.reject(hunk_ids[2]), self.session.undo()]
+        calls = [self.session.files.accept(hunk_ids[0]), self.session.files.accept(hunk_ids[1])]
+        calls += [self.session.files.reject(hunk_ids[2]), self.session.files.undo()]
         self.rng.shuffle(calls)
         self.person.load()
         tasks = [asyncio.ensure_future(call) for call in calls]
@@ -218,15 +218,15 @@ class Case:
             self.root, settings=Settings(), endpoint=self.endpoint, watch=False, resume=live[0]
         )
         assert self.path.read_bytes() == shown, "taking up a session writes nothing"
-        assert "is back" in self.session.notices[-1].text, self.session.notices
+        assert "is back" in self.session.status.notices[-1].text, self.session.status.notices
         self._witness = Witness(self.session)
-        self.session.subscribe(self.hear)
+        self.session.status.subscribe(self.hear)
         self.script = []
         self.model.drop()
 
     @property
     def running(self) -> bool:
-        return self.session.turn is not None and self.session.turn.running
+        return self.session.turns.last is not None and self.session.turns.last.running
 
     async def instruct(self) -> None:
         length = len(self.path.read_text().splitlines())
@@ -234,7 +234,9 @@ class Case:
         stop = min(length, start + self.rng.randrange(1, LENGTH))
         self.model.drop()
         try:
-            await self.session.instruct(self.instruction(), path="run.py", selection=(start, stop))
+            await self.session.turns.instruct(
+                self.instruction(), path="run.py", selection=(start, stop)
+            )
         except UserError:
             return  # The person made the file shorter in between.
         await self.running_model()
@@ -253,9 +255,9 @@ class Case:
             self.model.give(piece)
         self.model.end()
         async with asyncio.timeout(20):
-            await self.session.finished()
+            await self.session.turns.finished()
         self.check()
-        await self.session.refresh()
+        await self.session.external.refresh()
         self.check()
         composed = self.session.files["run.py"].composed() if self.session.files else None
         if composed is not None:
@@ -280,7 +282,7 @@ async def run_case(seed: int, endpoint: Endpoint, model: SteppedModel) -> None:
             await case.finish()
             assert all(turn.status is not TurnStatus.STREAMING for turn in case.session.turns)
         except (AssertionError, TimeoutError, ValueError, KeyError) as error:
-            error.add_note(f"seed {seed}; notices: {case.session.notices}")
+            error.add_note(f"seed {seed}; notices: {case.session.status.notices}")
             raise
         finally:
             await case.session.close()

@@ -17,7 +17,7 @@ from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession, TurnStatus
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
@@ -73,7 +73,7 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     give(model, *HEAD, BAD_SQL, end=False)
-    turn = await session.instruct("use the database", path="m.py", cursor=4)
+    turn = await session.turns.instruct("use the database", path="m.py", cursor=4)
     await stopped_at(session, model, 2)
     assert turn.status is TurnStatus.STOPPED
     said = follow_ups(model.request)[-1]
@@ -87,18 +87,18 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
         "S608",
     )
     assert told.instruction == said
-    assert told.correction.advice in session.notices[-1].text
+    assert told.correction.advice in session.status.notices[-1].text
     assert "query parameters" in said
     assert [m.text for m in model.request.messages if m.role == "assistant"] == ["".join(HEAD)]
-    assert "S608" in session.notices[-1].text
-    assert "line 6 of m.py" in session.notices[-1].text
+    assert "S608" in session.status.notices[-1].text
+    assert "line 6 of m.py" in session.status.notices[-1].text
     give(model, GOOD_SQL, *TAIL)
-    await session.finished()
-    assert session.turn is not None
-    assert session.turn.status is TurnStatus.DONE
+    await session.turns.finished()
+    assert session.turns.last is not None
+    assert session.turns.last.status is TurnStatus.DONE
     assert (root / "m.py").read_text() == BEFORE, "the disk is untouched until an accept"
     assert not [h for h in session.hunks.for_path("m.py") if h.state is HunkState.QUARANTINED]
-    assert await session.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
+    assert await session.files.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
     text = (root / "m.py").read_text()
     assert text == BEFORE.replace(
         BEFORE[BEFORE.index("def find") : BEFORE.index("\n\ndef run")],
@@ -113,14 +113,14 @@ async def test_settled_hunks_before_it_stay_with_their_decisions(
     start = ["def find(db, name, limit=20):\n", "    rows = db.all()\n"]
     first = ["    found = [row for row in rows if row.name == name]\n", "    found.sort()\n"]
     give(model, *start, *first, end=False)
-    await session.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct("use the database", path="m.py", cursor=4)
     [hunk_id] = await Witness(session).decidable(1)
-    assert await session.accept(hunk_id)
+    assert await session.files.accept(hunk_id)
     give(model, "    eval(name)\n", end=False)
     await stopped_at(session, model, 2)
     assert session.hunks.get(hunk_id).state is HunkState.ACCEPTED
     give(model, "    return found[:limit]\n")
-    await session.finished()
+    await session.turns.finished()
     assert session.hunks.get(hunk_id).state is HunkState.ACCEPTED
     assert (root / "m.py").read_text() == BEFORE.replace("limit=10", "limit=20")
     assert not session.hunks.undecided()
@@ -130,25 +130,25 @@ async def test_after_two_corrections_the_person_decides(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     give(model, *HEAD, BAD_SQL, end=False)
-    await session.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct("use the database", path="m.py", cursor=4)
     await stopped_at(session, model, 2)
     give(model, BAD_SQL, end=False)
     await stopped_at(session, model, 3)
     give(model, BAD_SQL, end=False)
-    await session.finished()
+    await session.turns.finished()
     assert len(model.requests) == 3
     held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
     assert len(held) == 1
     assert held[0].note.startswith("S608: ")
-    assert "quarantined" in session.notices[-1].text
-    assert not await session.accept(held[0].id)
-    await session.accept_rest("m.py")
+    assert "quarantined" in session.status.notices[-1].text
+    assert not await session.files.accept(held[0].id)
+    await session.files.accept_rest("m.py")
     assert "select" not in (root / "m.py").read_text()
     assert [f.rule for f in session.guard.findings(held[0])] == ["S608"]
     with pytest.raises(UsageError, match="reason"):
-        session.release(held[0].id, "  ")
-    session.release(held[0].id, "the name is checked above")
-    assert await session.accept(held[0].id)
+        session.guard.release(held[0].id, "  ")
+    session.guard.release(held[0].id, "the name is checked above")
+    assert await session.files.accept(held[0].id)
     assert BAD_SQL in (root / "m.py").read_text()
     # what was released once does not halt again
     give(
@@ -158,9 +158,9 @@ async def test_after_two_corrections_the_person_decides(
         .replace("    rows = db.all()\n", BAD_SQL),
         *TAIL,
     )
-    await session.undo()
-    await session.instruct("again", path="m.py", cursor=4)
-    await session.finished()
+    await session.files.undo()
+    await session.turns.instruct("again", path="m.py", cursor=4)
+    await session.turns.finished()
     assert len(model.requests) == 4
 
 
@@ -169,10 +169,10 @@ async def test_the_last_line_of_an_answer_is_judged_before_it_can_be_accepted(
 ) -> None:
     give(model, "def run(name):\n", "    return subprocess.run(input(), shell=True)")
     give(model, "    return subprocess.run([name])\n")
-    await session.instruct("run it", path="m.py", cursor=10)
-    await session.finished()
+    await session.turns.instruct("run it", path="m.py", cursor=10)
+    await session.turns.finished()
     assert len(model.requests) == 2
-    assert await session.accept_rest("m.py") == 1
+    assert await session.files.accept_rest("m.py") == 1
     assert (root / "m.py").read_text().endswith("    return subprocess.run([name])\n")
 
 
@@ -187,13 +187,13 @@ async def test_a_key_is_masked_in_notice_request_and_journal(
     opened = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, f'    key = "{KEY[:9]}', f'{KEY[9:]}"\n', end=False)
-        await session.instruct("use the service", path="m.py", cursor=4)
+        await session.turns.instruct("use the service", path="m.py", cursor=4)
         await stopped_at(session, model, 2)
         assert KEY not in "".join(m.text for m in model.request.messages)
         assert "environment" in follow_ups(model.request)[-1]
-        assert all(KEY not in notice.text for notice in session.notices)
+        assert all(KEY not in notice.text for notice in session.status.notices)
         give(model, '    key = os.environ["KEY"]\n', *TAIL)
-        await session.finished()
+        await session.turns.finished()
         texts = {h.id: h.new for h in session.hunks.for_path("m.py")}
     journals = files_below(tmp_path / "state")
     kept = b"".join(p.read_bytes() for p in journals)
@@ -215,13 +215,13 @@ async def test_warnings_mark_the_hunk_and_levels_can_be_set(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, BAD_SQL, *TAIL)
-        await session.instruct("use the database", path="m.py", cursor=4)
-        await session.finished()
+        await session.turns.instruct("use the database", path="m.py", cursor=4)
+        await session.turns.finished()
         assert len(model.requests) == 1
         marked = [h for h in session.hunks if session.guard.findings(h)]
         assert len(marked) == 1
         assert BAD_SQL.rstrip("\n") in marked[0].new
-        assert await session.accept(marked[0].id)
+        assert await session.files.accept(marked[0].id)
 
 
 async def test_switched_off_it_does_nothing_and_says_so(
@@ -231,8 +231,8 @@ async def test_switched_off_it_does_nothing_and_says_so(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, BAD_SQL, *TAIL)
-        await session.instruct("use the database", path="m.py", cursor=4)
-        await session.finished()
+        await session.turns.instruct("use the database", path="m.py", cursor=4)
+        await session.turns.finished()
         assert len(model.requests) == 1
         assert session.guard.light("m.py").words == "unguarded: the guard is switched off"
 
@@ -245,10 +245,10 @@ async def test_the_light_says_the_truth(
     assert session.guard.light("notes.md").state is LightState.UNGUARDED
     monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: None)
     give(model, *HEAD, BAD_SQL, end=False)
-    await session.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct("use the database", path="m.py", cursor=4)
     await stopped_at(session, model, 2)  # queries are read without ruff
     give(model, GOOD_SQL, *TAIL)
-    await session.finished()
+    await session.turns.finished()
     assert "ruff is not installed" in session.guard.light("m.py").words
 
 
@@ -256,19 +256,19 @@ async def test_garbage_and_a_killed_ruff_do_not_stop_the_stream(
     session: PairingSession, model: SteppedModel
 ) -> None:
     give(model, *HEAD, end=False)
-    await session.instruct("break it", path="m.py", cursor=4)
+    await session.turns.instruct("break it", path="m.py", cursor=4)
     witness = Witness(session)
     await witness.until(lambda: session.guard._scanner.ruff.pid is not None)
     await session.guard.caught_up()
     assert session.guard.light("m.py").state is LightState.GUARDED
     os.kill(session.guard._scanner.ruff.pid, signal.SIGKILL)
     give(model, "    x = 1\n", "    \x00\x01 ) = =\n", end=False)
-    await witness.until(lambda: session.turn.tokens >= 4)
+    await witness.until(lambda: session.turns.last.tokens >= 4)
     await session.guard.caught_up()
     assert session.guard.light("m.py").words == "unguarded: the text does not parse as Python"
     give(model, "(" * 1_000_000 + "\n", "\ud7ff é\r\n", *TAIL)
-    await session.finished()
-    assert session.turn.status is TurnStatus.DONE
+    await session.turns.finished()
+    assert session.turns.last.status is TurnStatus.DONE
     assert "too long to scan" in session.guard.light("m.py").words
 
 
@@ -276,21 +276,21 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     session: PairingSession, model: SteppedModel
 ) -> None:
     give(model, *HEAD, end=False)
-    await session.instruct("use the database", path="m.py", cursor=4)
-    await Witness(session).until(lambda: session.turn.tokens >= 2)
-    await session.redirect("use sql")
+    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await Witness(session).until(lambda: session.turns.last.tokens >= 2)
+    await session.turns.redirect("use sql")
     await stopped_at(session, model, 2)
     give(model, BAD_SQL, end=False)
     await stopped_at(session, model, 3)
     assert follow_ups(model.request)[-1].startswith("use sql\nLine 6")
     give(model, GOOD_SQL, end=False)
-    await Witness(session).until(lambda: session.turn.tokens >= 1)
-    await session.redirect("sort it")
+    await Witness(session).until(lambda: session.turns.last.tokens >= 1)
+    await session.turns.redirect("sort it")
     await stopped_at(session, model, 4)
     assert [m.text for m in model.request.messages if m.role == "assistant"][-1] == GOOD_SQL
     give(model, *TAIL)
-    await session.finished()
-    assert session.turn.status is TurnStatus.DONE
+    await session.turns.finished()
+    assert session.turns.last.status is TurnStatus.DONE
     new = [line for h in session.hunks.for_path("m.py") for line in h.new]
     assert GOOD_SQL.rstrip("\n") in new
     assert BAD_SQL.rstrip("\n") not in new
@@ -326,19 +326,19 @@ async def test_a_served_script_end_to_end(
         root, settings=Settings(journal=False), replay=script, watch=False
     ) as session:
         witness = Witness(session)
-        turn = await session.instruct("use the database", path="m.py", cursor=4)
-        await session.finished()
+        turn = await session.turns.instruct("use the database", path="m.py", cursor=4)
+        await session.turns.finished()
         assert turn.status is TurnStatus.STOPPED
-        assert rule in session.notices[0].text
+        assert rule in session.status.notices[0].text
         assert "written" not in {type(e).__name__ for e in witness.events}
         assert (root / "m.py").read_text() == BEFORE
-        assert session.turn is not None
-        assert session.turn.status is TurnStatus.DONE
-        assert session.turn.elapsed_s is not None
-        assert session.turn.elapsed_s < 1.0
+        assert session.turns.last is not None
+        assert session.turns.last.status is TurnStatus.DONE
+        assert session.turns.last.elapsed_s is not None
+        assert session.turns.last.elapsed_s < 1.0
         states = [h.state for h in session.hunks if rule in h.note]
         assert HunkState.SETTLED not in states
-        assert await session.accept_rest("m.py")
+        assert await session.files.accept_rest("m.py")
         text = (root / "m.py").read_text()
         assert good in text
         assert bad not in text
@@ -386,11 +386,11 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
 
     monkeypatch.setattr(RuffServer, "check", slow)
     give(model, "def find(db, name, limit=20):\n", "    rows = db.all()\n", end=False)
-    await session.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct("use the database", path="m.py", cursor=4)
     witness = Witness(session)
     [first] = await witness.decidable(1)
     await asyncio.wait_for(asked.wait(), 20)
-    accepting = asyncio.create_task(session.accept_rest("m.py"))
+    accepting = asyncio.create_task(session.files.accept_rest("m.py"))
     await asyncio.sleep(0)
     give(model, "    found = sorted(rows)\n", "    found.sort()\n", end=False)
     [_, second] = await witness.decidable(2)
@@ -429,14 +429,14 @@ async def test_bandit_marks_what_the_rules_left_as_soon_as_a_hunk_settles(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, "    limit = 5\n", *TAIL, end=False)
-        await session.instruct("limit it", path="m.py", cursor=4)
+        await session.turns.instruct("limit it", path="m.py", cursor=4)
         for _ in range(500):
             if any(session.guard.reason(hunk) for hunk in session.hunks):
                 break
             await asyncio.sleep(0.02)
-        assert session.state is SessionState.STREAMING
+        assert session.status.state is SessionState.STREAMING
         model.end()
-        await session.finished()
+        await session.turns.finished()
         [marked] = [h for h in session.hunks if session.guard.findings(h)]
         assert session.guard.reason(marked) == "Odd (B702)"
         assert marked.state is HunkState.SETTLED

@@ -64,14 +64,14 @@ async def test_random_answers(
             return False
 
         model.drop()
-        await session.instruct("do it in f", path="m.py", cursor=4)
-        ended = asyncio.create_task(session.finished())
+        await session.turns.instruct("do it in f", path="m.py", cursor=4)
+        ended = asyncio.create_task(session.turns.finished())
         await witness.until(lambda: all_answered() or ended.done())
         assert session.guard.light("m.py").state is LightState.GUARDED
         assert len(model.requests) <= 7
         text = "".join(line + "\n" for h in session.hunks.undecided() for line in h.new)
         assert not any(bad in text for bad in BAD)
-        await session.accept_rest("m.py")
+        await session.files.accept_rest("m.py")
         written = (tmp_path / "m.py").read_text()
         assert not any(bad in written for bad in BAD)
         held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]

@@ -43,12 +43,12 @@ async def held(session: PairingSession, model: SteppedModel, bad: str = BAD) -> 
     """Have the model write a dangerous line until the person is to decide."""
     model.give(HEAD)
     model.give(bad)
-    await session.instruct("use sql", path="m.py", cursor=0)
+    await session.turns.instruct("use sql", path="m.py", cursor=0)
     for count in (2, 3):
         while len(model.requests) < count:  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.01)
         model.give(bad)
-    await session.finished()
+    await session.turns.finished()
     [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
     return hunk
 
@@ -63,16 +63,16 @@ async def test_a_held_hunk_can_be_rejected_but_not_accepted_after_that(
 ) -> None:
     async with await opened(root, endpoint) as session:
         hunk = await held(session, model)
-        assert not await session.accept(hunk.id)
-        assert await session.reject(hunk.id, "no SQL here")
+        assert not await session.files.accept(hunk.id)
+        assert await session.files.reject(hunk.id, "no SQL here")
         assert (hunk.state, hunk.note) == (HunkState.REJECTED, "no SQL here")
-        assert not await session.accept(hunk.id)
+        assert not await session.files.accept(hunk.id)
         assert (root / "m.py").read_text() == BEFORE
-        await session.undo()
+        await session.files.undo()
         assert hunk.state is HunkState.QUARANTINED
         assert hunk.note.startswith("S608")
-        session.release(hunk.id, "checked")
-        assert await session.accept(hunk.id)
+        session.guard.release(hunk.id, "checked")
+        assert await session.files.accept(hunk.id)
         assert BAD in (root / "m.py").read_text()
 
 
@@ -84,7 +84,7 @@ async def test_a_held_hunk_stays_held_after_resume(
     async with await opened(root, endpoint, journal_of(root)) as session:
         hunk = session.hunks.get(number)
         assert hunk.state is HunkState.QUARANTINED
-        assert not await session.accept(number)
+        assert not await session.files.accept(number)
         assert "S608" in session.guard.reason(hunk)
 
 
@@ -96,7 +96,7 @@ async def test_one_that_is_dangerous_no_more_is_let_go(
     off = (("S608", "off"),)
     async with await opened(root, endpoint, journal_of(root), guard_levels=off) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
-        assert await session.accept(number)
+        assert await session.files.accept(number)
 
 
 async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
@@ -105,14 +105,14 @@ async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
     async with await opened(root, endpoint, guard=False) as session:
         model.give(HEAD + BAD + "    return rows\n")
         model.end()
-        await session.instruct("use sql", path="m.py", cursor=0)
-        await session.finished()
+        await session.turns.instruct("use sql", path="m.py", cursor=0)
+        await session.turns.finished()
         [number] = [h.id for h in session.hunks.undecided()]
     async with await opened(root, endpoint, journal_of(root)) as session:
         assert session.hunks.get(number).state is HunkState.QUARANTINED
     async with await opened(root, endpoint, journal_of(root)) as session:
         assert session.hunks.get(number).state is HunkState.QUARANTINED
-        session.release(number, "it is a test")
+        session.guard.release(number, "it is a test")
     async with await opened(root, endpoint, journal_of(root)) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
 
@@ -135,17 +135,17 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
     async with await opened(root, endpoint, journal=None) as session:
         witness = Witness(session)
         model.give(f'<region>\n{HEAD}    rows = db.open("{KEY}")\n')
-        await session.instruct("use sql", path="m.py", cursor=0)
+        await session.turns.instruct("use sql", path="m.py", cursor=0)
         for count in (2, 3):
             await witness.until(lambda count=count: len(model.requests) >= count)
             model.give(f'<region>\n    rows = db.open("{KEY}")\n')
-        await session.finished()
+        await session.turns.finished()
         [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
-        await session.reject(hunk.id, "no")
+        await session.files.reject(hunk.id, "no")
         model.give(f"<region>\n{BEFORE}</region>")
         model.end()
-        await session.instruct("again", path="m.py", cursor=0)
-        await session.finished()
+        await session.turns.instruct("again", path="m.py", cursor=0)
+        await session.turns.finished()
         said = "".join(message.text for message in model.request.messages)
         assert "turned down because: no" in said
         assert KEY not in said

@@ -9,8 +9,8 @@ import pytest
 
 from midstream import demo
 from midstream.edits.hunks import HunkState
-from midstream.pairing.events import HunkSettled
 from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.pairing.status import HunkSettled
 from midstream.resources import model_folders
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
@@ -45,20 +45,20 @@ async def test_suggestions_of_the_demo(
         for suggestion in info.suggestions:
             path = info.root / suggestion.path
             before = path.read_bytes()
-            turn = await session.instruct(suggestion.instruction, path=suggestion.path)
-            await session.finished()
+            turn = await session.turns.instruct(suggestion.instruction, path=suggestion.path)
+            await session.turns.finished()
             assert turn.tokens > 0
             assert path.read_bytes() == before
-            accepted = await session.accept_rest(suggestion.path)
+            accepted = await session.files.accept_rest(suggestion.path)
             after = path.read_bytes()
             assert after == session.files[suggestion.path].composed().to_bytes()
             lines = before.decode().splitlines()
             assert after.decode().splitlines()[: turn.start] == lines[: turn.start]
             assert after.decode().endswith("\n".join([*lines[turn.stop :], ""]))
             if accepted:
-                assert len(await session.undo()) == accepted
+                assert len(await session.files.undo()) == accepted
             assert path.read_bytes() == before
-            await session.reject_rest(suggestion.path)
+            await session.files.reject_rest(suggestion.path)
 
 
 async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
@@ -66,23 +66,23 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
     path.write_text(FUNCTION)
     async with await PairingSession.open(tmp_path, settings=settings, watch=False) as session:
         witness = Witness(session)
-        first = await session.instruct(
+        first = await session.turns.instruct(
             "rename `result` to `chosen` in collect", path="work.py", cursor=1
         )
         await witness.until(lambda: first.tokens > 3 or not first.running)
         if first.running:
-            second = await session.redirect("rename `count` to `total`")
+            second = await session.turns.redirect("rename `count` to `total`")
             kept = session.files["work.py"].segments[0].new_text
-            await session.finished()
+            await session.turns.finished()
             assert session.files["work.py"].segments[0].new_text.startswith(kept)
             assert second.status in (TurnStatus.DONE, TurnStatus.FAILED)
-        third = await session.instruct("rename `entry` to `item` in collect", path="work.py")
+        third = await session.turns.instruct("rename `entry` to `item` in collect", path="work.py")
         await witness.seen(HunkSettled)
-        await session.stop()
+        await session.turns.stop()
         assert third.status in (TurnStatus.STOPPED, TurnStatus.DONE)
         assert path.read_text() == FUNCTION
         for hunk in session.hunks.undecided("work.py"):
-            await session.accept(hunk.id)
+            await session.files.accept(hunk.id)
             assert hunk.state is HunkState.ACCEPTED
         assert path.read_bytes() == session.files["work.py"].composed().to_bytes()
         assert path.read_text().endswith("def untouched():\n    return 1\n")

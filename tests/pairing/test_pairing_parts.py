@@ -10,11 +10,11 @@ from midstream.edits.documents import SourceText
 from midstream.edits.request import parse_request
 from midstream.errors import UsageError
 from midstream.pairing import meter as meter_module
-from midstream.pairing.link import configured_endpoint
-from midstream.pairing.meter import HISTORY, Meter
 from midstream.pairing.request.languages import WrongLanguageError, check_language, language_of
 from midstream.pairing.request.prompts import region_message
 from midstream.pairing.scope.mentions import Sureness, find_mentions
+from midstream.pairing.server import configured_endpoint
+from midstream.pairing.status import HISTORY, Meter
 from midstream.responses.model_info import ModelInfo
 from midstream.settings import Settings
 

@@ -95,7 +95,7 @@ def root(tmp_path: Path) -> Path:
 
 async def start(session: PairingSession, model: SteppedModel) -> Witness:
     witness = Witness(session)
-    await session.instruct("rename total to amount in tally", path="a.py")
+    await session.turns.instruct("rename total to amount in tally", path="a.py")
     model.give("".join(AFTER.splitlines(keepends=True)[:6]) + "    print(am")
     await witness.decidable(2)
     return witness
@@ -105,9 +105,9 @@ async def test_a_redirect_gives_what_is_kept_the_new_name(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     witness = await start(session, model)
-    await session.read_ahead("call it money instead", path="a.py")
+    await session.turns.read_ahead("call it money instead", path="a.py")
     await witness.until(lambda: model.ahead)
-    turn = await session.redirect("call it money instead")
+    turn = await session.turns.redirect("call it money instead")
     assert turn.instruction == "call it money instead"
     # At once, before the model says anything more.
     assert [hunk.new for hunk in session.hunks.undecided()] == [
@@ -120,8 +120,8 @@ async def test_a_redirect_gives_what_is_kept_the_new_name(
     assert "amount" not in model.request.messages[-2].text
     model.give("    print(money)\n    return money\n")
     model.end()
-    await session.finished()
-    await session.accept_rest("a.py")
+    await session.turns.finished()
+    await session.files.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "money")
 
 
@@ -130,15 +130,15 @@ async def test_it_can_be_redirected_again_and_again(
 ) -> None:
     witness = await start(session, model)
     for count, name in enumerate(("money", "cash", "sum_"), 2):
-        await session.redirect(f"call it {name}")
+        await session.turns.redirect(f"call it {name}")
         await witness.until(lambda count=count: len(model.requests) == count)
         assert follow_ups(model.request) == [f"rename total to {name} in tally"]
     assert model.request.messages[-2].text.count("sum_") == 2
     assert len(model.request.messages) == 3
     model.give("    print(sum_)\n    return sum_\n")
     model.end()
-    await session.finished()
-    await session.accept_rest("a.py")
+    await session.turns.finished()
+    await session.files.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "sum_")
 
 
@@ -147,17 +147,17 @@ async def test_what_was_accepted_is_proposed_anew_and_stays_until_then(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.accept(first)
+    await session.files.accept(first)
     written = (root / "a.py").read_text()
     assert written == BEFORE.replace("total = 0", "amount = 0")
-    await session.redirect("rename total to money")
+    await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
     assert (root / "a.py").read_text() == written
     model.give("    print(money)\n    return money\n")
     model.end()
-    await session.finished()
+    await session.turns.finished()
     assert next(iter(session.hunks.undecided())).old == ("    amount = 0",)
-    await session.accept_rest("a.py")
+    await session.files.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "money")
 
 
@@ -166,30 +166,30 @@ async def test_what_was_turned_down_is_not_proposed_again(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.reject(first)
-    await session.redirect("rename total to money")
+    await session.files.reject(first)
+    await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
     # As it was said, behind what was kept.
     assert follow_ups(model.request) == ["rename total to money"]
     assert "amount += " in model.request.messages[-2].text
     model.end()
-    await session.finished()
+    await session.turns.finished()
 
 
 async def test_a_part_that_was_turned_down_is_not_proposed_again(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.instruct("rename total to amount in tally", path="a.py")
+    await session.turns.instruct("rename total to amount in tally", path="a.py")
     lines = AFTER.replace("seen = set()", "seen = set(amount)").splitlines(keepends=True)
     model.give("".join(lines[:4]))
     (first,) = await witness.decidable(1)
-    await session.decide_lines(first, 3, 4, accept=False)
-    await session.redirect("rename total to money")
+    await session.files.decide_lines(first, 3, 4, accept=False)
+    await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
     assert follow_ups(model.request) == ["rename total to money"]
     model.end()
-    await session.finished()
+    await session.turns.finished()
 
 
 async def test_what_the_person_wrote_into_a_rename_is_not_lost(
@@ -197,13 +197,13 @@ async def test_what_the_person_wrote_into_a_rename_is_not_lost(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.edit(first, ["    amount = 100"])
-    await session.redirect("call it money")
+    await session.files.edit(first, ["    amount = 100"])
+    await session.turns.redirect("call it money")
     await witness.until(lambda: len(model.requests) == 2)
     assert follow_ups(model.request) == ["call it money"]
     model.end()
-    await session.finished()
-    await session.accept(first)
+    await session.turns.finished()
+    await session.files.accept(first)
     assert "    amount = 100\n" in (root / "a.py").read_text()
 
 
@@ -223,11 +223,11 @@ async def test_after_the_answer_what_the_file_calls_it_is_understood(
     witness = await start(session, model)
     model.give("ount)\n    return amount\n")
     model.end()
-    await session.finished()
-    turn = await session.instruct(said, path="a.py", cursor=1)
+    await session.turns.finished()
+    turn = await session.turns.instruct(said, path="a.py", cursor=1)
     await witness.until(lambda: len(model.requests) == 2)
     assert turn.instruction == said
     assert model.region == AFTER
     assert model.asked == asked
     model.end()
-    await session.finished()
+    await session.turns.finished()

@@ -51,30 +51,30 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
         witness = Witness(session)
         lines = changed(A, B).splitlines(keepends=True)
         model.give("".join(lines[:14]))
-        turn = await session.instruct("one", path="run.py", cursor=3)
+        turn = await session.turns.instruct("one", path="run.py", cursor=3)
         await witness.until(lambda: turn.tokens == 1)
-        await session.redirect("two")
+        await session.turns.redirect("two")
         await witness.until(lambda: model.asked == "two")
         model.give("".join(lines[14:]))
         model.end()
-        await session.finished()
-        await session.accept(1)
+        await session.turns.finished()
+        await session.files.accept(1)
         note("accept")
-        await session.reject(2, "no")
-        await session.undo()
+        await session.files.reject(2, "no")
+        await session.files.undo()
         note("reject, undo")
         (root / "run.py").write_bytes(b"# the person's\n" + (root / "run.py").read_bytes())
-        await session.accept(2)
+        await session.files.accept(2)
         note("save, accept")
-        await session.undo()
+        await session.files.undo()
         note("undo")
-        await session.redo()
+        await session.files.redo()
         note("redo")
         model.give(changed(A, B, C).split("    step_22")[0])
-        turn = await session.instruct("three", path="run.py", cursor=3)
+        turn = await session.turns.instruct("three", path="run.py", cursor=3)
         await witness.until(lambda: bool(session.hunks.undecided()))
         await witness.until(lambda: turn.tokens == 1)
-        await session.stop()
+        await session.turns.stop()
         note("stopped turn")
     model.drop()
     return steps
@@ -101,14 +101,14 @@ async def test_everything_comes_back(
         assert [h.new for h in undecided] == [("    C",)]
         with pytest.raises(JournalInUseError):
             await PairingSession.open(root, settings=settings, endpoint=endpoint, resume=journal)
-        assert await session.accept_rest("run.py") == 1
+        assert await session.files.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == "# the person's\n" + changed(A, B, C)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
         assert session.hunks.undecided() == []
-        assert "every hunk in it is decided" in session.notices[0].text
-        await session.undo()
+        assert "every hunk in it is decided" in session.status.notices[0].text
+        await session.files.undo()
         assert (root / "run.py").read_bytes() == on_disk
 
 
@@ -120,12 +120,12 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
     async with await opened(root, settings=settings, endpoint=endpoint, watch=False) as session:
         model.give(changed(A, B))
         model.end()
-        await session.instruct("one", path="run.py", cursor=3)
-        await session.finished()
+        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.finished()
         (root / "run.py").write_bytes(users)
-        assert not await session.accept(1)
+        assert not await session.files.accept(1)
         assert session.hunks.get(1).state is HunkState.CONFLICT
-        assert await session.reject(1)
+        assert await session.files.reject(1)
         assert (root / "run.py").read_bytes() == users
     journal = Journal.latest(state, root)
     assert journal is not None
@@ -135,10 +135,10 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
         hunk = session.hunks.get(1)
         assert (hunk.state, hunk.displaced) == (HunkState.REJECTED, True)
         assert (root / "run.py").read_bytes() == users
-        assert await session.undo() == (1,)
+        assert await session.files.undo() == (1,)
         assert hunk.state is HunkState.CONFLICT
-        assert await session.redo() == (1,)
-        assert await session.accept(2)
+        assert await session.files.redo() == (1,)
+        assert await session.files.accept(2)
         assert (root / "run.py").read_text() == changed(B, text=users.decode())
 
 
@@ -171,9 +171,9 @@ async def test_a_journal_cut_anywhere_is_taken_up(
                     assert proposal.current is None
                 undecided = [h.id for h in session.hunks.undecided()]
                 for hunk_id in undecided:
-                    assert await session.accept(hunk_id), session.notices
+                    assert await session.files.accept(hunk_id), session.status.notices
                 for _ in undecided:
-                    await session.undo()
+                    await session.files.undo()
                 assert (root / "run.py").read_bytes() == data
             shutil.rmtree(copy.parent)
 
@@ -201,12 +201,12 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
-        assert "cannot be resumed" in session.notices[0].text
+        assert "cannot be resumed" in session.status.notices[0].text
         assert len(session.hunks) == 0
         model.give(BEFORE.replace("step_05", "five"))
         model.end()
-        await session.instruct("go on", path="run.py", cursor=4)
-        await session.finished()
+        await session.turns.instruct("go on", path="run.py", cursor=4)
+        await session.turns.finished()
         assert session.hunks.undecided()
 
 
@@ -235,7 +235,7 @@ async def test_a_session_that_asked_nothing_leaves_no_journal(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.open_file("run.py")
+        await session.files.open("run.py")
     assert Journal.latest(state, root) is None
 
 
@@ -247,6 +247,6 @@ async def test_no_journal_when_it_is_switched_off(
     async with await PairingSession.open(
         root, settings=Settings(journal=False), endpoint=endpoint, watch=False
     ) as session:
-        await session.instruct("one", path="run.py", cursor=3)
-        await session.finished()
+        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.finished()
     assert Journal.latest(state, root) is None

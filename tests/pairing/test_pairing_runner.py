@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from midstream.edits.hunks import HunkState
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UserError
-from midstream.pairing.events import SessionEvent, TurnFinished, TurnStarted
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.pairing.status import SessionEvent, TurnFinished, TurnStarted
 from midstream.settings import Settings
 from tests.helpers.stepped import TIMEOUT_S, SteppedGeneration, SteppedModel, served
 
@@ -76,7 +76,7 @@ class Course:
         self.begun: list[tuple[int, set[str]]] = []
         self.ended: list[int] = []
         self.lines = 0
-        session.subscribe(self.hear)
+        session.status.subscribe(self.hear)
 
     def hear(self, event: SessionEvent) -> None:
         if isinstance(event, TurnStarted):
@@ -104,15 +104,15 @@ class Course:
             case "end":
                 self.model.end()
             case "stop":
-                self.begin(session.stop())
+                self.begin(session.turns.stop())
             case "redirect":
-                self.begin(session.redirect(f"change {count}"))
+                self.begin(session.turns.redirect(f"change {count}"))
             case "rename":
-                self.begin(session.redirect(f"call it name_{count}"))
+                self.begin(session.turns.redirect(f"call it name_{count}"))
             case "instruct":
-                self.begin(session.instruct(f"rename x to y_{count}", **HERE))
+                self.begin(session.turns.instruct(f"rename x to y_{count}", **HERE))
             case "ahead":
-                self.begin(session.read_ahead(f"change {count}", **HERE))
+                self.begin(session.turns.read_ahead(f"change {count}", **HERE))
             case "rest":
                 await asyncio.sleep(0.01)
             case _:
@@ -129,7 +129,7 @@ class Course:
         """Let every answer end."""
         async with asyncio.timeout(TIMEOUT_S):
             await asyncio.gather(*self.tasks)
-            finishing = asyncio.create_task(self.session.finished())
+            finishing = asyncio.create_task(self.session.turns.finished())
             while not finishing.done():
                 self.model.end()
                 await asyncio.wait({finishing}, timeout=0.01)
@@ -155,7 +155,7 @@ async def run(actions: list[str], *, guard: bool) -> None:
             ) as session,
         ):
             course = Course(session, model)
-            course.begin(session.instruct("rename x to y", **HERE))
+            course.begin(session.turns.instruct("rename x to y", **HERE))
             for action in actions:
                 await course.act(action)
                 course.check()
@@ -167,17 +167,17 @@ async def run(actions: list[str], *, guard: bool) -> None:
                 turn.status in (TurnStatus.DONE, TurnStatus.STOPPED, TurnStatus.FAILED)
                 for turn in turns
             )
-            assert session.state is SessionState.READY
-            assert session.writing is None
+            assert session.status.state is SessionState.READY
+            assert session.turns.writing is None
             assert not any(hunk.state is HunkState.STREAMING for hunk in session.hunks)
             assert all(proposal.current is None for proposal in session.files.values())
             assert (root / "run.py").read_text() == BEFORE, "nothing is written without an accept"
             if guard:
-                await session.accept_rest("run.py")
+                await session.files.accept_rest("run.py")
                 assert "eval(input" not in (root / "run.py").read_text()
             model.end()
-            await session.instruct("rename x to z", **HERE)
-            await session.finished()
+            await session.turns.instruct("rename x to z", **HERE)
+            await session.turns.finished()
             assert not session.turns[-1].running, "the next instruction runs"
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
-from midstream.pairing.events import (
+from midstream.pairing.session import PairingSession, SessionState, TurnStatus
+from midstream.pairing.status import (
     FileOpened,
     HunkSettled,
     TurnFinished,
     TurnStarted,
 )
-from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
@@ -30,12 +30,12 @@ async def test_one_change_from_instruction_to_disk(
     lines = rewrite((2, "    second = work(2)\n"), (20, "    twentieth = work(20)\n"))
     give(model, lines)
     model.end()
-    turn = await session.instruct("speed it up", path="run.py", cursor=3)
-    assert turn is session.turn
+    turn = await session.turns.instruct("speed it up", path="run.py", cursor=3)
+    assert turn is session.turns.last
     assert (turn.path, turn.start, turn.stop, turn.symbol) == ("run.py", 0, 40, "run")
-    await session.finished()
+    await session.turns.finished()
     assert turn.status is TurnStatus.DONE
-    assert session.state is SessionState.READY
+    assert session.status.state is SessionState.READY
     assert model.region == BEFORE
     assert (root / "run.py").read_text() == BEFORE, "nothing is written without an accept"
     assert [type(e) for e in witness.events if isinstance(e, (TurnStarted, TurnFinished))] == [
@@ -44,14 +44,14 @@ async def test_one_change_from_instruction_to_disk(
     ]
     assert witness.count(FileOpened) == 1
     assert witness.count(HunkSettled) == 2
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
-    assert await session.reject(2, "no")
+    assert await session.files.reject(2, "no")
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
     assert turn.tokens == len(lines)
     assert turn.ttft_s is not None
-    assert session.meter.output_tokens == len(lines)
-    assert session.meter.input_tokens == 10
+    assert session.status.meter.output_tokens == len(lines)
+    assert session.status.meter.input_tokens == 10
 
 
 async def test_accept_and_reject_while_the_rest_still_streams(
@@ -60,23 +60,23 @@ async def test_accept_and_reject_while_the_rest_still_streams(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"), (10, "    B\n"), (30, "    C\n"))
     give(model, lines[:20])
-    await session.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct("change", path="run.py", cursor=3)
     first, second = await witness.decidable(2)
-    assert session.state is SessionState.STREAMING
-    assert await session.accept(first)
-    assert await session.reject(second)
+    assert session.status.state is SessionState.STREAMING
+    assert await session.files.accept(first)
+    assert await session.files.reject(second)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    assert session.turn is not None
-    assert session.turn.running
+    assert session.turns.last is not None
+    assert session.turns.last.running
     give(model, lines[20:])
     model.end()
-    await session.finished()
+    await session.turns.finished()
     assert [h.state for h in session.hunks] == [
         HunkState.ACCEPTED,
         HunkState.REJECTED,
         HunkState.SETTLED,
     ]
-    assert await session.accept(3)
+    assert await session.files.accept(3)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n"), (30, "    C\n")))
 
 
@@ -85,23 +85,23 @@ async def test_stop_freezes_at_once_and_keeps_what_is_unread(
 ) -> None:
     witness = Witness(session)
     give(model, [*rewrite((2, "    A\n"))[:12], "    step_12 = wor"])
-    await session.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct("change", path="run.py", cursor=3)
     await witness.decidable(1)
-    stopping = asyncio.create_task(session.stop())
+    stopping = asyncio.create_task(session.turns.stop())
     await asyncio.sleep(0)
     frozen = list(session.files["run.py"].segments[0].settled)
     model.give("k(12)\n")
     model.give("    MUST NOT APPEAR\n")
     await stopping
     assert model.stopped == 1
-    assert session.state is SessionState.READY
-    assert session.turn is not None
-    assert session.turn.status is TurnStatus.STOPPED
+    assert session.status.state is SessionState.READY
+    assert session.turns.last is not None
+    assert session.turns.last.status is TurnStatus.STOPPED
     assert session.files["run.py"].segments[0].settled == frozen
     assert [(h.old, h.new) for h in session.hunks] == [(("    step_02 = work(2)",), ("    A",))]
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    await session.stop()
+    await session.turns.stop()
     model.drop()
 
 
@@ -111,24 +111,24 @@ async def test_redirect_goes_on_behind_what_was_kept(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"), (30, "    C\n"))
     give(model, [*lines[:12], "    half a li"])
-    first = await session.instruct("change", path="run.py", cursor=3)
+    first = await session.turns.instruct("change", path="run.py", cursor=3)
     await witness.decidable(1)
     segment = session.files["run.py"].segments[0]
     await witness.until(lambda: first.tokens == 13)
     rows = list(segment.settled)
-    second = await session.redirect("and make C loud")
+    second = await session.turns.redirect("and make C loud")
     await witness.until(lambda: model.asked == "and make C loud")
     assert (first.status, second.status) == (TurnStatus.STOPPED, TurnStatus.STREAMING)
     assert second.redirected_from == first.id
     assert segment.settled[: len(rows)] == rows, "settled rows stay"
     give(model, lines[12:])
     model.end()
-    await session.finished()
+    await session.turns.finished()
     kept = "".join(lines[:12])
     assert [(m.role, m.text) for m in model.request.messages[1:-1]] == [("assistant", kept)]
     assert follow_ups(model.request) == ["and make C loud"]
     assert second.status is TurnStatus.DONE
-    assert await session.accept_rest("run.py") == 2
+    assert await session.files.accept_rest("run.py") == 2
     assert (root / "run.py").read_text() == "".join(lines)
     assert [e.turn.id for e in witness.events if isinstance(e, TurnFinished)] == [1, 2]
 
@@ -139,22 +139,22 @@ async def test_two_redirects_send_the_whole_conversation(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"))
     give(model, lines[:10])
-    turn = await session.instruct("one", path="run.py", cursor=3)
+    turn = await session.turns.instruct("one", path="run.py", cursor=3)
     await witness.until(lambda: turn.tokens == 10)
-    turn = await session.redirect("two")
+    turn = await session.turns.redirect("two")
     await witness.until(lambda: model.asked == "two")
     give(model, lines[10:15])
     await witness.until(lambda: turn.tokens == 5)
-    await session.redirect("three")
+    await session.turns.redirect("three")
     await witness.until(lambda: model.asked == "three")
     give(model, lines[15:])
     model.end()
-    await session.finished()
+    await session.turns.finished()
     roles = [m.role for m in model.request.messages]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     texts = [m.text for m in model.request.messages if m.role == "assistant"]
     assert texts == ["".join(lines[:10]), "".join(lines[10:15])]
-    assert await session.accept_rest("run.py") == 1
+    assert await session.files.accept_rest("run.py") == 1
     assert (root / "run.py").read_text() == "".join(lines)
 
 
@@ -162,14 +162,14 @@ async def test_redirect_before_the_first_line_keeps_nothing(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    turn = await session.instruct("one", path="run.py", cursor=3)
-    assert session.state is SessionState.WAITING
+    turn = await session.turns.instruct("one", path="run.py", cursor=3)
+    assert session.status.state is SessionState.WAITING
     assert turn.running
-    await session.redirect("two")
+    await session.turns.redirect("two")
     await witness.until(lambda: model.asked == "two")
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.finished()
+    await session.turns.finished()
     assert [m.role for m in model.request.messages] == ["user", "user"]
     assert len(session.hunks) == 1
 
@@ -178,38 +178,38 @@ async def test_queue_runs_when_the_turn_ends_and_waits_after_a_stop(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.instruct("one", path="run.py", cursor=3)
-    session.queue("two")
-    session.queue("three")
-    assert session.queued == ["two", "three"]
+    await session.turns.instruct("one", path="run.py", cursor=3)
+    session.turns.queue("two")
+    session.turns.queue("three")
+    assert session.turns.queued == ["two", "three"]
     give(model, rewrite((2, "    A\n")))
     model.end()
     await witness.seen(TurnStarted, 2)
-    assert session.turn is not None
-    assert (session.turn.instruction, session.queued) == ("two", ["three"])
-    await session.stop()
-    assert session.queued == ["three"]
-    assert not session.turn.running
-    session.queue("four")
+    assert session.turns.last is not None
+    assert (session.turns.last.instruction, session.turns.queued) == ("two", ["three"])
+    await session.turns.stop()
+    assert session.turns.queued == ["three"]
+    assert not session.turns.last.running
+    session.turns.queue("four")
     await witness.seen(TurnStarted, 3)
-    assert session.turn.instruction == "three"
+    assert session.turns.last.instruction == "three"
     await witness.until(lambda: model.asked == "three")
     for _ in range(2):
         give(model, rewrite((2, "    B\n")))
         model.end()
     await witness.seen(TurnFinished, 4)
-    await session.finished()
+    await session.turns.finished()
     assert [t.instruction for t in session.turns] == ["one", "two", "three", "four"]
-    assert session.queued == []
+    assert session.turns.queued == []
 
 
 async def test_queued_instruction_that_cannot_run_says_so(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    session.queue("add a docstring to `nothing_here`")
+    session.turns.queue("add a docstring to `nothing_here`")
     await witness.until(lambda: "nothing_here" in witness.notice)
-    assert session.queued == []
+    assert session.turns.queued == []
 
 
 async def test_follow_up_builds_on_undecided_hunks(
@@ -217,16 +217,16 @@ async def test_follow_up_builds_on_undecided_hunks(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("one", path="run.py", cursor=3)
-    await session.finished()
+    await session.turns.instruct("one", path="run.py", cursor=3)
+    await session.turns.finished()
     lines = rewrite((2, "    A\n"), (5, "    B\n"))
     give(model, lines)
     model.end()
-    await session.instruct("two", path="run.py", cursor=3)
-    await session.finished()
+    await session.turns.instruct("two", path="run.py", cursor=3)
+    await session.turns.finished()
     assert model.region == "".join(rewrite((2, "    A\n")))
     assert session.hunks.get(1).state is HunkState.SUPERSEDED
-    assert await session.accept_rest("run.py") == 2
+    assert await session.files.accept_rest("run.py") == 2
     assert (root / "run.py").read_text() == "".join(lines)
 
 
@@ -238,9 +238,9 @@ async def test_a_file_opened_elsewhere_keeps_its_bytes(
     (root / "dos.py").chmod(0o755)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change", path="dos.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
+    await session.turns.instruct("change", path="dos.py", cursor=3)
+    await session.turns.finished()
+    await session.files.accept(1)
     wanted = data.replace(b"    step_02 = work(2)\r\n", b"    A\r\n")
     assert (root / "dos.py").read_bytes() == wanted
     assert (root / "dos.py").stat().st_mode & 0o777 == 0o755
@@ -250,8 +250,8 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
-    turn = await session.instruct("change", path="run.py", cursor=3)
-    await session.finished()
+    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.finished()
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "
@@ -266,8 +266,8 @@ async def test_lines_without_a_name_are_told_in_the_plural(
     lines = (session.root / "run.py").read_text().splitlines(keepends=True)
     model.give("".join(lines[3:5]))
     model.end()
-    await session.instruct("change", path="run.py", selection=(3, 5))
-    await session.finished()
+    await session.turns.instruct("change", path="run.py", selection=(3, 5))
+    await session.turns.finished()
     assert witness.notice.startswith(
         "Nothing to change: the model returned lines 4-5 of run.py as they are."
     )
@@ -278,9 +278,9 @@ async def test_a_rename_that_leaves_the_name_is_told(
 ) -> None:
     give(model, rewrite())
     model.end()
-    await session.instruct("rename work to toil in run", path="run.py", cursor=3)
-    await session.finished()
-    assert session.notices[-1].text.startswith(
+    await session.turns.instruct("rename work to toil in run", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert session.status.notices[-1].text.startswith(
         "stepped left `run` of run.py without a change, and `work` still stands there: "
         "change it by hand, say it in other words"
     )
@@ -292,8 +292,8 @@ async def test_a_name_that_is_not_there_is_told(
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
-    await session.instruct("rename appname to name", path="run.py", cursor=3)
-    await session.finished()
+    await session.turns.instruct("rename appname to name", path="run.py", cursor=3)
+    await session.turns.finished()
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "
         "appname does not occur there."
@@ -304,12 +304,12 @@ async def test_an_empty_answer_deletes_nothing(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     model.end()
-    turn = await session.instruct("change", path="run.py", cursor=3)
-    await session.finished()
+    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.finished()
     assert turn.status is TurnStatus.FAILED
     assert "returned no code" in turn.error
     assert len(session.hunks) == 0
-    assert await session.accept_rest("run.py") == 0
+    assert await session.files.accept_rest("run.py") == 0
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -319,8 +319,8 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
 ) -> None:
     model.give("I am sorry, but I cannot help with that request today.\n")
     model.end()
-    turn = await session.instruct("change", path="run.py", cursor=3)
-    await session.finished()
+    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.finished()
     assert turn.status is TurnStatus.FAILED
     assert 'but said: "I am sorry' in turn.error
     assert len(session.hunks) == 0
@@ -331,17 +331,17 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
 async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
     session: PairingSession, root: Path, model: SteppedModel
 ) -> None:
-    await session.open_file("run.py")
+    await session.files.open("run.py")
     asked = BEFORE + "# why is this here AI?\n"
     (root / "run.py").write_text(asked)
     model.give("Because the caller wants it.\n")
     model.end()
     witness = Witness(session)
-    await session.errands.changed(["run.py"])
-    await witness.until(lambda: session.turns and not session.errands.waiting)
+    await session.background.changed(["run.py"])
+    await witness.until(lambda: session.turns and not session.background.waiting)
     assert session.turns[-1].status is TurnStatus.DONE
-    assert session.notices[-1].text == "Because the caller wants it."
-    assert session.notices[-1].level == "info"
+    assert session.status.notices[-1].text == "Because the caller wants it."
+    assert session.status.notices[-1].level == "info"
     assert len(session.hunks) == 0
     assert (root / "run.py").read_text() == asked
 
@@ -357,9 +357,9 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
     ):
         give(model, rewrite((2, "    A\n")))
         model.end()
-        await session.instruct("change", path="run.py", cursor=3)
-        await session.finished()
-        await session.reject(1, "A says\nnothing")
+        await session.turns.instruct("change", path="run.py", cursor=3)
+        await session.turns.finished()
+        await session.files.reject(1, "A says\nnothing")
         told = [
             "change again",
             "",
@@ -370,29 +370,29 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         ]
         give(model, rewrite((5, "    B\n"))[:9])
         witness = Witness(session)
-        turn = await session.instruct("change again", path="run.py", cursor=3)
+        turn = await session.turns.instruct("change again", path="run.py", cursor=3)
         await witness.until(lambda: model.asked.startswith("change again"))
         assert model.asked == ("\n".join(told) if prompt == "chat" else "change again")
         assert turn.instruction == "change again"
         await witness.until(lambda: bool(session.hunks.undecided()))
-        await session.reject(session.hunks.undecided()[0].id)
-        await session.redirect("otherwise")
+        await session.files.reject(session.hunks.undecided()[0].id)
+        await session.turns.redirect("otherwise")
         await witness.until(lambda: model.asked.startswith("otherwise"))
         assert ("+     B" in model.asked) is (prompt == "chat")
         assert "A says" not in model.asked
-        await session.stop()
+        await session.turns.stop()
 
 
 async def test_decisions_that_cannot_be_made_are_explained(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     witness = Witness(session)
-    assert not await session.accept(77)
+    assert not await session.files.accept(77)
     assert witness.notice == "There is no hunk 77 in this session."
     give(model, rewrite((2, "    A\n"))[:3])
-    turn = await session.instruct("change", path="run.py", cursor=3)
+    turn = await session.turns.instruct("change", path="run.py", cursor=3)
     await witness.until(lambda: turn.tokens == 3)
-    await session.stop()
+    await session.turns.stop()
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -402,15 +402,15 @@ async def test_a_read_only_file_keeps_the_hunk_undecided(
     witness = Witness(session)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change", path="run.py", cursor=3)
-    await session.finished()
+    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.finished()
     (root / "run.py").chmod(0o444)
-    assert not await session.accept(1)
+    assert not await session.files.accept(1)
     assert witness.notice == "run.py is read-only; make it writable (chmod u+w) and try again."
     assert session.hunks.get(1).state is HunkState.SETTLED
     assert (root / "run.py").read_text() == BEFORE
     (root / "run.py").chmod(0o644)
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
 
 
@@ -422,9 +422,9 @@ async def test_a_character_the_file_cannot_hold(
     (root / "old.py").write_bytes(data)
     model.give("def f():\n    return '\u20ac'\n")
     model.end()
-    await session.instruct("change", path="old.py", cursor=1)
-    await session.finished()
-    assert not await session.accept(1)
+    await session.turns.instruct("change", path="old.py", cursor=1)
+    await session.turns.finished()
+    assert not await session.files.accept(1)
     assert "cannot be written in iso8859-1" in witness.notice
     assert (root / "old.py").read_bytes() == data
 
@@ -437,16 +437,16 @@ async def test_no_server_is_said_and_costs_nothing(
         root, settings=settings, endpoint=nowhere, watch=False
     ) as session:
         witness = Witness(session)
-        await witness.until(lambda: session.state is SessionState.OFFLINE)
+        await witness.until(lambda: session.status.state is SessionState.OFFLINE)
         with pytest.raises(UnavailableError):
-            await session.instruct("change", path="run.py", cursor=3)
-        assert session.state is SessionState.OFFLINE
-        assert session.turns == []
-        assert len((await session.open_file("run.py")).base.lines) == 40
+            await session.turns.instruct("change", path="run.py", cursor=3)
+        assert session.status.state is SessionState.OFFLINE
+        assert not session.turns
+        assert len((await session.files.open("run.py")).base.lines) == 40
 
 
 async def test_a_missing_model_folder_is_named(root: Path, tmp_path: Path) -> None:
     settings = Settings(model=tmp_path / "no-model")
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         with pytest.raises(UnavailableError, match=r"no model folder at .*/no-model"):
-            await session.instruct("change", path="run.py", cursor=3)
+            await session.turns.instruct("change", path="run.py", cursor=3)

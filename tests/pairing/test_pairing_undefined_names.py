@@ -32,12 +32,12 @@ def root(tmp_path: Path) -> Path:
 async def answered(session: PairingSession, model: SteppedModel, text: str) -> None:
     model.give(text)
     model.end()
-    await session.instruct("rename it", path="run.py", cursor=1)
-    await session.finished()
+    await session.turns.instruct("rename it", path="run.py", cursor=1)
+    await session.turns.finished()
 
 
 def said(session: PairingSession) -> list[str]:
-    return [notice.text for notice in session.notices if "no longer defined" in notice.text]
+    return [notice.text for notice in session.status.notices if "no longer defined" in notice.text]
 
 
 async def test_half_a_rename_is_told_and_told_once(
@@ -45,17 +45,17 @@ async def test_half_a_rename_is_told_and_told_once(
 ) -> None:
     witness = Witness(session)
     await answered(session, model, BEFORE.replace("found", "kept"))
-    assert await session.accept(1)
+    assert await session.files.accept(1)
     assert said(session) == [], "a hunk still waits"
-    assert await session.reject(2)
+    assert await session.files.reject(2)
     await witness.until(lambda: bool(said(session)))
     (sentence,) = said(session)
     assert "`found` (run.py, line 6) is no longer defined" in sentence
     assert "known" not in sentence, "that was so before"
-    await session.undo()
-    assert await session.reject(2)
-    await session.undo()
-    assert await session.accept(2)
+    await session.files.undo()
+    assert await session.files.reject(2)
+    await session.files.undo()
+    assert await session.files.accept(2)
     assert len(said(session)) == 1
 
 
@@ -64,15 +64,15 @@ async def test_halves_that_hold_are_not_told(session: PairingSession, model: Ste
     await answered(
         session, model, BEFORE.replace("found = []", "found = list()").replace("len(rows)", "0")
     )
-    assert await session.accept(1)
-    assert await session.reject(2)
+    assert await session.files.accept(1)
+    assert await session.files.reject(2)
     await answered(session, model, BEFORE.replace("found = []", "x = []"))
-    assert await session.reject_rest("run.py") == 1
+    assert await session.files.reject_rest("run.py") == 1
     kept = BEFORE.replace("found = []", "found = list()")
     await answered(session, model, kept.replace("found", "paid"))
     first, second = await witness.decidable(2)
-    assert await session.reject(first)
-    assert await session.accept(second)
+    assert await session.files.reject(first)
+    assert await session.files.accept(second)
     await witness.until(lambda: bool(said(session)))
     assert len(said(session)) == 1
     assert "`paid`" in said(session)[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from midstream.pairing.events import FileWritten, HunkDecided
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import FileWritten, HunkDecided
 from tests.helpers.pairing import Witness
 from tests.helpers.rewriting import BEFORE, give, rewrite
 from tests.helpers.stepped import SteppedModel
@@ -17,20 +17,20 @@ async def test_undo_and_redo_rewrite_the_file(
     witness = Witness(session)
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.instruct("one", path="run.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
-    await session.accept(2)
+    await session.turns.instruct("one", path="run.py", cursor=3)
+    await session.turns.finished()
+    await session.files.accept(1)
+    await session.files.accept(2)
     both = (root / "run.py").read_text()
-    assert await session.undo() == (2,)
+    assert await session.files.undo() == (2,)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    assert await session.undo() == (1,)
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
-    assert await session.undo() == ()
-    assert await session.redo() == (1,)
-    assert await session.redo() == (2,)
+    assert await session.files.undo() == ()
+    assert await session.files.redo() == (1,)
+    assert await session.files.redo() == (2,)
     assert (root / "run.py").read_text() == both
-    assert await session.reject(1), "an accepted hunk can still be rejected"
+    assert await session.files.reject(1), "an accepted hunk can still be rejected"
     assert (root / "run.py").read_text() == "".join(rewrite((20, "    B\n")))
     assert witness.count(FileWritten) == 7
     assert witness.count(HunkDecided) == 7
@@ -42,17 +42,17 @@ async def test_undo_reaches_over_a_later_turn(
     (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    await session.accept(1)
+    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.finished()
+    await session.files.accept(1)
     model.give("def other():\n    return 2\n")
     model.end()
-    await session.instruct("change `other`", path="run.py")
-    await session.finished()
-    await session.accept(2)
+    await session.turns.instruct("change `other`", path="run.py")
+    await session.turns.finished()
+    await session.files.accept(2)
     assert (root / "run.py").read_text().endswith("return 2\n")
-    assert await session.undo() == (2,)
-    assert await session.undo() == (1,)
+    assert await session.files.undo() == (2,)
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
 
 
@@ -61,29 +61,29 @@ async def test_undo_reaches_what_was_accepted_before_a_later_answer(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(1)
+    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.accept(1)
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.instruct("more of it", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.undo() == (1,)
+    await session.turns.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
     waiting = [hunk.new for hunk in session.hunks.undecided("run.py")]
     assert waiting == [("    A",), ("    B",)]
-    assert await session.redo() == (1,)
+    assert await session.files.redo() == (1,)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
     give(model, rewrite((2, "    AA\n")))
     model.end()
-    await session.instruct("otherwise", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.undo() == (1,)
+    await session.turns.instruct("otherwise", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
-    assert session.notices[-1].text == (
+    assert session.status.notices[-1].text == (
         "1 waiting hunk that changes the same lines went with it; redo brings it back."
     )
-    assert await session.redo() == (1,)
+    assert await session.files.redo() == (1,)
     assert [hunk.new for hunk in session.hunks.undecided("run.py")] == [("    AA",)]
 
 
@@ -92,20 +92,20 @@ async def test_undo_waits_where_the_model_is_writing(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(1)
+    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.accept(1)
     text = (root / "run.py").read_text()
     model.give("def run():\n")
-    await session.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.instruct("more of it", path="run.py", cursor=3)
     for _ in range(2):
-        assert await session.undo() == ()
-        assert session.notices[-1].text == (
+        assert await session.files.undo() == ()
+        assert session.status.notices[-1].text == (
             "`A` was accepted where the model is writing now; stop it or let it end, then undo."
         )
         assert (root / "run.py").read_text() == text
-    await session.stop()
-    assert await session.undo() == (1,)
+    await session.turns.stop()
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -115,23 +115,25 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
     model.give("def other():\n    return 2\n")
     model.end()
-    await session.instruct("change `other`", path="run.py")
-    await session.finished()
-    assert await session.accept(1)
+    await session.turns.instruct("change `other`", path="run.py")
+    await session.turns.finished()
+    assert await session.files.accept(1)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(2)
+    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.accept(2)
     text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
     (root / "run.py").write_text(text)
-    await session.refresh()
-    assert await session.undo() == ()
-    assert session.notices[-1].text.startswith("`A` was accepted in run.py, and its lines were")
+    await session.external.refresh()
+    assert await session.files.undo() == ()
+    assert session.status.notices[-1].text.startswith(
+        "`A` was accepted in run.py, and its lines were"
+    )
     assert (root / "run.py").read_text() == text
-    assert await session.undo() == (1,)
+    assert await session.files.undo() == (1,)
     assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
-    assert await session.redo() == (1,)
+    assert await session.files.redo() == (1,)
     assert (root / "run.py").read_text() == text
 
 
@@ -140,16 +142,16 @@ async def test_what_a_later_answer_covers_is_committed_beside_the_persons_own(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.instruct("change run", path="run.py", cursor=3)
-    await session.finished()
-    assert await session.accept(1)
+    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.finished()
+    assert await session.files.accept(1)
     own = (root / "run.py").read_text() + "\n# mine\n"
     (root / "run.py").write_text(own)
-    await session.refresh()
+    await session.external.refresh()
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.instruct("more of it", path="run.py", cursor=3)
-    await session.finished()
-    texts = session.committing.texts("run.py")
+    await session.turns.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.finished()
+    texts = session.commit.texts("run.py")
     assert texts is not None
     assert [text.text() for text in texts] == [f"{BEFORE}\n# mine\n", own]

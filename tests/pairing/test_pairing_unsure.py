@@ -13,13 +13,12 @@ import pytest
 from midstream.commands.edit import JsonSink
 from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
-from midstream.pairing.events import NoticeLevel
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.scope.mentions import new_names
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import Confidence, NoticeLevel
 from midstream.pairing.turn.doubt import seen_in, unsure_of, way_out
-from midstream.pairing.turns import Confidence
 from midstream.resources import default_model, model_folders
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
@@ -83,15 +82,15 @@ async def ask(
 ) -> None:
     model.give(text)
     model.end()
-    await session.instruct(asked, path="files.py", selection=(0, 6))
-    await session.finished()
+    await session.turns.instruct(asked, path="files.py", selection=(0, 6))
+    await session.turns.finished()
 
 
 async def test_an_unsure_answer_is_told_as_one(
     session: PairingSession, model: CalibratedModel
 ) -> None:
     await ask(session, model, MISREAD)
-    turn, notice = session.turn, session.notices[-1]
+    turn, notice = session.turns.last, session.status.notices[-1]
     assert turn is not None
     assert notice.text == turn.unsure == SENTENCE
     assert notice.level is NoticeLevel.WARNING
@@ -103,7 +102,7 @@ async def test_what_is_there_already_is_said_and_not_asked_for(
     session: PairingSession, model: CalibratedModel
 ) -> None:
     with pytest.raises(AlreadyThereError, match=r"`load` has a docstring already; say what"):
-        await session.instruct("add a docstring to load", path="files.py")
+        await session.turns.instruct("add a docstring to load", path="files.py")
     assert not model.requests
     assert not session.turns
     await ask(session, model, BODY, "add a better docstring to load")
@@ -115,9 +114,9 @@ async def test_a_new_parameter_that_the_function_assigns_is_told(
 ) -> None:
     model.told = 0.99, False
     await ask(session, model, BODY.replace("limit=None", "limit=None, data=None"), "add data")
-    turn = session.turn
+    turn = session.turns.last
     assert turn is not None
-    assert turn.unsure == session.notices[-1].text
+    assert turn.unsure == session.status.notices[-1].text
     assert turn.unsure.startswith("`data` is a parameter now, and the function assigns a variable")
     assert turn.doubted
 
@@ -129,19 +128,19 @@ async def test_a_redirect_that_leaves_half_a_rename_is_told(
     witness = Witness(session)
     lines = BODY.splitlines(keepends=True)
     model.give("".join(lines[:5]).replace("data", "text"))
-    await session.instruct("rename data to text", path="files.py", selection=(0, 6))
+    await session.turns.instruct("rename data to text", path="files.py", selection=(0, 6))
     await witness.until(lambda: "strip" in session.files["files.py"].segments[-1].new_text)
-    await session.redirect("stop that and leave the rest")
+    await session.turns.redirect("stop that and leave the rest")
     await witness.until(lambda: len(model.requests) == 2)
     model.give("".join(lines[5:]))
     model.end()
-    await session.finished()
-    turn = session.turn
+    await session.turns.finished()
+    turn = session.turns.last
     assert turn is not None
     assert turn.unsure.startswith(
         "What was kept and what came after the redirect do not fit: `data` is still used and no"
     )
-    assert session.notices[-1].text == turn.unsure
+    assert session.status.notices[-1].text == turn.unsure
 
 
 async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
@@ -150,7 +149,7 @@ async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
     await ask(
         session, model, BODY.replace("load(", "fetch(").replace("data.strip()", "data.soneone")
     )
-    assert session.notices[-1].text.startswith(
+    assert session.status.notices[-1].text.startswith(
         "stepped is unsure about this one: it no longer defines `load` "
         "and wrote `fetch` and `soneone` out of nowhere. "
     )
@@ -165,18 +164,18 @@ async def test_an_answer_without_the_name_that_was_asked_for_is_told(
         await PairingSession.open(root, settings=settings, endpoint=endpoint) as session,
     ):
         await ask(session, sure, BODY.replace("data", "text"), "call it content instead")
-        assert session.notices[-1].text.startswith(
+        assert session.status.notices[-1].text.startswith(
             "stepped did something else: `content` is nowhere in its answer."
         )
         (waiting, *_) = session.hunks.undecided("files.py")
         assert session.reason(waiting) == "model unsure"
         await ask(session, sure, BODY.replace("load", "content"), "rename data to content instead")
-        assert session.notices[-1].text.startswith(
+        assert session.status.notices[-1].text.startswith(
             "stepped did something else: it no longer defines `load`. Look closely"
         )
-        told = len(session.notices)
+        told = len(session.status.notices)
         await ask(session, sure, BODY.replace("data", "content"), "rename data to content")
-        assert not [n for n in session.notices[told:] if "something else" in n.text]
+        assert not [n for n in session.status.notices[told:] if "something else" in n.text]
 
 
 @pytest.mark.parametrize(
@@ -205,10 +204,10 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     assert bulk.read == bulk.unread == ()
     assert bulk.risky == tuple((hunk.id, "model unsure") for hunk in waiting)
     # A piece of such a hunk is one as well.
-    pieces = await session.split(waiting[0].id, [(2, 1)])
+    pieces = await session.files.split(waiting[0].id, [(2, 1)])
     assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {"model unsure"}
     # Each of them can be accepted by itself, and what is decided is doubted no more.
-    assert await session.accept(pieces[0])
+    assert await session.files.accept(pieces[0])
     assert session.reason(session.hunks.get(pieces[0])) == ""
     assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
@@ -218,12 +217,12 @@ async def test_what_the_person_wrote_is_doubted_no_more(
 ) -> None:
     await ask(session, model, MISREAD)
     (hunk, *_) = session.hunks.undecided("files.py")
-    await session.edit(hunk.id, ["    return my_own(path)"])
+    await session.files.edit(hunk.id, ["    return my_own(path)"])
     assert session.reason(hunk) == ""
     assert hunk.id not in dict(session.attention.bulk([hunk]).risky)
-    await session.undo()
+    await session.files.undo()
     assert session.reason(hunk) == "model unsure"
-    await session.redo()
+    await session.files.redo()
     assert session.reason(hunk) == ""
 
 
@@ -236,11 +235,11 @@ async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -
         ) as session,
     ):
         await ask(session, sure, BODY.replace("data", "text"))
-        turn = session.turn
+        turn = session.turns.last
         assert turn is not None
         assert turn.confidence == 0.6
         assert turn.unsure == ""
-        assert session.notices == []
+        assert session.status.notices == []
         assert session.attention.bulk(session.hunks.undecided()).risky == ()
 
 
@@ -253,7 +252,7 @@ async def test_what_is_beyond_the_model(root: Path) -> None:
         ) as session,
     ):
         await ask(session, gave_up, BODY)
-        assert session.notices[-1].text == (
+        assert session.status.notices[-1].text == (
             "Nothing was changed: this looks beyond stepped, which left `load` of files.py as it "
             "is. Say it in other words, or ask a larger model: work, home."
         )
@@ -287,16 +286,16 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
     ):
         changed = BODY.replace("data", "text")
         await ask(session, sure, changed)
-        assert session.notices == []
+        assert session.status.notices == []
         await ask(session, sure, changed)
         assert session.hunks.undecided("files.py")
-        assert session.notices[-1].text == (
+        assert session.status.notices[-1].text == (
             "The same again: `load` of files.py came back with the hunks that it had; "
             "say it in other words, or ask a larger model."
         )
-        assert session.notices[-1].action == "models"
+        assert session.status.notices[-1].action == "models"
         await ask(session, sure, changed.replace("limit", "most"))
-        assert len(session.notices) == 1
+        assert len(session.status.notices) == 1
 
 
 async def test_a_retry_that_brings_what_was_turned_down(
@@ -305,19 +304,19 @@ async def test_a_retry_that_brings_what_was_turned_down(
     await ask(session, model, MISREAD)
     waiting = session.hunks.undecided("files.py")
     for hunk in waiting:
-        await session.reject(hunk.id, "the limit is wanted")
+        await session.files.reject(hunk.id, "the limit is wanted")
     await ask(session, model, MISREAD)
     assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
-    assert session.notices[-1].text == (
+    assert session.status.notices[-1].text == (
         "The same again: the model made the change that you turned down; "
         "say it in other words, or ask a larger model."
     )
     # That it is unsure of it is not told over that, and is still known.
-    assert session.turn is not None
-    assert session.turn.unsure == SENTENCE
+    assert session.turns.last is not None
+    assert session.turns.last.unsure == SENTENCE
     assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
     await ask(session, model, MISREAD.replace("path\n", "path.read()\n"))
-    assert session.notices[-1].text == SENTENCE
+    assert session.status.notices[-1].text == SENTENCE
 
 
 def test_a_server_that_says_nothing() -> None:
@@ -389,21 +388,21 @@ async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
 ) -> None:
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         witness = Witness(session)
-        await session.instruct("rename `data` to `text`", path="files.py", selection=(0, 6))
-        await session.finished()
-        assert session.turn is not None
-        assert session.turn.unsure == ""
+        await session.turns.instruct("rename `data` to `text`", path="files.py", selection=(0, 6))
+        await session.turns.finished()
+        assert session.turns.last is not None
+        assert session.turns.last.unsure == ""
         assert session.hunks.undecided("files.py")
-        await session.reject_rest("files.py")
+        await session.files.reject_rest("files.py")
         flagged = left = wrong = 0
         for words in OUTSIDE:
-            turn = await session.instruct(words, path="files.py", selection=(0, 6))
-            await session.finished()
+            turn = await session.turns.instruct(words, path="files.py", selection=(0, 6))
+            await session.turns.finished()
             waiting = session.hunks.undecided("files.py")
             left += not waiting
             flagged += bool(turn.unsure)
             wrong += bool(waiting) and not turn.unsure
-            await session.reject_rest("files.py")
+            await session.files.reject_rest("files.py")
         assert witness.notice
         assert flagged + left >= 2 * wrong, (flagged, left, wrong)
 

@@ -21,11 +21,11 @@ CODE = "def count(items):\n    total = 0\n    return total + SENTINEL_IN_THE_FIL
 BROKEN = {
     "widget": """
 from midstream.tui.widgets.diff_pane import DiffPane
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 paint = DiffPane.render_lines
 def broken(self, crop):
     session = self.app.session
-    if session is not None and session.turns and not session.turn.running:
+    if session is not None and session.turns and not session.turns.last.running:
         kept = "a local variable with " + self.lines[0]
         raise ValueError(f"no room for {self.lines[2]!r} and hunter2 = 'ghp_{'a1B2' * 9}'")
     return paint(self, crop)

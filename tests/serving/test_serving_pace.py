@@ -14,7 +14,7 @@ import pytest
 
 from midstream.engine.types import FinishReason, GenerateRequest, Generation, Message, Piece
 from midstream.errors import UserError
-from midstream.pairing.costs import Cost
+from midstream.pairing.status import Cost
 from midstream.responses.client import Client
 from midstream.responses.events import Finished
 from midstream.serving.embedded import EmbeddedServer

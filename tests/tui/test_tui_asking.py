@@ -62,7 +62,9 @@ async def hosted_stage(
     app = MidstreamApp(root, replace(settings, journal=False, attention=False))
     async with app.run_test(size=size) as pilot:
         stage = Stage(app, pilot, SteppedModel())
-        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        await stage.until(
+            lambda: app.session is not None and app.session.status.state == "ready", "ready"
+        )
         yield stage
 
 
@@ -200,7 +202,7 @@ async def test_an_ignored_file_is_sent_only_after_a_yes(
         assert "KEY=1" in hosted.messages[-1][1]
         assert stage.composer.text == ""
         hosted.end()
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
 
 
 async def test_a_name_that_is_no_file_leaves_the_text(hosted: Hosted, url: str, root: Path) -> None:
@@ -225,7 +227,7 @@ async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> Non
         assert isinstance(stage.app.screen, PickerScreen)
         await stage.type("high")
         await stage.press("enter")
-        assert stage.session.effort == "high"
+        assert stage.session.turns.effort == "high"
         assert "high effort" in status(stage)
         stage.pane.go_to(16)
         await stage.instruct("rename number to value")
@@ -235,7 +237,7 @@ async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> Non
             stage.model.give(text)
             stage.model.give(None)
         await stage.until(lambda: stage.session.turns[-1].tried, "choice")
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert "number 2 won" in stage.notice
         assert "candidate" not in status(stage)
         await stage.press("f3")
@@ -275,7 +277,7 @@ async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: 
         assert any("second" in row for row in stage.rows)
         hosted.say(" = 40\n>>>>>>> REPLACE\n")
         hosted.end()
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert stage.path == "other.py"
         assert "1 in other files" in file_bar(stage)
         assert not [h for h in stage.session.hunks if h.decided]
@@ -299,7 +301,7 @@ async def test_nothing_moves_for_a_reader_who_does_not_follow(
         await stage.press("j")
         before = stage.rows
         hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond = 40\n")
-        await stage.until(lambda: stage.session.writing is not None, "writing")
+        await stage.until(lambda: stage.session.turns.writing is not None, "writing")
         await stage.until(lambda: "writing in other.py" in file_bar(stage), "state")
         rail = [stage.rail._strip(y).text for y in range(4)]
         assert any("other.py" in row and "writing" in row for row in rail)
@@ -313,7 +315,7 @@ async def test_nothing_moves_for_a_reader_who_does_not_follow(
         assert stage.path == "run.py"
         hosted.say(">>>>>>> REPLACE\n")
         hosted.end()
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert stage.path == "run.py"
 
 
@@ -333,7 +335,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         await stage.until(lambda: len(hosted.creates) == 2, "asked again")
         hosted.say(bad)
         hosted.end()
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         await stage.until(
             lambda: "2 edits did not match; ! shows what differs" in stage.notice, "notice"
         )
@@ -375,8 +377,8 @@ async def test_a_sensitive_file_is_advised_on_once(project: Path) -> None:
             stage.screen.notices.clear()
             stage.model.give(stage.model.region)
             stage.model.give(None)
-            await stage.until(lambda: stage.session.state == "ready", "end")
-        told = [n for n in stage.session.notices if "security-sensitive" in n.text]
+            await stage.until(lambda: stage.session.status.state == "ready", "end")
+        told = [n for n in stage.session.status.notices if "security-sensitive" in n.text]
         assert len(told) == 1
 
 
@@ -392,7 +394,7 @@ async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> Non
             await stage.instruct("rename number to value")
             stage.model.give(stage.model.region.replace("number", "value"))
             stage.model.give(None)
-            await stage.until(lambda: stage.session.state == "ready", "end")
+            await stage.until(lambda: stage.session.status.state == "ready", "end")
             said.append(stage.notice)
             stage.screen.notices.clear()
         assert ["deeper model" in text for text in said] == [False, False, False, True, False]
@@ -408,7 +410,7 @@ async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) 
             hosted.say(block("run.py", LINES[number], f"first = {number}\n"))
             hosted.end()
             await send(stage, hosted, "rename one")
-            await stage.until(lambda: stage.session.state == "ready", "end")
+            await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert "$0.0460" in status(stage)
         stage.screen.set_focus(stage.pane)
         await stage.press("W")

@@ -218,7 +218,7 @@ async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, 
     waiting = stage.session.hunks.undecided("pkg/things.py")
     assert waiting
     for hunk in waiting:
-        await stage.session.accept(hunk.id)
+        await stage.session.files.accept(hunk.id)
     screen = await opened(stage)
     assert "conflict" in rows(screen)[0]
     assert "cannot be staged by itself" in shown(screen, "change")
@@ -313,7 +313,7 @@ async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_
     stage.model.give(None)
     await stage.until(lambda: len(stage.session.turns) == 2, "turn")
     await stage.until(lambda: not stage.session.turns[-1].running, "end")
-    await stage.until(lambda: stage.session.state == "ready", "ready")
+    await stage.until(lambda: stage.session.status.state == "ready", "ready")
     await accepted(stage, 9)
     screen = await opened(stage)
     assert screen.message.text == message
@@ -394,13 +394,13 @@ async def test_a_trailer_is_added_when_the_settings_want_it(repo: Path) -> None:
     async with on_stage(repo, settings=Settings(journal=False, attention=True)) as stage:
         await answered(stage)
         await accepted(stage, 2)
-        assert stage.session.committing.trailer.startswith("Accepted-Unread: 2 of 2 hunks, ")
-        await stage.session.committing.stage("pkg/things.py")
-        await stage.session.committing.commit("Subject", trailer=True)
+        assert stage.session.commit.trailer.startswith("Accepted-Unread: 2 of 2 hunks, ")
+        await stage.session.commit.stage("pkg/things.py")
+        await stage.session.commit.commit("Subject", trailer=True)
         assert git(repo, "log", "-1", "--format=%B").strip().splitlines() == [
             "Subject",
             "",
-            stage.session.committing.trailer,
+            stage.session.commit.trailer,
         ]
 
 

@@ -16,10 +16,12 @@ async def in_conflict(stage: Stage, project: Path) -> str:
     body = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
     stage.model.give(body.replace("    total = 0\n", "    sum = 0\n"))
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+    await stage.until(
+        lambda: stage.session.status.state == "ready" and stage.session.turns.last, "end"
+    )
     users = CODE.replace("total = 0", "total = 0.0", 1)
     (project / "pkg" / "things.py").write_text(users)
-    await stage.session.refresh()
+    await stage.session.external.refresh()
     assert HunkState.CONFLICT in [hunk.state for hunk in stage.session.hunks if hunk.live]
     return users
 

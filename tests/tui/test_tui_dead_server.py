@@ -25,20 +25,22 @@ async def test_a_dead_model_server_is_started_again_by_enter(project: Path, tmp_
     app = MidstreamApp(project, Settings(journal=False, attention=False), replay=script)
     async with app.run_test(size=(120, 36)) as pilot:
         stage = Stage(app, pilot, SteppedModel())
-        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        await stage.until(
+            lambda: app.session is not None and app.session.status.state == "ready", "ready"
+        )
         await stage.open("pkg/things.py")
         await stage.press("i")
         stage.composer.put("slowly in double")
         await stage.press("enter")
-        await stage.until(lambda: stage.session.state == "streaming", "streaming")
-        server = stage.session._link.server
+        await stage.until(lambda: stage.session.status.state == "streaming", "streaming")
+        server = stage.session.server.server
         assert server is not None
         assert server.process is not None
         first = server.process.pid
         os.kill(first, signal.SIGKILL)
-        await stage.until(lambda: stage.session.state == "offline", "offline")
+        await stage.until(lambda: stage.session.status.state == "offline", "offline")
         assert stage.notice.startswith("The connection to the model server was lost")
         assert stage.notice.endswith("; enter starts it again.")
         await stage.press("i", "enter")
-        await stage.until(lambda: stage.session.state == "streaming", "it writes again")
+        await stage.until(lambda: stage.session.status.state == "streaming", "it writes again")
         assert len(stage.session.turns) == 2

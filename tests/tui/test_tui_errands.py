@@ -41,7 +41,7 @@ def status(stage: Stage) -> str:
 
 async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bill: Path) -> None:
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.watching == "native", "watching")
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("pkg/things.py")
         await stage.press("F")
         await stage.until(lambda: "continuous" in status(stage), "continuous mode")
@@ -71,28 +71,28 @@ async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
         await stage.until(lambda: stage.pane.undecided_hunk is not None, "a hunk")
         cursor = stage.pane.cursor
         await stage.press("E")
-        await stage.until(lambda: stage.session.in_background, "the errand")
+        await stage.until(lambda: stage.session.turns.in_background, "the errand")
         stage.screen.refresh_facts()
-        assert stage.session.errands.waiting
+        assert stage.session.background.waiting
         assert "queued" not in status(stage)  # nobody but the program put it there
         stage.model.give(NEW_SECOND)
         stage.model.give(None)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "its companion")
         assert stage.model.region == "def second(row):\n    return row.cost + 1\n"
         assert stage.pane.cursor == cursor
-        await stage.until(lambda: not stage.session.errands.waiting, "nothing is left to ask")
+        await stage.until(lambda: not stage.session.background.waiting, "nothing is left to ask")
 
 
 async def test_an_instruction_comes_before_what_runs_in_the_background(
     project: Path, bill: Path
 ) -> None:
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.watching == "native", "watching")
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("pkg/bill.py")
         await stage.press("F")
-        await stage.until(lambda: stage.session.errands.continuous, "continuous mode")
+        await stage.until(lambda: stage.session.background.continuous, "continuous mode")
         change_first(bill)
-        await stage.until(lambda: stage.session.in_background, "a turn in the background")
+        await stage.until(lambda: stage.session.turns.in_background, "a turn in the background")
         await stage.press("i")
         await stage.until(lambda: "Instruct" in stage.title, "title")
         assert not any("redirect" in key for key in stage.keys)
@@ -109,7 +109,7 @@ async def test_a_save_of_a_file_without_open_hunks_is_told_as_that(
     stage: Stage, project: Path
 ) -> None:
     await stage.open("pkg/things.py")
-    await stage.until(lambda: stage.session.watching == "native", "watching")
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
     (project / "pkg" / "things.py").write_text(CODE.replace("total", "sum_"))
     await stage.until(lambda: "changed on disk" in stage.notice, "the save is told")
     assert stage.notice == "pkg/things.py changed on disk; this is the new text."

@@ -22,7 +22,7 @@ def make_repository(root: Path) -> None:
 
 
 async def watching(stage: Stage) -> None:
-    await stage.until(lambda: stage.session.watching == "native", "watching")
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
 
 
 @pytest.mark.parametrize("repository", [False, True])

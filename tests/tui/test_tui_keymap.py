@@ -98,7 +98,9 @@ async def test_the_git_preset_decides_with_y_and_n(project: Path) -> None:
             "            sum += 1\n    return sum\n"
         )
         stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+        await stage.until(
+            lambda: stage.session.status.state == "ready" and stage.session.turns.last, "end"
+        )
         assert stage.keys[:2] == ["y accept", "n reject"]
         first = stage.pane.undecided_hunk
         assert first is not None

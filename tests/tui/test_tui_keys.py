@@ -224,10 +224,10 @@ async def test_from_the_message_of_a_commit_back_to_the_files(project: Path) -> 
 async def test_e_on_the_models_page_takes_the_next_effort(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     screen = await page(stage, "M", ModelsScreen)
-    before = stage.session.effort
+    before = stage.session.turns.effort
     await stage.press("e")
-    assert stage.session.effort != before
-    assert f"Effort {stage.session.effort} from the next" in screen.notice.text
+    assert stage.session.turns.effort != before
+    assert f"Effort {stage.session.turns.effort} from the next" in screen.notice.text
 
 
 async def test_ctrl_l_on_a_page_paints_the_whole_screen_again(stage: Stage) -> None:

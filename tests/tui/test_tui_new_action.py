@@ -71,7 +71,7 @@ async def main():
         await stage.press("enter")
         await stage.until(lambda: any("FOUND += 1" in line for line in second.new), "palette")
         said = []
-        await stage.session.undo()
+        await stage.session.files.undo()
         commands = PlainCommands(stage.session, said.append)
         number = commands.number(second.id)
         line = understand(f"shout {number}", commands.is_file)

@@ -18,7 +18,7 @@ from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
 from midstream.pairing.commit import AcceptedChanges, Changes, FileChange
 from midstream.pairing.journal import SessionSummary
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import SETTINGS, Settings
 from midstream.tui.app import MidstreamApp

@@ -25,7 +25,7 @@ async def test_alt_enter_queues_and_the_text_runs_afterwards(stage: Stage) -> No
     await stage.press("i")
     await stage.type("rename number in double")
     await stage.press("alt+enter")
-    assert stage.session.queued == ["rename number in double"]
+    assert stage.session.turns.queued == ["rename number in double"]
     assert "Queued" in stage.notice
     assert stage.composer.text == ""
     await stage.stream("".join(NEW_COUNT[2:]))
@@ -45,7 +45,7 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     requests = len(stage.model.requests)
     await stage.press("enter")
     assert stage.composer.text == "then this", stage.notice
-    assert not stage.session.queued
+    assert not stage.session.turns.queued
     assert len(stage.model.requests) == requests, "it is shown before it is sent"
 
 

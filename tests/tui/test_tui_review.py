@@ -9,7 +9,7 @@ import pytest
 from textual.geometry import Region
 
 from midstream.actions import ACTIONS
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
@@ -80,7 +80,7 @@ async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, projec
     assert path.read_text() == CODE.replace("total = 0", "found = 0")
     await stage.stream("".join(NEW_COUNT[5:]))
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     assert path.read_text() == CODE.replace("total = 0", "found = 0")
     await stage.press("A")
     head, tail = CODE.split("def double")
@@ -102,7 +102,7 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     await start(stage)
     await stage.stream("".join(NEW_COUNT))
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     first = stage.pane.undecided_hunk
     assert first is not None
     before = stage.rows
@@ -147,7 +147,7 @@ async def test_stop_keeps_what_has_settled(stage: Stage, project: Path) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:4]) + "        if it")
     await stage.press("ctrl+c")
-    await stage.until(lambda: stage.session.state == "ready", "stopped")
+    await stage.until(lambda: stage.session.status.state == "ready", "stopped")
     await stage.until(lambda: "Stopped after" in stage.notice, "notice")
     assert [hunk.state for hunk in stage.session.hunks] == ["settled"]
     assert any(row.endswith("return total") for row in stage.rows)
@@ -171,7 +171,7 @@ async def test_enter_while_streaming_redirects(stage: Stage) -> None:
     await stage.stream("".join(NEW_COUNT[4:]))
     assert stage.pane.following
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     segment = stage.session.files["pkg/things.py"].segments[0]
     assert segment.new_text == "".join(NEW_COUNT)
 
@@ -236,7 +236,7 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     assert not any("count = 0" in row for row in stage.rows)
     stage.model.give("    return 1\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     await stage.until(lambda: any("count = 0" in row for row in stage.rows), "shown")
     await stage.press("a")
     await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
@@ -253,7 +253,7 @@ async def test_an_answer_that_nobody_can_have_read_is_shown_from_its_first_hunk(
     await stage.instruct("rename total to count in run")
     await stage.stream(f"def run():\n    count = 0\n{body}    return count\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     await stage.until(lambda: any("count = 0" in row for row in stage.rows), "shown")
     first = min(stage.session.hunks, key=lambda hunk: hunk.start)
     assert stage.pane.hunk is first
@@ -271,7 +271,7 @@ async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, proj
     await stage.until(lambda: len(stage.model.requests) == 2, "redirect")
     await stage.stream(body.split("\n", 1)[1] + "    return found\n")
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     assert stage.composer.field.has_focus
     await stage.pilot.pause(0.1)
     assert any("return found" in row for row in stage.rows)
@@ -298,12 +298,12 @@ async def test_escape_only_closes(stage: Stage) -> None:
     await stage.stream("".join(NEW_COUNT[:2]))
     for _ in range(4):
         await stage.press("escape")
-    assert stage.session.state == "streaming"
+    assert stage.session.status.state == "streaming"
     await stage.press("i")
     await stage.type("half a thought")
     await stage.press("escape")
     assert stage.composer.text == "half a thought"
-    assert stage.session.state == "streaming"
+    assert stage.session.status.state == "streaming"
 
 
 async def test_ctrl_c_twice_quits_when_idle(stage: Stage) -> None:
@@ -323,7 +323,7 @@ async def test_ctrl_c_right_after_enter_stops_what_is_not_sent_yet(stage: Stage)
     stage.screen.steer.stop()
     await stage.until(lambda: "Stopped before" in stage.notice, "told")
     assert stage.composer.text == "rename total in count"
-    assert stage.session.state == "ready"
+    assert stage.session.status.state == "ready"
     assert not stage.session.turns
     await stage.press("enter")
     await stage.until(lambda: stage.model.requests, "request")
@@ -333,7 +333,7 @@ async def test_ctrl_c_right_after_an_answer_was_meant_for_it(stage: Stage) -> No
     await start(stage)
     await stage.stream("".join(NEW_COUNT))
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready", "end")
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
     await stage.press("ctrl+c")
     assert stage.notice == "The answer had already ended; its hunks wait for your decision."
     await stage.press("ctrl+c")
@@ -348,7 +348,8 @@ async def test_history_and_newline_in_the_composer(stage: Stage) -> None:
     stage.model.give("".join(NEW_COUNT))
     stage.model.give(None)
     await stage.until(
-        lambda: stage.session.state == "ready" and stage.session.turn is not None, "end"
+        lambda: stage.session.status.state == "ready" and stage.session.turns.last is not None,
+        "end",
     )
     await stage.press("i", "up")
     assert stage.composer.text == "rename total in count"
@@ -464,7 +465,7 @@ async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, sta
         await start(stage)
         await stage.stream("".join(NEW_COUNT))
         stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         first = stage.pane.undecided_hunk
         assert first is not None
         await stage.press("r")

@@ -24,7 +24,9 @@ async def propose(stage: Stage) -> None:
     await stage.instruct("rename in count")
     stage.model.give(NEW_COUNT)
     stage.model.give(None)
-    await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+    await stage.until(
+        lambda: stage.session.status.state == "ready" and stage.session.turns.last, "end"
+    )
     hunk = stage.pane.undecided_hunk
     assert hunk is not None
     assert (hunk.deleted, hunk.added) == (4, 4)
@@ -216,7 +218,9 @@ async def test_invisible_characters_are_not_put_into_an_editor(project: Path) ->
         await stage.instruct("rename in count")
         stage.model.give(NEW_COUNT.replace("found", "fo\x1bund"))
         stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready" and stage.session.turn, "end")
+        await stage.until(
+            lambda: stage.session.status.state == "ready" and stage.session.turns.last, "end"
+        )
         await stage.press("e")
         assert "invisible characters" in stage.notice
         assert stage.app.screen is stage.screen

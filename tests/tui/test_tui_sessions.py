@@ -66,7 +66,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         await stage.until(lambda: stage.session is not former, "session")
         assert len(stage.session.hunks.undecided()) == 1
         await stage.until(lambda: stage.path == "pkg/things.py", "file")
-        await stage.until(lambda: stage.session.state == "ready", "ready")
+        await stage.until(lambda: stage.session.status.state == "ready", "ready")
         await stage.press("a")
         await stage.until(lambda: not stage.session.hunks.undecided(), "accepted")
         assert "total" not in (project / "pkg" / "things.py").read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
@@ -58,7 +58,7 @@ async def opened(pilot: Pilot[None]) -> MidstreamApp:
         session = app.session
         if (
             session is not None
-            and session.state == "ready"
+            and session.status.state == "ready"
             and app.review.state.path
             and app.review.state.files
         ):
@@ -77,7 +77,7 @@ async def decided(pilot: Pilot[None]) -> None:
     review.steer.send()
     for _ in range(600):
         assert app.session is not None
-        if app.session.turn is not None and not app.session.turn.running:
+        if app.session.turns.last is not None and not app.session.turns.last.running:
             break
         await pilot.pause(0.02)
     await pilot.pause(0.2)

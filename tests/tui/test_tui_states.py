@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 
 from midstream.edits.hunks import HunkState, Quarantine
 from midstream.pairing.session import PairingSession
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
@@ -92,7 +92,7 @@ class Running:
     async def settled(self) -> None:
         await self.asked(len(NEW))
         self.model.give(None)
-        await self.until(lambda: self.app.session.state == "ready")
+        await self.until(lambda: self.app.session.status.state == "ready")
         self.review.notices.clear()
         await self.pilot.press("g", "right_square_bracket")
 
@@ -124,7 +124,7 @@ async def conflict(run: Running) -> None:
     await run.settled()
     path = run.app.root / "invoice.py"
     path.write_text(CODE.replace("    amount = 0\n", "    amount = 0.0\n"))
-    await run.app.session.refresh()
+    await run.app.session.external.refresh()
     await run.until(lambda: any(h.state is HunkState.CONFLICT for h in run.app.session.hunks))
     await run.press("g", "J")
 
@@ -221,7 +221,7 @@ def test_state(
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def facts(session: PairingSession | None, path: str) -> StatusFacts:
-        running = session is not None and session.state in RUNNING
+        running = session is not None and session.status.state in RUNNING
         return replace(FACTS, state=SessionState.STREAMING if running else SessionState.READY)
 
     monkeypatch.setattr(status, "status_facts", facts)

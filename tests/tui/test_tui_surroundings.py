@@ -9,7 +9,7 @@ import pytest
 from textual import events
 from textual.geometry import Region
 
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.settings import Settings
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.widgets.file_bar import FileBar
@@ -177,7 +177,7 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         await stage.open("pkg/things.py")
         await stage.instruct("rename total in count")
         stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         await stage.press("i")
         stage.composer.put("")
         await stage.type("half a sentence")
@@ -256,7 +256,7 @@ async def test_a_merge_that_is_not_finished_is_told_beside_the_branch(project: P
     async with on_stage(project) as stage:
         row = stage.screen.query_one(StatusRow)
         await stage.until(lambda: "main · clean" in row.render().plain, "clean")
-        await stage.until(lambda: stage.session.watching == "native", "watching")
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
         git("merge", "-q", "other", check=False)
         await stage.until(lambda: "main merging · 1 changed" in row.render().plain, "merging")
         git("merge", "--abort")

@@ -13,7 +13,6 @@ import pytest
 from textual.geometry import Region
 
 from midstream.engine.types import TextModel
-from midstream.pairing.costs import Cost
 from midstream.pairing.simulating import (
     PRESETS,
     SimulationError,
@@ -21,6 +20,7 @@ from midstream.pairing.simulating import (
     pacing_words,
     simulate_model,
 )
+from midstream.pairing.status import Cost
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Usage
 from midstream.responses.model_info import Pacing
@@ -89,13 +89,13 @@ class Replayed:
         review.panes.pane.go_to(8)
         review.panes.composer.put("rename total to found")
         review.steer.send()
-        await self.until(lambda: self.app.session.turn is not None, "turn")  # type: ignore[union-attr]
+        await self.until(lambda: self.app.session.turns.last is not None, "turn")  # type: ignore[union-attr]
 
     async def ended(self) -> None:
         session = self.app.session
         assert session is not None
-        await self.until(lambda: session.turn and not session.turn.running, "end")
-        await self.until(lambda: session.meter.cost.forwards, "cost")
+        await self.until(lambda: session.turns.last and not session.turns.last.running, "end")
+        await self.until(lambda: session.status.meter.cost.forwards, "cost")
 
     async def simulated(self, model: str) -> None:
         def shown() -> bool:
@@ -125,7 +125,7 @@ async def replayed(
         app = MidstreamApp(project, options, endpoint=endpoint, open_file="pkg/things.py")
         async with app.run_test(size=size):
             stage = Replayed(app)
-            await stage.until(lambda: app.session and app.session.state == "ready", "ready")
+            await stage.until(lambda: app.session and app.session.status.state == "ready", "ready")
             await stage.until(lambda: app.review.state.path, "file")
             app.review.set_focus(app.review.panes.pane)
             yield stage
@@ -190,7 +190,7 @@ async def test_measured_figures_are_those_of_the_server(project: Path) -> None:
         await stage.instruct()
         await stage.ended()
         await opened(stage)
-        meter = stage.app.session.meter  # type: ignore[union-attr]
+        meter = stage.app.session.status.meter  # type: ignore[union-attr]
         cost = meter.cost
         assert cost.output_tokens == cost.forwards == meter.turn_tokens > 20
         assert cost.prefill_s is not None
@@ -284,9 +284,9 @@ async def test_activity_moves_only_with_tokens_and_timers_rest_when_idle(project
         await stage.press("ctrl+c")
         session = stage.app.session
         assert session is not None
-        await stage.until(lambda: session.state == "ready", "stopped")
-        assert session.turn is not None
-        assert session.turn.status == "stopped"
+        await stage.until(lambda: session.status.state == "ready", "stopped")
+        assert session.turns.last is not None
+        assert session.turns.last.status == "stopped"
         await stage.until(lambda: not ticker._active.is_set(), "rest")
         await stage.until(
             lambda: stage.map.facts is not None and stage.map.facts.working is None, "no activity"
@@ -537,7 +537,7 @@ async def test_a_paced_answer_says_on_screen_what_it_imitates(project: Path) -> 
         await stage.instruct()
         await stage.ended()
         words = "llama3.1-8b on 8 x H100 SXM"
-        await stage.until(lambda: stage.app.session.meter.cost.due_s, "due")  # type: ignore[union-attr]
+        await stage.until(lambda: stage.app.session.status.meter.cost.due_s, "due")  # type: ignore[union-attr]
         await stage.until(lambda: f"as fast as {words}" in row.render().plain
                           or f"slower than {words}" in row.render().plain, "verdict")  # fmt: skip
         assert "tok/s simulated" in row.render().plain

@@ -156,7 +156,7 @@ async def test_what_is_sent_while_the_session_opens_is_sent_then(
             may_open.set()
             await stage.until(lambda: stage.path == "pkg/things.py", "opened")
             if stops:
-                await stage.until(lambda: stage.session.state == "ready", "ready")
+                await stage.until(lambda: stage.session.status.state == "ready", "ready")
                 assert stage.composer.text == "rename number in double"
                 assert not model.requests
             else:

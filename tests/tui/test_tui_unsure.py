@@ -35,7 +35,9 @@ async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, uns
     app = MidstreamApp(project, Settings(journal=False, attention=False, model=folder))
     async with app.run_test(size=(120, 36)) as pilot:
         stage = Stage(app, pilot, SteppedModel())
-        await stage.until(lambda: app.session is not None and app.session.state == "ready", "ready")
+        await stage.until(
+            lambda: app.session is not None and app.session.status.state == "ready", "ready"
+        )
         await stage.open("pkg/things.py")
         await stage.press("i")
         stage.composer.put("rename `total` to `found` in count")
@@ -43,8 +45,8 @@ async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, uns
         await stage.until(
             lambda: (
                 app.session is not None
-                and app.session.turn is not None
-                and not app.session.turn.running
+                and app.session.turns.last is not None
+                and not app.session.turns.last.running
             ),
             "end",
         )

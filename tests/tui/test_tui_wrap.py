@@ -149,7 +149,7 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
             if view.writing is not None:
                 assert 0 <= pane.lines_above(view.writing) < pane.height
         stage.model.give(None)
-        await stage.until(lambda: stage.session.state == "ready", "end")
+        await stage.until(lambda: stage.session.status.state == "ready", "end")
         await stage.press("g")
         for first, stop, hunk in list(view.places()):
             await stage.press("]")

@@ -436,8 +436,8 @@ async def _one_overrun() -> int:
         async with await PairingSession.open(
             root, settings=Settings(journal=False), replay=script, watch=False
         ) as session:
-            turn = await session.instruct("use the database", path="m.py", cursor=0)
-            await session.finished()
+            turn = await session.turns.instruct("use the database", path="m.py", cursor=0)
+            await session.turns.finished()
             return max(0, turn.tokens - count_tokens(head))
 
 

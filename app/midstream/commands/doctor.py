@@ -185,7 +185,7 @@ def _watch(folder: Path) -> Finding:
 
 
 def _endpoint(settings: Settings) -> Finding:
-    from midstream.pairing.link import configured_endpoint
+    from midstream.pairing.server import configured_endpoint
 
     async def reach() -> str:
         from midstream.responses.client import Client

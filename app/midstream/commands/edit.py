@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
     from midstream.pairing.headless import Job, Outcome
-    from midstream.pairing.turns import Turn
+    from midstream.pairing.status import Turn
     from midstream.pairing.unified import UnifiedDiff
 
 _LINES = re.compile(r"^(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")

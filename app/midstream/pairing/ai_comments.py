@@ -2,8 +2,8 @@
 
 The convention is aider's: a comment that begins or ends with ``AI!`` asks for a change, one with
 ``AI?`` asks a question, and comments directly above it that are marked with a plain ``AI`` belong
-to it.  What only looks like a comment, in a docstring say, is none: the language's own lexer says
-what a comment is.  Pure text in, text out; ``errands`` decides when a comment is carried out.
+to it.  The language's lexer decides what a comment is, so text in a docstring is none.  Pure text
+in, text out; ``background`` decides when a comment is carried out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LAST = re.compile(r"(?P<rest>.*?)[\s,:]*(?<![\w-])ai(?P<sign>[!?]?)", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class AiComment:
-    """A comment that is meant for the model.
+    """A comment for the model.
 
     Attributes:
         start: Its first line, 0-based.
         stop: The line after its last.
-        text: What it says, without the marks.
+        text: Its text, without the marks.
         kind: ``change`` for ``AI!``, ``question`` for ``AI?``.
     """
 
@@ -47,11 +47,11 @@ class _Marked:
 
 
 def find_comments(lines: Sequence[str], path: str = "") -> list[AiComment]:
-    """The comments of a file that ask the model for something, by position.
+    """The comments of a file that are for the model, by position.
 
     Args:
         lines: The file, without terminators.
-        path: Its path, which tells the language; in an unknown one the marks alone decide.
+        path: Its path, for the language; in an unknown one the marks alone decide.
     """
     found: list[AiComment] = []
     above: list[str] = []
@@ -89,7 +89,7 @@ def without_comments(lines: Sequence[str], path: str = "") -> list[str]:
 
 
 class _Comments:
-    """Knows which places of a text are comments; lexes it when first asked."""
+    """Which positions of a text are in comments; lexes it on first use."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         self._path = path
@@ -108,7 +108,6 @@ class _Comments:
 
 
 def _marked(line: str) -> _Marked | None:
-    """What a line says to the model, ``None`` if nothing."""
     if "ai" not in line.lower():
         return None
     comment = _COMMENT.fullmatch(line)

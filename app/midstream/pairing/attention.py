@@ -1,8 +1,8 @@
-"""What a person had on screen, and for how long: the base of "accept the rest" and of the summary.
+"""How long hunks were on screen: the basis of "accept the rest" and of the summary.
 
 A hunk counts as read after it was on screen, in full and in focus, for half a second per changed
-line.  That is a measure of opportunity and nothing more: it is never proof that anybody reviewed
-anything, and no text of the program says so.  Pure: it has no clock and knows no screen.
+line.  That measures opportunity only, not review, and no text of the program claims otherwise.
+Pure: no clock, no screen.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
 
 PER_LINE_S: Final = 0.5
-"""Seconds that a changed line asks for."""
+"""Seconds on screen per changed line."""
 LEAST_S: Final = 0.4
-"""Seconds that the smallest hunk asks for."""
+"""Seconds on screen for the smallest hunk."""
 LONGEST_STEP_S: Final = 1.0
-"""Of a longer time between two looks no more counts: nobody knows what was on screen."""
+"""Cap on the time credited between two samples."""
 
 _CHECK: Final = re.compile(
     r"^\s*(?:assert\b|raise\b|(?:async\s+)?def test_|@pytest\b|self\.assert\w+\("
@@ -69,12 +69,12 @@ class _Sight:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """What "accept the rest" would do with some hunks.
+    """What "accept the rest" does with hunks.
 
     Attributes:
-        read: They are accepted at the first press.
-        unread: They need the key again.
-        risky: They are accepted one by one only, each with the reason.
+        read: Accepted at the first press.
+        unread: Accepted at the second press.
+        risky: Accepted one by one only, each with the reason.
     """
 
     read: tuple[int, ...]
@@ -84,14 +84,7 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """How much was accepted, and how much of it was not on screen long enough to be read.
-
-    Attributes:
-        hunks: Accepted hunks.
-        lines: Lines that they change, added and deleted ones.
-        unread_hunks: Those of the hunks that were not read.
-        unread_lines: Their lines.
-    """
+    """How much was accepted, and how much of it unread; lines are added plus deleted ones."""
 
     hunks: int
     lines: int
@@ -103,8 +96,8 @@ class Attention:
     """Seconds on screen by hunk.
 
     Args:
-        on: Whether to measure; off, every hunk counts as read.
-        flagged: What the guard has found in a hunk, as a reason, or ``""``.
+        on: Whether to measure; if not, every hunk counts as read.
+        flagged: Why a hunk should be reviewed by itself, or ``""``.
     """
 
     def __init__(self, on: bool, flagged: Callable[[Hunk], str]) -> None:
@@ -114,7 +107,7 @@ class Attention:
         self._accepted: dict[int, Reading] = {}
 
     def look(self, shown: Iterable[tuple[Hunk, float]], seconds: float) -> None:
-        """Hunks were on screen and in focus for some time.
+        """Credit hunks with time on screen and in focus.
 
         Args:
             shown: Each with the share of its rows that were visible: 1.0, or less for a hunk that
@@ -135,18 +128,14 @@ class Attention:
         return Reading.GLIMPSED if seconds > 0 else Reading.UNSEEN
 
     def accepted_all(self, store: HunkStore, hunk_ids: Iterable[int]) -> None:
-        """Hunks are being accepted; what was seen of them by then is what the summary counts."""
+        """Record how far hunks were read when they were accepted, for the summary."""
         known = {hunk.id: hunk for hunk in store}
         for hunk_id in hunk_ids:
             if hunk_id in known:
                 self._accepted[hunk_id] = self.reading(known[hunk_id])
 
     def numbers(self, hunks: Iterable[Hunk]) -> Numbers:
-        """Return how much was accepted, and how much of that unread.
-
-        Args:
-            hunks: The hunks to count; those that are not accepted do not count.
-        """
+        """How many of some hunks were accepted, and how many of these unread."""
         accepted = [hunk for hunk in hunks if hunk.state == "accepted"]
         unread = [
             hunk
@@ -161,11 +150,7 @@ class Attention:
         )
 
     def trailer(self, hunks: Iterable[Hunk]) -> str:
-        """A line for the end of a commit message; ``""`` if nothing was accepted or it is off.
-
-        Args:
-            hunks: The hunks that the commit holds.
-        """
+        """A commit message trailer about ``hunks``; ``""`` if none was accepted or it is off."""
         numbers = self.numbers(hunks)
         if not self.on or not numbers.hunks:
             return ""
@@ -189,9 +174,7 @@ class Attention:
         return Bulk(tuple(read), tuple(unread), tuple(risky))
 
     def any_together(self, hunks: Iterable[Hunk]) -> bool:
-        """Whether at least one of these may be accepted together with others; cheap enough to be
-        asked all the time.
-        """
+        """Whether any of these may be accepted with others; cheap enough for every frame."""
         return any(not self._why_alone(hunk) for hunk in hunks)
 
     def _why_alone(self, hunk: Hunk) -> str:
@@ -235,7 +218,7 @@ def needed_s(hunk: Hunk) -> float:
 
 
 def risk_of(hunk: Hunk) -> str:
-    """Why a hunk should be looked at by itself, ``""`` if nothing speaks for that."""
+    """Why the content of a hunk asks for a review by itself, ``""`` for no reason."""
     gone = sum(bool(_CHECK.search(line)) for line in hunk.old)
     if gone > sum(bool(_CHECK.search(line)) for line in hunk.new):
         return "takes a test or a check away"

@@ -1,27 +1,25 @@
-"""What the session asks the model on its own, one thing after the other while nobody else does.
+"""Background tasks: what the session asks the model by itself, one task after the other.
 
-Three things end up here: comments with ``AI!`` that were saved into a file, the follow-on edits of
-a change that a person saved (continuous mode), and "do the same elsewhere" for one hunk.  Each is a
-turn like any other, so its hunks wait for a decision.  A person always comes first: an errand
-begins when no turn runs, and a stop drops all that wait.
+There are three kinds: comments with ``AI!`` in saved files, follow-on edits of a saved change
+(continuous mode), and "the same elsewhere" for one hunk.  Each is a turn like any other, so its
+hunks wait for a decision.  The user comes first: a task begins when no turn runs, and a stop drops
+all that wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
-from midstream.pairing.board import Board
-from midstream.pairing.events import BackgroundDone, FileWritten, SessionEvent
+from midstream.pairing.request.builder import Question
 from midstream.pairing.similar_edits import (
-    Place,
+    EditPlace,
     Substitution,
     around,
     places,
@@ -29,60 +27,42 @@ from midstream.pairing.similar_edits import (
     similar_places,
     substitutions,
 )
+from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
 from midstream.pairing.turn.doubt import LARGER_MODEL
-from midstream.pairing.turns import Turn
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
-    from midstream.edits.proposal import FileProposal
-    from midstream.responses.model_info import ModelInfo
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.server import ServerLink
+    from midstream.pairing.status import SessionStatus
+    from midstream.pairing.turns import Turns
     from midstream.workspace.files import Workspace
 
 MOST_PLACES = 20
-"""Places that one errand goes to."""
+"""EditPlaces that one task edits."""
 LONGEST_BYTES = 1_000_000
-"""Larger files have no errands."""
+"""Larger files are left alone."""
 REMEMBERED_FILES = 2_000
-"""Files whose text continuous mode remembers, to see what a save has changed."""
-
-
-class Instruct(Protocol):
-    """Runs one turn in the background and returns when it has ended."""
-
-    def __call__(
-        self,
-        text: str,
-        *,
-        path: str,
-        selection: tuple[int, int],
-        consume: bool,
-        words: bool,
-        known: str | None,
-    ) -> Awaitable[Turn]:
-        """See ``PairingSession.instruct``; ``consume`` leaves AI comments out of the region,
-        ``words`` wants an answer and no change, and ``known`` is what the region will be where no
-        model has to say so.
-        """
-        ...
+"""Files whose text continuous mode keeps, to compare a save with."""
 
 
 @dataclass(slots=True)
-class _Errand:
-    """One instruction and the places it goes to.
+class _Task:
+    """One instruction and the places it is for.
 
     Attributes:
         path: The file.
         text: The instruction.
-        find: Where it is wanted in the lines of the file as they are at that moment.
-        wanted: What is replaced, where it is that plain.
-        consume: Whether AI comments of the region go away with it.
-        words: Whether it is a question, to be answered and nothing changed.
-        done: Places that it has been to.
+        find: Finds its places in the current lines of the file.
+        wanted: What is replaced, if it is a plain substitution.
+        consume: Whether AI comments of the region are removed with it.
+        words: Whether it is a question, to be answered without a change.
+        done: EditPlaces that are done.
     """
 
     path: str
     text: str
-    find: Callable[[Sequence[str]], Sequence[Place]]
+    find: Callable[[Sequence[str]], Sequence[EditPlace]]
     wanted: Substitution | None = None
     consume: bool = False
     words: bool = False
@@ -90,7 +70,7 @@ class _Errand:
 
 
 class BackgroundTasks:
-    """The queue of what the session asks on its own.
+    """The queue of background tasks.
 
     Attributes:
         continuous: Whether a save makes the model propose the follow-on edits.
@@ -99,68 +79,49 @@ class BackgroundTasks:
 
     def __init__(
         self,
-        *,
         workspace: Workspace,
-        files: Mapping[str, FileProposal],
         hunks: HunkStore,
-        board: Board,
-        model: Callable[[], ModelInfo],
-        instruct: Instruct,
-        idle: Callable[[], Awaitable[None]],
+        files: OpenFiles,
+        server: ServerLink,
+        status: SessionStatus,
+        turns: Turns,
+        *,
         comments: bool = True,
     ) -> None:
         self.continuous = False
         self.comments = comments
         self._workspace = workspace
-        self._files = files
         self._hunks = hunks
-        self._board = board
-        self._model = model
-        self._instruct = instruct
-        self._idle = idle
-        self._waiting: deque[_Errand] = deque()
+        self._files = files
+        self._server = server
+        self._status = status
+        self._turns = turns
+        self._waiting: deque[_Task] = deque()
         self._running: asyncio.Task[None] | None = None
-        self._may_begin = asyncio.Event()
-        self._may_begin.set()
         self._seen: dict[str, Counter[tuple[str, str]]] = {}
         self._texts: dict[str, list[str]] = {}
-        board.subscribe(self._hear)
+        status.subscribe(self._hear)
 
     @property
     def waiting(self) -> int:
         """BackgroundTasks that have not ended yet."""
         return len(self._waiting)
 
-    async def turn(self, *, on: bool) -> None:
-        """Switch continuous mode; from then on what a save has changed is looked at."""
+    async def set_continuous(self, *, on: bool) -> None:
+        """Switch continuous mode, in which every save is compared with the text before it."""
         self.continuous = on
         self._texts = await asyncio.to_thread(self._read_all) if on else {}
-        self._board.touch()
-
-    def drop(self) -> int:
-        """Forget what waits; returns how many errands that were."""
-        dropped = len(self._waiting)
-        self._waiting.clear()
-        return dropped
-
-    @contextlib.contextmanager
-    def held(self) -> Generator[None]:
-        """Begin nothing meanwhile."""
-        self._may_begin.clear()
-        try:
-            yield
-        finally:
-            self._may_begin.set()
+        self._status.touch()
 
     async def close(self) -> None:
-        """End the work in the background."""
-        self.drop()
+        """Drop what waits and end what runs."""
+        self._waiting.clear()
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait({self._running})
 
     async def changed(self, paths: Iterable[str]) -> None:
-        """Somebody else has saved these files."""
+        """Look at files that another program has saved."""
         for path in sorted(paths):
             lines = await asyncio.to_thread(self._read, path)
             if lines is None:
@@ -176,7 +137,7 @@ class BackgroundTasks:
                 await self._follow_on(path, before, lines)
 
     async def elsewhere(self, hunk_id: int) -> int:
-        """Ask for the change of a hunk in the other places where it is wanted.
+        """Ask for the change of a hunk in the other places that need it.
 
         Returns:
             The number of files it is asked for in; 0 after a notice that says why.
@@ -190,14 +151,14 @@ class BackgroundTasks:
         asked = 0
         for wanted in found:
             asked += await self._spread(hunk.path, now, wanted, besides=mine, asked=True)
-        if not found and self._model().is_chat and hunk.old:
+        if not found and self._server.model_info.is_chat and hunk.old:
             asked += self._spread_alike(hunk.path, now, hunk.old, hunk.new, besides=mine)
         if asked:
             self._begin()
-        elif found or self._model().is_chat:
-            self._board.inform(await self._why_not(hunk.path, now, found, mine))
+        elif found or self._server.model_info.is_chat:
+            self._status.inform(await self._why_not(hunk.path, now, found, mine))
         else:
-            self._board.inform(
+            self._status.inform(
                 "This change is no plain rename or replacement; the built-in model can only "
                 "repeat those, a chat model (--endpoint) can repeat others."
             )
@@ -221,8 +182,8 @@ class BackgroundTasks:
         where = f"{path}:{comment.stop}"
         text = comment.text
         question = comment.kind == "question"
-        if question and not self._model().is_chat:
-            self._board.warn(
+        if question and not self._server.model_info.is_chat:
+            self._status.warn(
                 f"The AI? comment at {where} needs a model that chats, and the one in use only "
                 "edits; --endpoint names another.",
                 LARGER_MODEL,
@@ -232,22 +193,22 @@ class BackgroundTasks:
             text = f"Answer in at most two sentences and leave the code as it is: {text}"
         kind = comment.kind
 
-        def find(lines: Sequence[str]) -> list[Place]:
+        def find(lines: Sequence[str]) -> list[EditPlace]:
             return [
                 _place_of(lines, found)
                 for found in find_comments(lines, path)
                 if (found.kind, found.text) == (kind, comment.text)
             ][:1]
 
-        self._board.inform(f'Asked by a comment at {where}: "{comment.text}"')
-        self._waiting.append(_Errand(path, text, find, consume=not question, words=question))
+        self._status.inform(f'Asked by a comment at {where}: "{comment.text}"')
+        self._waiting.append(_Task(path, text, find, consume=not question, words=question))
 
     async def _follow_on(self, path: str, before: Sequence[str], after: Sequence[str]) -> None:
         asked = 0
         for wanted in substitutions(before, after):
             asked += await self._spread(path, after, wanted, besides=None)
         if asked:
-            self._board.inform(
+            self._status.inform(
                 f"Your change of {path} is wanted in other places; the hunks will wait for you."
             )
             self._begin()
@@ -258,13 +219,13 @@ class BackgroundTasks:
         lines: Sequence[str],
         wanted: Substitution,
         *,
-        besides: Place | None,
+        besides: EditPlace | None,
         asked: bool = False,
     ) -> int:
-        """Queue an errand for every file that has a place for a substitution; how many."""
-        longest = self._model().max_region_lines
+        """Queue a task for every file that has a place for a substitution; how many."""
+        longest = self._server.model_info.max_region_lines
 
-        def find(now: Sequence[str]) -> list[Place]:
+        def find(now: Sequence[str]) -> list[EditPlace]:
             return places(now, wanted, longest)
 
         others = [p for p in find(lines) if _key(p) != _key(besides)]
@@ -272,19 +233,19 @@ class BackgroundTasks:
         if _reaches_out(wanted, asked=asked):
             found += await asyncio.to_thread(self._others_with, path, find, wanted.old)
         for other in found:
-            errand = _Errand(other, wanted.instruction, find, wanted)
+            task = _Task(other, wanted.instruction, find, wanted)
             if other == path:
-                errand.done.add(_key(besides))
-            self._waiting.append(errand)
+                task.done.add(_key(besides))
+            self._waiting.append(task)
         return len(found)
 
     async def _why_not(
-        self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: Place | None
+        self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: EditPlace | None
     ) -> str:
-        """Why a change is asked for nowhere else: what keeps its other places from it, if any."""
+        """Why a change is asked for nowhere else."""
         for wanted in found:
 
-            def find(now: Sequence[str], wanted: Substitution = wanted) -> list[Place]:
+            def find(now: Sequence[str], wanted: Substitution = wanted) -> list[EditPlace]:
                 return places(now, wanted)
 
             here = [place for place in find(lines) if _key(place) != _key(mine)]
@@ -297,7 +258,7 @@ class BackgroundTasks:
             names = [_named(place) for place in here]
             if _reaches_out(wanted, asked=True):
                 names += await asyncio.to_thread(self._others_with, path, find, wanted.old)
-            longest = self._model().max_region_lines
+            longest = self._server.model_info.max_region_lines
             if names and longest is not None:
                 return (
                     f"This change is wanted in {names[0]} as well, which has more than the "
@@ -312,24 +273,24 @@ class BackgroundTasks:
         old: Sequence[str],
         new: Sequence[str],
         *,
-        besides: Place | None,
+        besides: EditPlace | None,
     ) -> int:
-        longest = self._model().max_region_lines
+        longest = self._server.model_info.max_region_lines
 
-        def find(now: Sequence[str]) -> list[Place]:
+        def find(now: Sequence[str]) -> list[EditPlace]:
             return similar_places(now, old, longest)
 
         if not any(_key(place) != _key(besides) for place in find(lines)):
             return 0
         shown = "".join([*(f"-{line}\n" for line in old), *(f"+{line}\n" for line in new)])
         text = f"Make the same change here that was made in another place:\n{shown}"
-        errand = _Errand(path, text, find)
-        errand.done.add(_key(besides))
-        self._waiting.append(errand)
+        task = _Task(path, text, find)
+        task.done.add(_key(besides))
+        self._waiting.append(task)
         return 1
 
     def _others_with(
-        self, path: str, find: Callable[[Sequence[str]], Sequence[Place]], word: str
+        self, path: str, find: Callable[[Sequence[str]], Sequence[EditPlace]], word: str
     ) -> list[str]:
         """Other Python files with a place (blocking)."""
         found: list[str] = []
@@ -346,71 +307,76 @@ class BackgroundTasks:
     def _begin(self) -> None:
         if self._waiting and (self._running is None or self._running.done()):
             self._running = asyncio.create_task(self._work())
-        self._board.touch()
+        self._status.touch()
 
     async def _work(self) -> None:
+        may_begin = self._turns.background_may_begin
         while self._waiting:
-            await self._may_begin.wait()
-            await self._idle()
-            if not self._waiting:  # a stop has dropped it meanwhile
+            await may_begin.wait()
+            await self._turns.finished()
+            if not self._waiting:  # A stop has dropped it.
                 return
-            if not self._may_begin.is_set():
+            if not may_begin.is_set():
                 continue
-            errand = self._waiting[0]
-            found = await self._next_place(errand)
+            task = self._waiting[0]
+            found = await self._next_place(task)
             if found is None:
-                self._finish(errand)
+                self._finish(task)
                 continue
             place, known = found
-            errand.done.add(_key(place))
+            task.done.add(_key(place))
+            lines = (place.start, place.stop)
+            question = Question(
+                task.text,
+                task.path,
+                None,
+                lines,
+                task.consume,
+                background=True,
+                words=task.words,
+                known=known,
+            )
             try:
-                turn = await self._instruct(
-                    errand.text,
-                    path=errand.path,
-                    selection=(place.start, place.stop),
-                    consume=errand.consume,
-                    words=errand.words,
-                    known=known,
-                )
+                turn = await self._turns.run_in_background(question)
             except UserError as error:
-                if error.code == "turn-running":  # a person was quicker
-                    errand.done.discard(_key(place))
+                if error.code == "turn-running":  # The user was quicker.
+                    task.done.discard(_key(place))
                     continue
-                self._board.warn(f"{errand.path}: {error}")
-                self._finish(errand)
+                self._status.warn(f"{task.path}: {error}")
+                self._finish(task)
                 continue
-            if turn.status == "stopped":  # for a person; a stop that is meant has dropped it all
-                errand.done.discard(_key(place))
+            if turn.status == "stopped":  # For the user; a stop that is meant has dropped it all.
+                task.done.discard(_key(place))
 
-    def _finish(self, errand: _Errand) -> None:
-        if self._waiting and self._waiting[0] is errand:
+    def _finish(self, task: _Task) -> None:
+        if self._waiting and self._waiting[0] is task:
             self._waiting.popleft()
         if self._waiting:
-            self._board.touch()
+            self._status.touch()
         else:
-            self._board.emit(BackgroundDone())
+            self._status.emit(BackgroundDone())
 
-    async def _next_place(self, errand: _Errand) -> tuple[Place, str | None] | None:
-        """Where an errand goes next, and what its lines will be if that needs no model."""
-        if len(errand.done) > MOST_PLACES:
+    async def _next_place(self, task: _Task) -> tuple[EditPlace, str | None] | None:
+        """Where a task goes next, and what its lines will be if that needs no model."""
+        if len(task.done) > MOST_PLACES:
             return None
-        lines = await asyncio.to_thread(self._read, errand.path)
+        lines = await asyncio.to_thread(self._read, task.path)
         if lines is None:
             return None
-        for place in await asyncio.to_thread(errand.find, lines):
-            wanted = errand.consume or self._free(errand.path, place)
-            if wanted and _key(place) not in errand.done:
-                return place, self._known(errand, lines[place.start : place.stop])
+        for place in await asyncio.to_thread(task.find, lines):
+            wanted = task.consume or self._free(task.path, place)
+            if wanted and _key(place) not in task.done:
+                return place, self._known(task, lines[place.start : place.stop])
         return None
 
-    def _known(self, errand: _Errand, lines: Sequence[str]) -> str | None:
-        if errand.wanted is None or not self._model().is_edit_model:
+    def _known(self, task: _Task, lines: Sequence[str]) -> str | None:
+        if task.wanted is None or not self._server.model_info.is_edit_model:
             return None
-        after = renamed_import(lines, errand.wanted)
+        after = renamed_import(lines, task.wanted)
         return None if after is None else "".join(f"{line}\n" for line in after)
 
-    def _free(self, path: str, place: Place) -> bool:
-        """Whether no undecided hunk lies there; what a person has not decided yet is not redone."""
+    def _free(self, path: str, place: EditPlace) -> bool:
+        """Whether no undecided hunk lies there."""
         for hunk in self._hunks.undecided(path):
             start = self._written(path, hunk.start)
             if start < place.stop and place.start < max(start + hunk.stop - hunk.start, start + 1):
@@ -425,9 +391,14 @@ class BackgroundTasks:
     # Reading
 
     def _hear(self, event: SessionEvent) -> None:
-        """Own writes are nobody's change; they are what the next save is compared with."""
         if isinstance(event, FileWritten) and event.path in self._texts:
+            # Our own write; the next save is compared with it.
             self._texts[event.path] = list(self._files[event.path].composed().lines)
+        elif isinstance(event, StopRequested) and self._waiting:
+            dropped = len(self._waiting)
+            self._waiting.clear()
+            what = "1 background edit was" if dropped == 1 else f"{dropped} background edits were"
+            self._status.inform(f"{what} cancelled.")
 
     def _python_files(self) -> Iterator[str]:
         return (path for path in self._workspace.files() if is_python(path))
@@ -455,22 +426,22 @@ class BackgroundTasks:
 def _reaches_out(wanted: Substitution, *, asked: bool) -> bool:
     """Whether a substitution is looked for in other files.
 
-    An attribute of that name may be another class's there: only who asks for it gets it.
+    An attribute of that name may belong to another class there, so the user must ask for it.
     """
     return not wanted.scope and (wanted.kind == "name" or (asked and wanted.kind == "attribute"))
 
 
-def _named(place: Place) -> str:
+def _named(place: EditPlace) -> str:
     return f"`{place.symbol}`" if place.symbol else f"line {place.start + 1}"
 
 
-def _key(place: Place | None) -> str:
-    """What tells a place from others of its file; ``""`` for no place."""
+def _key(place: EditPlace | None) -> str:
+    """Identifies a place within its file; ``""`` for no place."""
     return "" if place is None else place.symbol or f"line {place.start}"
 
 
-def _place_of(lines: Sequence[str], comment: AiComment) -> Place:
-    """The comment and the code it is about: what it stands in, else what follows it."""
+def _place_of(lines: Sequence[str], comment: AiComment) -> EditPlace:
+    """The comment and the code it is about: what encloses it, else what follows it."""
     inside = around(lines, comment.start)
     if inside is not None and inside.symbol:
         return inside
@@ -479,5 +450,5 @@ def _place_of(lines: Sequence[str], comment: AiComment) -> Place:
         after += 1
     below = inside or (around(lines, after) if after < len(lines) else None)
     if below is None:
-        return Place(comment.start, comment.stop, "")
-    return Place(min(comment.start, below.start), below.stop, below.symbol)
+        return EditPlace(comment.start, comment.stop, "")
+    return EditPlace(min(comment.start, below.start), below.stop, below.symbol)

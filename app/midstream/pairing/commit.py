@@ -17,21 +17,20 @@ from typing import TYPE_CHECKING, Final
 from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
 from midstream.edits.lcs import line_map, matching_pairs
 from midstream.errors import UserError
-from midstream.pairing.events import FileChangedOnDisk, FileOpened
+from midstream.pairing.status import FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import UnifiedDiff
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.attention import Attention
-    from midstream.pairing.events import SessionEvent
     from midstream.pairing.journal import Replay
-    from midstream.pairing.turns import Turn
+    from midstream.pairing.status import SessionEvent, SessionStatus, Turn
     from midstream.workspace.staging import AcceptedChange, IndexState
 
 
 MOST_READ: Final = 24_000_000
-"""Bytes of journals that are followed, the newest first."""
+"""Bytes of journals that are read, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,14 @@ class FileChange:
 
     Attributes:
         path: The file, relative to the root.
-        state: How far the index has it.
-        added: Lines that it brings.
-        deleted: Lines that it takes away.
-        undecided: Hunks of the file that still wait for a decision.
-        diff: The change as lines of a patch, without the two lines that name the file.
+        state: Whether the index has it.
+        added: Lines added.
+        deleted: Lines deleted.
+        undecided: Hunks of the file that wait for a decision.
+        diff: The change as lines of a patch, without the file header.
         trouble: Why it cannot be staged, ``""`` if it can.
-        own: Lines of the file that the person changed and that stay out of a commit.
-        new: Whether a commit brings the whole file, because git does not have it yet.
+        own: Lines of the file that the user changed and that stay out of a commit.
+        new: Whether a commit adds the whole file, because git does not have it yet.
         earlier: Whether it was accepted in an earlier session.
     """
 
@@ -65,14 +64,13 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Where the index stands with everything that was accepted.
+    """State of everything that was accepted, compared with the index.
 
     Attributes:
         files: Files with an accepted change, by path.
-        others: Further paths that are staged already, relative to the repository; a commit takes
-            them along.
+        others: Further staged paths, relative to the repository; a commit includes them.
         branch: Where a commit would go.
-        trouble: Why nothing can be staged at all, ``""`` if it can.
+        trouble: Why nothing can be staged, ``""`` if it can.
     """
 
     files: tuple[FileChange, ...] = ()
@@ -82,22 +80,20 @@ class Changes:
 
     @property
     def staged(self) -> int:
-        """How many files a commit would take, those that were staged elsewhere included."""
+        """How many files a commit would include."""
         return sum(file.state in ("staged", "partly") for file in self.files) + len(self.others)
 
 
 class AcceptedChanges:
-    """The accepted changes of a session.
-
-    Args:
-        root: The folder.
-        files: Open proposals by path.
-        hunks: Every hunk.
-        attention: What was read, for the trailer.
-    """
+    """The accepted changes of a session and of earlier ones, and their way into git."""
 
     def __init__(
-        self, root: Path, files: Mapping[str, FileProposal], hunks: HunkStore, attention: Attention
+        self,
+        root: Path,
+        files: Mapping[str, FileProposal],
+        hunks: HunkStore,
+        attention: Attention,
+        status: SessionStatus,
     ) -> None:
         self._root = root
         self._files = files
@@ -107,25 +103,25 @@ class AcceptedChanges:
         self._origins: dict[str, SourceText | None] = {}
         self._brought: set[str] = set()
         """Files that the index did not have before they were staged here."""
+        status.subscribe(self._hear)
 
-    def hear(self, event: SessionEvent) -> None:
-        """Follow which files nobody but the session has changed."""
+    def _hear(self, event: SessionEvent) -> None:
+        """Remember the original text of files that only the session has changed."""
         if isinstance(event, FileOpened) and event.path not in self._origins:
             self._origins[event.path] = self._files[event.path].base
         elif isinstance(event, FileChangedOnDisk):
             self._origins[event.path] = None
 
     def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
-        """A file without and with what was accepted in it; ``None`` if that is the same."""
+        """A file without and with what was accepted in it; ``None`` if both are the same."""
         return self._own_texts(path) or self._earlier.texts(path)
 
     def _own_texts(self, path: str) -> tuple[SourceText, SourceText] | None:
-        """As ``texts``, of this session alone."""
         proposal = self._files.get(path)
         if proposal is None:
             return None
         after, before = proposal.composed(), self._origins.get(path)
-        if before is None:  # Somebody else has changed the file as well.
+        if before is None:  # Another program has changed the file as well.
             before = proposal.without_accepted()
         return None if before == after else (before, after)
 
@@ -143,10 +139,7 @@ class AcceptedChanges:
         return changes
 
     async def look(self) -> Changes:
-        """Where the index stands with every accepted change, those of earlier sessions included.
-
-        Of these only what no commit has yet.
-        """
+        """Compare the accepted changes, of earlier sessions uncommitted ones, with the index."""
         from midstream.workspace.staging import compare_changes
 
         own = {path for path in self._files if self._own_texts(path) is not None}
@@ -167,10 +160,10 @@ class AcceptedChanges:
         return Changes(tuple(files), view.others, view.branch, view.trouble)
 
     def asked(self, turns: Sequence[Turn]) -> tuple[str, ...]:
-        """The instructions that led to the newest change that was accepted, oldest first.
+        """The instructions that led to the newest accepted change, oldest first.
 
-        More than one where a later answer rewrote what an earlier one had brought: what the last
-        of them names may never have been in the repository.
+        More than one where a later answer rewrote an earlier one: what the last of them names may
+        never have been in the repository.
         """
         accepted = {hunk.rank[0] for hunk in self._hunks if hunk.state == "accepted"}
         change: list[Turn] = []
@@ -184,7 +177,7 @@ class AcceptedChanges:
         return tuple(dict.fromkeys(words))
 
     def _rewritten(self, turn: Turn, later: Turn) -> bool:
-        """Whether a later turn went on from a turn, or over hunks of it that were undecided."""
+        """Whether a later turn continued a turn, or superseded its undecided hunks."""
         if later.redirected_from == turn.id:
             return True
         ids = set(turn.hunks)
@@ -195,7 +188,7 @@ class AcceptedChanges:
         return over and turn.path == later.path and (same or meet)
 
     async def recent(self) -> list[str]:
-        """Subjects of the newest commits, newest first: how messages are worded here."""
+        """Subjects of the newest commits, newest first, as examples for a message."""
         from midstream.workspace.repo import recent_subjects
 
         return await recent_subjects(self._root)
@@ -204,7 +197,7 @@ class AcceptedChanges:
         """Put the accepted change of files into the index, all or none.
 
         Raises:
-            GitError: No repository, a conflict with what is staged already, or git's own words.
+            GitError: No repository, a conflict with what is staged already, or git's own message.
         """
         from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
@@ -215,10 +208,10 @@ class AcceptedChanges:
         self._brought.update(place.rel for place in unstaged if place.new)
 
     async def stage_whole(self, path: str) -> None:
-        """Put a file into the index as it is on disk, the person's own lines included.
+        """Put a file into the index as it is on disk, the user's own lines included.
 
         Raises:
-            GitError: Git's own words.
+            GitError: Git's own message.
         """
         from midstream.workspace.staging import stage_whole
 
@@ -240,17 +233,17 @@ class AcceptedChanges:
         self._brought.discard(path)
 
     async def commit(self, message: str, *, trailer: bool = False) -> str:
-        """Commit what is staged, with the person's hooks.
+        """Commit what is staged, with the user's hooks.
 
         Args:
             message: The message.
-            trailer: Whether to say at its end how many hunks were accepted unread.
+            trailer: Whether to add how many hunks were accepted unread.
 
         Returns:
             The id of the commit.
 
         Raises:
-            GitError: Nothing is staged, the message is empty, or a hook refused; its ``output`` is
+            GitError: Nothing is staged, the message is empty, or a hook refused; ``output`` is
                 everything that git wrote.
         """
         from midstream.workspace.staging import commit_staged
@@ -263,12 +256,12 @@ class AcceptedChanges:
 
     @property
     def trailer(self) -> str:
-        """The line that says how much of what was accepted was not on screen long enough."""
+        """A commit message trailer about how much was accepted unread."""
         return self._attention.trailer(self._hunks)
 
 
 def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, int]:
-    """A patch without its head, and how many lines it adds and deletes."""
+    """A patch without its header, and how many lines it adds and deletes."""
     patch = UnifiedDiff("", before)
     lines: list[str] = []
     added = deleted = at = at_new = 0
@@ -283,10 +276,10 @@ def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, 
 
 
 class EarlierChanges:
-    """Changed files with lines that an earlier session accepted.
+    """Changed files with lines that an earlier session accepted and no commit has.
 
-    Args:
-        root: The folder.
+    A journal is replayed as for resuming, and its hunks are moved to the file as it is on disk:
+    only lines that are still as they were accepted count.  Nothing is written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -296,7 +289,7 @@ class EarlierChanges:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Those files, relative to the root."""
+        """Paths of these files, relative to the root."""
         return tuple(sorted(self._found))
 
     def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
@@ -304,10 +297,10 @@ class EarlierChanges:
         return self._found.get(path)
 
     def look(self, apart: Collection[str]) -> None:
-        """Find them anew, if a file has changed since (blocking).
+        """Find them again if a file has changed since (blocking).
 
         Args:
-            apart: Files that the session on screen accepted something in itself.
+            apart: Files in which the current session has accepted something.
         """
         from midstream.workspace.staging import changed_files, committed_file
 
@@ -325,7 +318,7 @@ class EarlierChanges:
                 committed = committed_file(self._root, path) if path in tracked else b""
                 before[path] = _without(replay, path, before[path], _lines(committed))
         self._texts = texts
-        # A file that git does not have goes into a commit whole: only if all of it was accepted.
+        # An untracked file is committed as a whole, so all of it must have been accepted.
         self._found = {
             path: (before[path], text)
             for path, text in texts.items()
@@ -341,7 +334,7 @@ class EarlierChanges:
 
 
 def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
-    """The finished sessions whose journals name one of the files, last used first."""
+    """Finished sessions whose journals name one of the files, last used first."""
     from midstream.pairing.journal import Replay, earlier_sessions
 
     names = [json.dumps(path).encode() for path in paths]
@@ -363,7 +356,7 @@ def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
 
 
 def _without(replay: Replay, path: str, text: SourceText, committed: tuple[str, ...]) -> SourceText:
-    """A text without what a session accepted in it and ``committed`` lines do not have."""
+    """A text without what a session accepted in it, unless it is committed."""
     accepted = {h.id for h in replay.hunks if h.path == path and h.state == "accepted"}
     if not accepted:
         return text
@@ -374,14 +367,14 @@ def _without(replay: Replay, path: str, text: SourceText, committed: tuple[str, 
     moves = line_map(text.lines, committed)
 
     def counts(hunk: Hunk) -> bool:
-        """Also what was accepted before the move and not what only looks like it since."""
+        """Whether a hunk was accepted and is not committed."""
         return hunk.id in accepted and not _has(moves, len(committed), hunk.start, hunk.stop)
 
     return proposal.without_accepted(counts)
 
 
 def _has(moves: Collection[int], total: int, start: int, stop: int) -> bool:
-    """Whether lines ``[start, stop)`` stand in the other text, too; if none, their neighbours."""
+    """Whether lines ``[start, stop)`` (if none, their neighbours) are in the other text, too."""
     ends = [-1, *moves, total]
     if start < stop:
         return all(line >= 0 for line in ends[start + 1 : stop + 1])

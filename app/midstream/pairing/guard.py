@@ -21,9 +21,9 @@ from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
-from midstream.pairing.events import HunkDecided
 from midstream.pairing.journal import Quarantined, Release
 from midstream.pairing.lights import Light, LightState, looks_sensitive
+from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from midstream.guard.scanner import Scanner
     from midstream.guard.second_opinion import SecondOpinion
     from midstream.guard.stream import StreamScan
-    from midstream.pairing.board import Board
     from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.status import SessionStatus
 
 CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the person decides."""
@@ -216,14 +216,14 @@ class Guard:
         on: bool,
         levels: Sequence[tuple[str, str]],
         hunks: HunkStore,
-        board: Board,
+        status: SessionStatus,
         journal: SessionJournal,
         report: Callable[[GuardStop], None],
     ) -> None:
         self.on = on
         self._levels = {rule: Level(level) for rule, level in levels}
         self._hunks = hunks
-        self._board = board
+        self._status = status
         self._journal = journal
         self._report = report
         self._scanner: Scanner | None = None
@@ -370,7 +370,7 @@ class Guard:
         hunk = self._hunks.get(hunk_id)
         self._released |= {(hunk.path, finding.key) for finding in self.findings(hunk)}
         self._journal.add(Release(hunk_id, mask(reason)))
-        self._board.emit(HunkDecided(hunk.path, hunk_id))
+        self._status.emit(HunkDecided(hunk.path, hunk_id))
 
     async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
         """Judge the hunks of a session that is taken up by what their files hold now.
@@ -459,9 +459,9 @@ class Guard:
             found = await second.new_findings(before, after, self._found.get(path, ()))
             if found:
                 self._found.setdefault(path, []).extend(found)
-                self._board.touch()
+                self._status.touch()
         if second.problem:
-            self._board.warn(f"{second.problem}; the guard's own rules and ruff go on.")
+            self._status.warn(f"{second.problem}; the guard's own rules and ruff go on.")
 
     async def _work(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -483,7 +483,7 @@ class Guard:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"the guard itself failed ({error!r})"
             self._working = False
-            self._board.warn(f"Nothing is guarded any more: {self._failure}.")
+            self._status.warn(f"Nothing is guarded any more: {self._failure}.")
         self._progress.set()
 
     async def _scan(self, watch: GuardWatch) -> None:
@@ -492,7 +492,7 @@ class Guard:
         if found:
             self._found.setdefault(watch.path, []).extend(found)
         if found or self._troubles(watch) != before:
-            self._board.touch()
+            self._status.touch()
         halting = tuple(
             finding
             for finding in found
@@ -560,13 +560,13 @@ class Guard:
         except ValueError:
             return False
         self._journal.add(Quarantined(hunk.id, why.rule, why.message))
-        self._board.emit(HunkDecided(hunk.path, hunk.id))
+        self._status.emit(HunkDecided(hunk.path, hunk.id))
         return True
 
     def _advise(self, path: str) -> None:
         if looks_sensitive(path) and path not in self._advised:
             self._advised.add(path)
-            self._board.inform(
+            self._status.inform(
                 f"{path} looks security-sensitive; use a deeper model for it and read slowly."
             )
 

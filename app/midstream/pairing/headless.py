@@ -1,7 +1,7 @@
 """One instruction without a screen: ``midstream edit``.
 
-Follows a session at its own pace, as the screen does, and reports to a ``Sink`` what has settled.
-Arguments and printing belong to the command line.
+Polls a session as the screen does, and reports what has settled to a ``Sink``.  Arguments and
+printing belong to the command line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.session import PairingSession, SessionState
-from midstream.pairing.turns import Turn, TurnStatus
+from midstream.pairing.status import Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
 
 TICK_S = 0.02
-"""Seconds between two looks at a running session."""
+"""Seconds between two polls of a running session."""
 
 
 class EditFailedError(UserError):
-    """The model gave nothing that could be used, or it could not be written."""
+    """The model returned nothing usable, or it could not be written."""
 
     code = "edit-failed"
 
 
 class NothingToChangeError(UserError):
-    """The model returned the region as it is."""
+    """The model returned the region unchanged."""
 
     code = "nothing-to-change"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked for.
+    """One instruction.
 
     Attributes:
         root: The folder.
         path: The file, relative to it; ``None`` to find it from the instruction.
         instruction: What should change.
-        selection: 0-based half-open line range, if lines were named.
-        cursor: 0-based line, if one was named.
+        selection: 0-based half-open line range, if given.
+        cursor: 0-based line, if given.
         apply: Whether to write the result.
     """
 
@@ -60,17 +60,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it.
+    """The result of a job.
 
     Attributes:
-        hunks: How many blocks of lines change.
-        added: Lines they bring.
-        deleted: Lines they take away.
+        hunks: Number of hunks.
+        added: Lines added.
+        deleted: Lines deleted.
         tokens: Tokens the model wrote.
         tokens_per_second: Mean rate from the first text to the last, or ``None``.
         written: Whether the file was written.
-        confidence: Calibrated probability that it is right, ``None`` where the model does not say.
-        unsure: The sentence about that where it is too little, ``""`` elsewhere.
+        confidence: Calibrated probability that it is right, ``None`` if unknown.
+        unsure: A warning where that is too low, ``""`` elsewhere.
     """
 
     hunks: int
@@ -91,11 +91,11 @@ class Sink(Protocol):
         ...
 
     def text(self, text: str) -> None:
-        """More text of the region has come."""
+        """More text of the region has arrived."""
         ...
 
     def file(self, path: str, base: SourceText) -> None:
-        """The hunks that follow are of this file (told where an answer may touch several)."""
+        """The hunks that follow belong to this file (if an answer may change several)."""
         ...
 
     def hunk(self, hunk: Hunk) -> None:
@@ -118,7 +118,7 @@ async def run_job(
     """Run one instruction to its end.
 
     Raises:
-        UserError: The sentence says what was wrong; nothing was written.
+        UserError: It failed; nothing was written.
     """
     session = await PairingSession.open(
         job.root,
@@ -129,32 +129,40 @@ async def run_job(
         watch=False,
     )
     async with session:
-        turn = await session.instruct(
+        turn = await session.turns.instruct(
             job.instruction, path=job.path, cursor=job.cursor, selection=job.selection
         )
         proposal = session.files[turn.path]
-        sink.started(turn, proposal.base, session.model_name)
+        sink.started(turn, proposal.base, session.server.model_name)
         await _follow(session, turn, sink)
-        turn = session.turn or turn  # The guard may have had the model write it again.
+        turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
-            error = UnavailableError if session.state is SessionState.OFFLINE else EditFailedError
-            said = session.notices[-1].text if session.notices else "The model was stopped."
+            error = (
+                UnavailableError
+                if session.status.state is SessionState.OFFLINE
+                else EditFailedError
+            )
+            said = (
+                session.status.notices[-1].text
+                if session.status.notices
+                else "The model was stopped."
+            )
             raise error(turn.error or said)
         hunks = session.hunks.undecided()
         if not hunks:
-            raise NothingToChangeError(session.notices[-1].text)
+            raise NothingToChangeError(session.status.notices[-1].text)
         if turn.failures:
-            raise EditFailedError(session.notices[-1].text)
+            raise EditFailedError(session.status.notices[-1].text)
         for path in dict.fromkeys(hunk.path for hunk in hunks) if job.apply else ():
             wanted = len(session.hunks.undecided(path))
-            if await session.accept_rest(path) != wanted:
-                raise EditFailedError(session.notices[-1].text)
+            if await session.files.accept_rest(path) != wanted:
+                raise EditFailedError(session.status.notices[-1].text)
         return Outcome(
             hunks=len(hunks),
             added=sum(hunk.added for hunk in hunks),
             deleted=sum(hunk.deleted for hunk in hunks),
             tokens=turn.tokens,
-            tokens_per_second=session.meter.turn_rate,
+            tokens_per_second=session.status.meter.turn_rate,
             written=job.apply,
             confidence=turn.confidence,
             unsure=turn.unsure,
@@ -162,9 +170,9 @@ async def run_job(
 
 
 async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
-    """Report what is new until the turn has ended."""
+    """Report progress until the turn has ended."""
     if turn.edit_format != "region":  # The model names the places itself.
-        await session.finished()
+        await session.turns.finished()
         for hunk in sorted(session.hunks.undecided(), key=lambda h: h.path != turn.path):
             sink.file(hunk.path, session.files[hunk.path].base)
             sink.hunk(hunk)
@@ -172,7 +180,7 @@ async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
     segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
     characters = 0
     told: set[int] = set()
-    ended = asyncio.create_task(session.finished())
+    ended = asyncio.create_task(session.turns.finished())
     while True:
         over = ended.done()
         text = segment.new_text

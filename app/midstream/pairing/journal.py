@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from midstream.errors import UserError
 from midstream.guard.secrets import mask
-from midstream.pairing.turns import FollowUpKind, Turn, TurnStatus
+from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from typing import Self
@@ -648,7 +648,7 @@ def summarize(path: Path) -> SessionSummary:
         replay = Replay.read(path)
     except UserError as error:
         return SessionSummary(trouble=str(error))
-    states = [hunk.state for hunk in replay.hunks]
+    states = [str(hunk.state) for hunk in replay.hunks]
     last = replay.turns[-1] if replay.turns else None
     return SessionSummary(
         instructions=tuple(turn.instruction for turn in replay.turns),

@@ -1,7 +1,6 @@
-"""The lists of models that endpoints gave when they were asked, kept in the state folder.
+"""Lists of models by endpoint, cached in the state folder.
 
-Nobody is asked before the person wants it: the kept list is what a screen shows at first. Keys are
-not part of what is kept.
+Endpoints are only asked on request: a screen shows the cached lists first.  Keys are not cached.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ENGINES: Final = (
     ("llama-cpp", 8080),
     ("sglang", 30000),
 )
-"""Engines that serve on this machine, and the port that each takes by itself."""
+"""Engines that may run on this machine, and their default ports."""
 
 _OWNERS: Final = {
     "library": "ollama",
@@ -44,7 +43,7 @@ _OWNERS: Final = {
     "organization_owner": "lm-studio",
     "midstream": "midstream",
 }
-"""What engines write as the owner of their models; ports are also used by others."""
+"""Engines by the owner that they report for their models, since ports are shared."""
 
 _ENGINE_SECONDS: Final = 1.5
 _MOST_KEPT: Final = 64
@@ -57,7 +56,7 @@ class KeptList:
     Attributes:
         models: Its models.
         at: When, in seconds since 1970.
-        engine: Name of a profile for it, where an engine was found that nobody configured.
+        engine: Name of a profile for it, if it is an engine that is not configured.
     """
 
     models: tuple[ListedModel, ...]
@@ -66,17 +65,17 @@ class KeptList:
 
 
 Lists = Mapping[str, KeptList]
-"""Kept lists by the address that was asked."""
+"""Cached lists by address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What asking everybody has brought.
+    """Result of asking every endpoint.
 
     Attributes:
-        lists: All kept lists, the new ones among them.
+        lists: All cached lists, including the new ones.
         found: Endpoints that answered, with the number of their models.
-        troubles: A sentence for each one that did not.
+        troubles: An error message for each one that did not.
     """
 
     lists: Lists
@@ -85,7 +84,7 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """What a person reads."""
+        """The result as a message."""
         told = [f"{name} has {count} model{'s' * (count != 1)}" for name, count in self.found]
         said = "; ".join(told) if told else "No endpoint and no engine on this machine has answered"
         return " ".join((f"{said}.", *self.troubles))
@@ -105,7 +104,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def kept_lists() -> dict[str, KeptList]:
-    """The lists in the state folder (blocking); none if the file is missing or damaged."""
+    """The cached lists (blocking); none if the file is missing or damaged."""
     try:
         rows = msgspec.json.decode((state_dir() / FILE).read_bytes(), type=dict[str, _Kept])
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -124,7 +123,7 @@ def kept_lists() -> dict[str, KeptList]:
 
 
 def keep_lists(lists: Lists) -> None:
-    """Write lists to the state folder (blocking); what cannot be written is asked for again."""
+    """Cache lists (blocking); a failed write is ignored."""
     newest = sorted(lists.items(), key=lambda item: -item[1].at)[:_MOST_KEPT]
     rows = {
         url: _Kept(
@@ -152,13 +151,7 @@ def ask_everybody(
     *,
     engines: Sequence[tuple[str, int]] = ENGINES,
 ) -> Asked:
-    """Ask all configured endpoints, and engines on this machine, for their models (blocking).
-
-    Args:
-        settings: What is configured.
-        environ: Where keys are.
-        engines: Names and ports to look at.
-    """
+    """Ask all configured endpoints, and engines on this machine, for their models (blocking)."""
     profiles = configured(settings)
     taken = {_place(profile.url) for profile in profiles}
     unknown = [(name, port) for name, port in engines if ("127.0.0.1", port) not in taken]
@@ -193,7 +186,7 @@ def ask_everybody(
 
 
 def configured(settings: Settings) -> list[Profile]:
-    """The configured endpoints, an address without a name among them."""
+    """The configured endpoints, including an address without a name."""
     profiles = list(settings.endpoints)
     if settings.endpoint is None and settings.profile is not None:
         profiles.append(settings.profile)
@@ -201,7 +194,7 @@ def configured(settings: Settings) -> list[Profile]:
 
 
 def found_engines(settings: Settings, lists: Lists) -> list[tuple[Profile, KeptList]]:
-    """Profiles for the engines that were found and that nobody has configured."""
+    """Profiles for the engines that were found and are not configured."""
     taken = {_place(profile.url) for profile in configured(settings)}
     return [
         (Profile(kept.engine, "custom", url), kept)
@@ -211,7 +204,7 @@ def found_engines(settings: Settings, lists: Lists) -> list[tuple[Profile, KeptL
 
 
 def _ask(profile: Profile, environ: Mapping[str, str]) -> tuple[ListedModel, ...]:
-    # A model's name is not needed to ask for the names of models.
+    # Listing models needs no model name.
     return list_models(replace(profile, model=profile.model or "any").endpoint(environ))
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
-from midstream.pairing.desk import Desk
-from midstream.pairing.link import Link
+from midstream.pairing.files import OpenFiles
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder
+from midstream.pairing.server import ServerLink
 from midstream.pairing.turn.modes import RegionMode
 
 if TYPE_CHECKING:
@@ -26,18 +26,23 @@ class ReadAhead:
     """Has conversations prefilled that the server does not hold yet."""
 
     def __init__(
-        self, builder: RequestBuilder, desk: Desk, link: Link, log: TurnLog, effort: Effort
+        self,
+        builder: RequestBuilder,
+        files: OpenFiles,
+        server: ServerLink,
+        log: TurnLog,
+        effort: Effort,
     ) -> None:
         self._builder = builder
-        self._desk = desk
-        self._link = link
+        self._files = files
+        self._server = server
         self._log = log
         self._effort = effort
         self._last: Conversation | None = None
 
     async def read(self, question: Question) -> None:
         """Prefill what would be sent if the user pressed Enter now."""
-        client = self._link.reader
+        client = self._server.reader
         if client is None or not question.text.strip() or self._effort.candidates:
             return
         answer = self._log.current
@@ -60,7 +65,7 @@ class ReadAhead:
     async def _request(self, question: Question) -> Conversation:
         last = self._log.turns[-1].path if self._log.turns else None
         path = await self._builder.find_path(question, last)
-        async with self._desk.lock:
+        async with self._files.lock:
             scope = await self._builder.locate(path, question)
             context = await self._builder.context(scope, question)
             with self._builder.rehearsal():
@@ -73,7 +78,7 @@ class ReadAhead:
         ``None`` for a chat model: it has read all but the new words, and would be held up.
         """
         mode, exchange = answer.mode, answer.exchange
-        if not (isinstance(mode, RegionMode) and mode.is_open) or self._link.model_info.is_chat:
+        if not (isinstance(mode, RegionMode) and mode.is_open) or self._server.model_info.is_chat:
             return None
         with self._builder.rehearsal():
             follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, self._builder)

@@ -1,9 +1,9 @@
-"""Where a change that was made in one place is wanted in others as well.
+"""Similar edits: the other places that need a change which was made in one place.
 
-A person renames one use of a name, or replaces one literal; the other uses are its companions.  The
-change is read off two versions of a file, and the places off the newer one.  Only what can be said
-in one sentence is recognised (``Substitution``); any other change can be asked for again in places
-that look alike (``similar_places``).  Pure text in, places out.
+A user renames one use of a name, or replaces one literal; the other uses need the same.  The
+change is derived from two versions of a file, and the places from the newer one.  Only what can be
+said in one sentence is recognised (``Substitution``); any other change can be asked for again in
+places that look alike (``similar_places``).  Pure text in, places out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Substitution:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EditPlace:
     """Lines in which a change is wanted.
 
     Attributes:
@@ -104,7 +104,9 @@ def substitutions(before: Sequence[str], after: Sequence[str]) -> list[Substitut
     return [_scoped(*pair, line, outlined) for pair, line in found.items()]
 
 
-def places(lines: Sequence[str], wanted: Substitution, longest: int | None = None) -> list[Place]:
+def places(
+    lines: Sequence[str], wanted: Substitution, longest: int | None = None
+) -> list[EditPlace]:
     """Where the old token still stands.
 
     Args:
@@ -119,7 +121,7 @@ def places(lines: Sequence[str], wanted: Substitution, longest: int | None = Non
     shadowed = set[str]()
     if wanted.kind == "name" and not wanted.scope:
         shadowed = {definition.name for definition in outlined.binding(wanted.old)}
-    found: dict[Place, None] = {}
+    found: dict[EditPlace, None] = {}
     for line in _occurrences(lines, wanted, outlined):
         place = _around(outlined, line)
         if place is None or place.symbol in shadowed:
@@ -163,7 +165,7 @@ def renamed_import(lines: Sequence[str], wanted: Substitution) -> list[str] | No
 
 def similar_places(
     lines: Sequence[str], old: Sequence[str], longest: int | None = None
-) -> list[Place]:
+) -> list[EditPlace]:
     """Functions with a line much like one that a change replaced.
 
     Args:
@@ -175,7 +177,7 @@ def similar_places(
 
     wanted = [line.strip() for line in old if len(line.strip()) > len("return")]
     outlined = outline(lines)
-    found: dict[Place, None] = {}
+    found: dict[EditPlace, None] = {}
     for number, line in enumerate(lines):
         text = line.strip()
         if not any(fuzz.ratio(text, twin, score_cutoff=SIMILAR) for twin in wanted):
@@ -186,7 +188,7 @@ def similar_places(
     return list(found)
 
 
-def around(lines: Sequence[str], line: int) -> Place | None:
+def around(lines: Sequence[str], line: int) -> EditPlace | None:
     """The function, or outside of functions the statement, that a line belongs to."""
     return _around(outline(lines), line)
 
@@ -282,16 +284,16 @@ def _defines(members: Sequence[Definition], line: int, before: str) -> bool:
     )
 
 
-def _around(outlined: Outline, line: int) -> Place | None:
+def _around(outlined: Outline, line: int) -> EditPlace | None:
     for definition in outlined.outermost:
         if definition.contains(line):
-            return Place(definition.start, definition.stop, definition.name)
+            return EditPlace(definition.start, definition.stop, definition.name)
     for definition in outlined.definitions:
         # A field of a class; all of the class would be much for one line.
         field = definition.kind == "assignment" and "." in definition.name
         if field and definition.contains(line):
-            return Place(definition.start, definition.stop, definition.name)
+            return EditPlace(definition.start, definition.stop, definition.name)
     for start, stop in outlined.statements:
         if start <= line < stop:
-            return Place(start, stop, "")
+            return EditPlace(start, stop, "")
     return None

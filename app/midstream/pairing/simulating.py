@@ -1,7 +1,7 @@
-"""The simulated side of telemetry: what a wafer and some GPUs would do with a model.
+"""Simulated telemetry: what a wafer and some GPUs would do with a model.
 
-One blocking function with a cache, to be called in a thread; nothing here is measured, and wall
-time never enters.  ``midstream.wafer`` is imported when the function is called first.
+Blocking, with a cache; call it in a thread.  Nothing here is measured, and wall time is not used.
+``midstream.wafer`` is imported at the first call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from midstream.pairing.costs import Cost
+    from midstream.pairing.status import Cost
     from midstream.responses.model_info import Pacing
     from midstream.wafer.baselines import Contender
     from midstream.wafer.pipeline import Stage
@@ -27,14 +27,14 @@ PRESETS: Final = (
     "kimi-k2.6",
     "spark-like",
 )
-"""Models of public shape worth comparing, beside the one that runs."""
+"""Models with a public shape to compare with the one that runs."""
 
 CONTEXT_STEP: Final = 64
-"""Contexts are rounded up to a multiple of this, so that a growing one is rarely a new question."""
+"""Contexts are rounded up to a multiple of this, so that a growing one often hits the cache."""
 
 
 class SimulationError(UnavailableError):
-    """A model cannot be simulated; the sentence says why."""
+    """A model cannot be simulated."""
 
     code = "simulation"
 
@@ -46,7 +46,7 @@ class Simulated:
     Attributes:
         report: Rates, times, energy and the placement on wafers.
         contenders: The same model on the wafers and on GPUs.
-        stages: What a token passes one after the other, layers and output head.
+        stages: The layers and the output head that a token passes.
     """
 
     report: Report
@@ -55,20 +55,23 @@ class Simulated:
 
     @property
     def stage_items(self) -> tuple[int, ...]:
-        """For every stage the index of its item in ``report.plan.items``."""
+        """Index in ``report.plan.items`` of every stage."""
         items = self.report.plan.items
         return tuple(i for i, item in enumerate(items) if item.name != "embedding")
 
     @property
     def on_wafer_s(self) -> float:
-        """Seconds of a step that the stages and the ways between them take."""
+        """Seconds of a step spent in the stages and between them."""
         return sum(stage.entry_seconds + stage.seconds for stage in self.stages)
 
     def working_item(self, share: float) -> int | None:
-        """Which item works when a token has done ``share`` (0 to 1) of its way over the stages.
+        """Index in ``report.plan.items`` of the item that a token has reached.
+
+        Args:
+            share: How much of the way over the stages it has covered, 0 to 1.
 
         Returns:
-            Index in ``report.plan.items``, or ``None`` while the token travels between two.
+            ``None`` while the token is between two items.
         """
         from midstream.wafer.pipeline import stage_at
 
@@ -90,7 +93,7 @@ def simulate_model(model: str, context: int) -> Simulated:
         context: Tokens in the cache.
 
     Raises:
-        SimulationError: It cannot be read, or does not fit on any number of wafers.
+        SimulationError: It cannot be read, or fits on no number of wafers.
     """
     from midstream.wafer.baselines import compare
     from midstream.wafer.errors import WaferError

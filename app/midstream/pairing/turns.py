@@ -1,173 +1,296 @@
-"""The state of a session and the record of one turn.
+"""The turns of a session: instruct the model, redirect, stop or queue, and what was asked so far.
 
-A turn is one instruction and the stream that answers it.  A redirect starts a new turn which goes
-on in the same region with the text kept so far.
+This module puts the turn together from its parts: ``request`` (what is sent), ``turn`` (the
+coroutine that runs turns, and what it needs) and ``read_ahead``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+import asyncio
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, overload
 
-UNSURE: Final = "model unsure"
-"""The reason to look closely at a hunk of an answer that the model doubts."""
+from midstream.errors import UserError
+from midstream.pairing.read_ahead import ReadAhead
+from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.context import Context
+from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
+from midstream.pairing.turn.answers import Answers
+from midstream.pairing.turn.candidates import AnswerWriter
+from midstream.pairing.turn.drafts import DraftFiles
+from midstream.pairing.turn.effort import Effort
+from midstream.pairing.turn.log import TurnLog
+from midstream.pairing.turn.responses import Responses
+from midstream.pairing.turn.review import Reviewer
+from midstream.pairing.turn.runner import TurnRunner
 
-
-class SessionState(StrEnum):
-    """What the session is doing, as the state light shows it."""
-
-    STARTING = "starting"
-    """The model server is being started or reached; instructions wait for it."""
-    READY = "ready"
-    WAITING = "waiting"
-    """An instruction was sent, no token has come yet."""
-    STREAMING = "streaming"
-    STOPPING = "stopping"
-    """The view is frozen, the server's last word is awaited."""
-    OFFLINE = "offline"
-    """No model server; the next instruction tries again."""
-
-
-class TurnStatus(StrEnum):
-    """How far a turn has come."""
-
-    STREAMING = "streaming"
-    DONE = "done"
-    STOPPED = "stopped"
-    FAILED = "failed"
-
-
-class FollowUpKind(StrEnum):
-    """Why a turn goes on from another one."""
-
-    REDIRECT = "redirect"
-    """The user gave another instruction."""
-    RENAME = "rename"
-    """The user wants another name for what the rewrite brings in."""
-    GUARD = "guard"
-    """The guard stopped a line."""
-    MISPLACED = "misplaced"
-    """Edits did not match the file."""
-    CHECKS = "checks"
-    """The checks found an error."""
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.server import ServerLink
+    from midstream.pairing.status import SessionStatus
+    from midstream.pairing.tasks import SessionTasks
+    from midstream.pairing.turn.inbox import Inbox
+    from midstream.settings import Settings
+    from midstream.workspace.files import Workspace
 
 
-_CORRECTIVE: Final = (FollowUpKind.GUARD, FollowUpKind.MISPLACED, FollowUpKind.CHECKS)
-
-
-@dataclass(frozen=True, slots=True)
-class Confidence:
-    """How sure a model was of an answer.
+class Turns(Sequence[Turn]):
+    """All turns, oldest first, and the means to begin and end them.
 
     Attributes:
-        probability: Calibrated probability that it is right.
-        threshold: Below it the answer is one to look at closely.
-        gave_up: Whether the model took the request to be beyond it.
+        queued: Instructions that run when the current turn ends.
+        background_may_begin: Set unless an instruction of the user is being prepared.
     """
 
-    probability: float
-    threshold: float
-    gave_up: bool = False
+    def __init__(
+        self,
+        settings: Settings,
+        workspace: Workspace,
+        hunks: HunkStore,
+        files: OpenFiles,
+        server: ServerLink,
+        status: SessionStatus,
+        journal: SessionJournal,
+        guard: Guard,
+        inbox: Inbox,
+        tasks: SessionTasks,
+        resumed: list[Turn],
+    ) -> None:
+        self.queued: list[str] = []
+        self.background_may_begin = asyncio.Event()
+        self.background_may_begin.set()
+        self._workspace = workspace
+        self._server = server
+        self._status = status
+        self._tasks = tasks
+        self._closed = False
+        log = self._log = TurnLog(resumed, hunks, status, journal, self._ended)
+        self._effort = Effort(settings.effort, server, status)
+        self._builder = RequestBuilder(workspace, hunks, files, server)
+        self._answers = Answers(workspace, files, server, self._builder, log, guard)
+        responses = Responses(server, log, guard, self._effort)
+        drafts = DraftFiles(workspace, files)
+        writer = AnswerWriter(self._effort, responses, log, drafts, settings.check_command)
+        reviewer = Reviewer(files, server, log, self._effort)
+        self._runner = TurnRunner(inbox, log, self._answers, writer, reviewer, guard)
+        self._ahead = ReadAhead(self._builder, files, server, log, self._effort)
 
-    @property
-    def unsure(self) -> bool:
-        """Whether the person should hear of it."""
-        return self.probability < self.threshold
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Turn]: ...
+    def __getitem__(self, index: int | slice) -> Turn | list[Turn]:
+        """A turn, by its position."""
+        return self._log.turns[index]
 
-    @classmethod
-    def read(cls, metadata: Mapping[str, str]) -> Confidence | None:
-        """Take it from the metadata of a finished response; ``None`` where nothing is said."""
+    def __iter__(self) -> Iterator[Turn]:
+        """All turns, oldest first."""
+        return iter(self._log.turns)
+
+    def __len__(self) -> int:
+        """How many turns there were."""
+        return len(self._log.turns)
+
+    # Asking
+
+    async def instruct(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Turn:
+        """Ask for a change; returns when the request is on its way.
+
+        Args:
+            text: The instruction; ``@path`` in it sends that file along.
+            path: The file it is about; without it the instruction must name a symbol or a file.
+            cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks
+                included, others not).
+            selection: 0-based half-open range of such lines that overrides the search.
+
+        Raises:
+            TargetUnclearError: The message is a question with candidates.
+            NeedsConsentError: A file that would be sent is ignored by git; ``allow`` it, or not.
+            UnknownFileError: A name with ``@`` is not a file.
+            UserError: A turn is running, the file or the region does not fit the model, or no
+                model can be reached.
+        """
+        self.background_may_begin.clear()
         try:
-            return cls(
-                float(metadata["midstream.confidence"]),
-                float(metadata["midstream.confidence_threshold"]),
-                metadata.get("midstream.gave_up") == "1",
+            if self.in_background:
+                await self._runner.stop()
+            return await self._runner.instruct(Question(text, path, cursor, selection))
+        finally:
+            self.background_may_begin.set()
+
+    async def run_in_background(self, question: Question) -> Turn:
+        """Run a turn that the user has not asked for to its end; raises as ``instruct``."""
+        turn = await self._runner.instruct(question)
+        await self._runner.finished()
+        return turn
+
+    async def preview(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Context:
+        """What would be sent with an instruction, and its size; sends nothing.
+
+        The ``summary`` of the result fits a line, its ``cuts`` say what is missing.  Arguments and
+        errors are those of ``instruct``.
+        """
+        if self._status.state is SessionState.STARTING:  # The context depends on the model.
+            with contextlib.suppress(UserError):
+                await self._server.ready()
+        return await self._answers.preview(Question(text, path, cursor, selection))
+
+    async def read_ahead(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> None:
+        """Have our own server prefill what ``instruct`` or ``redirect`` would send.
+
+        Called while the user types, so that the answer begins sooner.  Nothing is decided or
+        reported; errors show when the text is sent.  Arguments are those of ``instruct``.
+        """
+        if not self._closed and not self._runner.preparing:
+            await self._ahead.read(Question(text, path, cursor, selection))
+
+    def allow(self, *paths: str) -> None:
+        """Let instructions send these files, which git ignores, for the rest of the session."""
+        self._builder.allowed.update(map(self._workspace.relative, paths))
+
+    @property
+    def effort(self) -> str:
+        """How much is done for an answer: ``auto``, ``low``, ``medium``, ``high`` or ``xhigh``.
+
+        Setting another value raises ``UsageError``.
+        """
+        return self._effort.level
+
+    @effort.setter
+    def effort(self, level: str) -> None:
+        self._effort.level = level
+
+    async def redirect(self, text: str) -> Turn:
+        """Stop, keep what was written, and continue with a new instruction in the same region.
+
+        Raises:
+            UserError: No turn is running, or the model cannot be reached any more.
+        """
+        return await self._runner.redirect(text)
+
+    async def stop(self) -> None:
+        """Stop the model now: complete lines stay decidable, the rest of the file stays as it is.
+
+        What a screen shows is frozen when this is called; it returns when the server has stopped.
+        Queued instructions wait for the end of the next turn; background tasks are dropped.
+        """
+        self._status.emit(StopRequested())
+        await self._runner.stop()
+
+    async def finished(self) -> None:
+        """Wait until no turn runs, queued ones that follow included."""
+        await self._runner.finished()
+
+    # The queue
+
+    def queue(self, text: str) -> None:
+        """Run ``text`` on the current file when the turn ends, or at once if none runs."""
+        self.queued.append(text)
+        self._status.touch()
+        if not self._runner.busy:
+            self._run_next()
+
+    def fetch_queued(self) -> str:
+        """Take the next instruction out of the queue, ``""`` if it is empty."""
+        self._status.touch()
+        return self.queued.pop(0) if self.queued else ""
+
+    def _ended(self, turn: Turn) -> None:
+        if turn.status is TurnStatus.DONE:
+            self._run_next()
+
+    def _run_next(self) -> None:
+        if self.queued and not self._closed:
+            self._tasks.spawn(self._instruct_queued())
+
+    async def _instruct_queued(self) -> None:
+        if not self.queued or self._runner.busy:
+            return
+        text = self.queued.pop(0)
+        last = self.last
+        try:
+            await self.instruct(
+                text,
+                path=None if last is None else last.path,
+                cursor=None if last is None else last.start,
             )
-        except (KeyError, ValueError):
-            return None
+        except UserError as error:
+            self._status.fail(f'"{text[:60]}" did not run: {error}')
+            self._run_next()
 
-
-@dataclass(slots=True)
-class Turn:
-    """One instruction and what became of it.
-
-    Attributes:
-        id: The generation id; text of an older generation is dropped.
-        instruction: What the person asked for.
-        path: The file, relative to the root.
-        start: First line of the region, 0-based, in the base text the turn began with.
-        stop: End of the region, exclusive.
-        symbol: Dotted name of the function or class the region is, or ``""``.
-        why: How the region was found, in words for the person.
-        status: How far it has come.
-        tokens: Tokens received so far; a server that does not count them sends one per delta.
-        ttft_s: Seconds from sending to the first text, or ``None`` before it.
-        elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
-        error: The sentence to show when the status is ``failed``.
-        again: What the next instruction does about that, such as "connects again"; ``""`` where it
-            does nothing.
-        redirected_from: The id of the turn this one goes on from, or ``None``.
-        follows: Why it goes on from that one.
-        background: Whether the session asked by itself; a screen shows it without moving.
-        implied: Whether nobody said the instruction: it was made of a change that somebody made.
-        words: Whether an answer in words was wanted and no change.
-        edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
-            in any other it names the places itself.
-        failures: Why edits of the answer found no place: a sentence each, and below it what was
-            quoted and what the file has.
-        confidence: Calibrated probability that the answer is right, ``None`` where the model does
-            not say.
-        unsure: The sentence to show where that is too little; ``""`` elsewhere.
-        doubted: The hunks of such an answer.
-        hunks: The hunks of the answer, once it has ended.
-        tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
-    """
-
-    id: int
-    instruction: str
-    path: str
-    start: int
-    stop: int
-    symbol: str = ""
-    why: str = ""
-    status: TurnStatus = TurnStatus.STREAMING
-    tokens: int = 0
-    ttft_s: float | None = None
-    elapsed_s: float | None = None
-    error: str = ""
-    again: str = ""
-    redirected_from: int | None = None
-    follows: FollowUpKind | None = None
-    background: bool = False
-    implied: bool = False
-    words: bool = False
-    edit_format: str = "region"
-    failures: tuple[str, ...] = ()
-    tried: str = ""
-    confidence: float | None = None
-    unsure: str = ""
-    doubted: tuple[int, ...] = ()
-    hunks: tuple[int, ...] = ()
+    # What a screen shows
 
     @property
-    def place(self) -> str:
-        """The region in words."""
-        if self.symbol:
-            return f"`{self.symbol}`"
-        if self.start == self.stop:
-            return f"the place before line {self.start + 1}"
-        if self.stop - self.start == 1:
-            return f"line {self.stop}"
-        return f"lines {self.start + 1}-{self.stop}"
+    def last(self) -> Turn | None:
+        """The running or last turn."""
+        return self[-1] if self else None
 
     @property
-    def correction(self) -> bool:
-        """Whether the session went on by itself, to have an answer corrected."""
-        return self.follows in _CORRECTIVE
+    def busy(self) -> bool:
+        """Whether an instruction is being prepared or answered."""
+        return self._runner.busy
 
     @property
-    def running(self) -> bool:
-        """Whether text may still come."""
-        return self.status is TurnStatus.STREAMING
+    def streaming(self) -> bool:
+        """Whether an answer is being written."""
+        return self._runner.streaming
+
+    @property
+    def in_background(self) -> bool:
+        """Whether the running turn is a background task."""
+        last = self.last
+        return last is not None and last.running and last.background
+
+    @property
+    def context(self) -> Context:
+        """What was sent along with the last instruction."""
+        return self._answers.context
+
+    @property
+    def trying(self) -> tuple[int, int] | None:
+        """The candidate that is being written and how many there will be, else ``None``."""
+        return self._effort.trying
+
+    @property
+    def writing(self) -> tuple[str, int] | None:
+        """File and base line at which the model is writing, else ``None``."""
+        return self._runner.writing
+
+    def doubts(self, hunk: Hunk) -> bool:
+        """Whether the model is unsure of the answer that a hunk belongs to."""
+        return any(hunk.rank[0] in turn.doubted for turn in self)
+
+    async def stop_for_good(self) -> None:
+        """Stop the model and forget the queue; the guard may still read what was written."""
+        self._closed = True
+        self.queued.clear()
+        await self._runner.stop()
+
+    async def close(self) -> None:
+        """End the coroutine that runs turns."""
+        await self._runner.close()

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from midstream.pairing.events import HunkDecided, SessionEvent
+from midstream.pairing.status import HunkDecided, SessionEvent
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.board import Board
+    from midstream.pairing.status import SessionStatus
 
 
 class UndefinedNames:
@@ -24,7 +24,7 @@ class UndefinedNames:
     Args:
         files: Open proposals by path.
         hunks: Every hunk and its decision.
-        board: Where it is said.
+        status: Where it is said.
         spawn: Runs something in the background of the session.
     """
 
@@ -32,17 +32,18 @@ class UndefinedNames:
         self,
         files: Mapping[str, FileProposal],
         hunks: HunkStore,
-        board: Board,
+        status: SessionStatus,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._files = files
         self._hunks = hunks
-        self._board = board
+        self._status = status
         self._spawn = spawn
         self._looking: set[str] = set()
         self._told: dict[str, tuple[str, ...]] = {}
+        status.subscribe(self._hear)
 
-    def hear(self, event: SessionEvent) -> None:
+    def _hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
         if isinstance(event, HunkDecided) and event.path not in self._looking:
             self._looking.add(event.path)
@@ -64,7 +65,7 @@ class UndefinedNames:
         self._told[path] = names
         if names and names != told and after == proposal.composed().lines:
             them = " and ".join(f"`{name}`" for name in names[:2])
-            self._board.warn(
+            self._status.warn(
                 f"{them} ({path}, line {found[0].line}) "
                 f"{'is' if len(names) == 1 else 'are'} no longer defined: only part of the "
                 "change was accepted. Undo a decision, or ask for the rest."

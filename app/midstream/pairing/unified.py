@@ -1,7 +1,7 @@
 """A unified diff that is written while the rewrite still streams.
 
-A group of changes is put out as soon as no later change can join it, so what comes out is a valid
-patch at every moment.  Bytes matter here: line terminators are those the file has and will have.
+A group of changes is written as soon as no later change can join it, so the output is a valid patch
+at every moment.  Line terminators are those that the file has and will have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONTEXT = 3
 
 
 class UnifiedDiff:
-    """Turns edits of a base text, by position, into the lines of a patch.
+    """Turns edits of a base text, in order of position, into the lines of a patch.
 
     Args:
         path: The file's name in the patch.
@@ -30,18 +30,18 @@ class UnifiedDiff:
         self._begun = False
 
     def add(self, edit: LineEdit) -> Iterator[str]:
-        """Take the next edit; yields the lines of a group that it does not belong to."""
+        """Add an edit; yields the lines of a group that is complete."""
         if self._group and edit.start - self._group[-1].stop > 2 * CONTEXT:
             yield from self._flush()
         self._group.append(edit)
 
     def passed(self, line: int) -> Iterator[str]:
-        """Base lines before ``line`` have no further change; yields a group that is complete."""
+        """Base lines before ``line`` are final; yields the lines of a group that is complete."""
         if self._group and line - self._group[-1].stop > 2 * CONTEXT:
             yield from self._flush()
 
     def finish(self) -> Iterator[str]:
-        """There are no more edits."""
+        """There are no more edits; yields the rest."""
         if self._group:
             yield from self._flush()
 
@@ -98,7 +98,7 @@ def _line(sign: str, text: SourceText, number: int) -> Iterator[str]:
 
 
 def _range(start: int, count: int) -> str:
-    """A range as unified diffs write it: an empty one names the line before it."""
+    """A range of a unified diff; an empty one names the line before it."""
     if count == 1:
         return str(start + 1)
     return f"{start + 1 if count else start},{count}"

@@ -17,7 +17,7 @@ from midstream.actions import HunkCommand, Reason
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 from midstream.plain import lines
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
@@ -188,9 +188,9 @@ class PlainCommands:
         for path in dict.fromkeys(hunk.path for hunk in meant):
             ids = [hunk.id for hunk in meant if hunk.path == path]
             if len(ids) > 1:  # In one write, which one undo takes back.
-                await self._session.accept_rest(path, ids)
+                await self._session.files.accept_rest(path, ids)
             else:
-                await self._session.accept(ids[0])
+                await self._session.files.accept(ids[0])
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
         self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
 
@@ -200,7 +200,7 @@ class PlainCommands:
             return
         done: list[str] = []
         for hunk in self._meant(number):
-            if await self._session.reject(hunk.id, why.strip()):
+            if await self._session.files.reject(hunk.id, why.strip()):
                 done.append(str(self.number(hunk.id)))
         self._decided("Rejected", done)
 
@@ -215,7 +215,7 @@ class PlainCommands:
         if not 1 <= first <= last <= size:
             raise UsageError(f"Hunk {number} has lines 1 to {size}; show {number} numbers them.")
         path = hunk.path
-        if await self._session.decide_lines(hunk.id, first - 1, last, accept, why):
+        if await self._session.files.decide_lines(hunk.id, first - 1, last, accept, why):
             which = f"line {first}" if first == last else f"lines {first} to {last}"
             verb = "Accepted" if accept else "Rejected"
             waiting = counted(len(self._session.hunks.undecided()), "hunk")
@@ -254,7 +254,7 @@ class PlainCommands:
         hunk = self._open_hunk(number)
         if tuple(text) == hunk.new:
             self._say(f"Hunk {number} stays as it is.")
-        elif await self._session.edit(hunk.id, text):
+        elif await self._session.files.edit(hunk.id, text):
             for line in lines.hunk_lines(number, self._hunk(number)):
                 self._say(line)
 
@@ -266,19 +266,19 @@ class PlainCommands:
             self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
 
     async def _undo(self, _: str) -> None:
-        await self._travel(self._session.undo, "Nothing to undo.")
+        await self._travel(self._session.files.undo, "Nothing to undo.")
 
     async def _redo(self, _: str) -> None:
-        await self._travel(self._session.redo, "Nothing to redo.")
+        await self._travel(self._session.files.redo, "Nothing to redo.")
 
     async def _travel(self, move: Callable[[], Awaitable[tuple[int, ...]]], nothing: str) -> None:
-        told = len(self._session.notices)
+        told = len(self._session.status.notices)
         ids = await move()
         for hunk_id in ids:
             hunk = self._session.hunks.get(hunk_id)
             if hunk.state is not HunkState.SUPERSEDED:
                 self._say(f"{lines.headline(self.number(hunk_id), hunk)}.")
-        if not ids and len(self._session.notices) == told:
+        if not ids and len(self._session.status.notices) == told:
             self._say(nothing)
 
     async def _hunks(self, _: str) -> None:
@@ -295,7 +295,7 @@ class PlainCommands:
                     self._say(line)
             return
         name, span = place_of(rest)
-        text = (await self._session.open_file(name)).composed().lines
+        text = (await self._session.files.open(name)).composed().lines
         start, stop = span or (0, len(text))
         for line in lines.numbered(text[start:stop], start):
             self._say(line)
@@ -318,39 +318,39 @@ class PlainCommands:
 
     async def _open(self, rest: str) -> None:
         name, span = place_of(rest)
-        proposal = await self._session.open_file(name)
+        proposal = await self._session.files.open(name)
         self._path, self._lines = proposal.path, span
         length = counted(len(proposal.base.lines), "line")
         where = "" if span is None else f", lines {span[0] + 1} to {span[1]}"
         self._say(f"The next instruction is about {proposal.path}{where or f', {length}'}.")
 
     async def _stop(self, _: str) -> None:
-        if self._session.state not in _RUNNING:
+        if self._session.status.state not in _RUNNING:
             self._say("Nothing is running.")
-        await self._session.stop()
+        await self._session.turns.stop()
 
     async def _redirect(self, rest: str) -> None:
-        await self._session.redirect(rest)
+        await self._session.turns.redirect(rest)
 
     async def _queue(self, rest: str) -> None:
-        self._session.queue(rest)
-        self._say(f"{counted(len(self._session.queued), 'instruction')} in the queue.")
+        self._session.turns.queue(rest)
+        self._say(f"{counted(len(self._session.turns.queued), 'instruction')} in the queue.")
 
     async def _allow(self, _: str) -> None:
         if not self._unsent:
             raise UsageError("There is no file to allow.")
-        self._session.allow(*self._unsent)
+        self._session.turns.allow(*self._unsent)
         self._unsent = ()
         await self._do(self._asked)
 
     async def _do(self, rest: str) -> None:
-        if self._session.state in _RUNNING:
-            await self._session.redirect(rest)
+        if self._session.status.state in _RUNNING:
+            await self._session.turns.redirect(rest)
             return
         await self._instruct(rest, self._lines)
 
     async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
-        turn = await self._session.instruct(text, path=self._path, selection=selection)
+        turn = await self._session.turns.instruct(text, path=self._path, selection=selection)
         self._choices = ()
         self._path, self._lines = turn.path, None
 
@@ -360,7 +360,7 @@ class PlainCommands:
             raise UsageError(f"Type a number from 1 to {len(self._choices)} or a new instruction.")
         candidate = self._choices[number - 1]
         path = candidate.path or self._path or ""
-        proposal = await self._session.open_file(path)
+        proposal = await self._session.files.open(path)
         lines = candidate.locate(proposal.composed().lines)
         if lines is None:
             raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
-from midstream.pairing.turns import Turn, TurnStatus
+from midstream.pairing.status import Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal

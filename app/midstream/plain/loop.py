@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
-from midstream.pairing.events import (
+from midstream.pairing.status import (
     FileChangedOnDisk,
     FileWritten,
     HunkSettled,
@@ -30,11 +30,11 @@ from midstream.pairing.events import (
     NoticeLevel,
     NoticePosted,
     SessionEvent,
+    SessionState,
     StateChanged,
     TurnFinished,
     TurnStarted,
 )
-from midstream.pairing.turns import SessionState
 from midstream.plain import lines
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import BY_NAME, Said, understand
@@ -110,10 +110,10 @@ class PlainLoop:
     async def run(self) -> None:
         """Read and do lines until they end or one says so."""
         session = self._session
-        session.subscribe(self._hear)
+        session.status.subscribe(self._hear)
         self._read_in_background()
         with self._interrupts():
-            for notice in session.notices:
+            for notice in session.status.notices:
                 self._notice(notice)
             while not self._left:
                 item = await self._inbox.get()
@@ -134,7 +134,7 @@ class PlainLoop:
     @property
     def _busy(self) -> bool:
         watching = self._watching is not None and not self._watching.done()
-        return watching or self._session.state in _RUNNING
+        return watching or self._session.status.state in _RUNNING
 
     async def _line(self, line: str) -> None:
         if self._commands.takes_text and not self._later:
@@ -196,7 +196,7 @@ class PlainLoop:
             for number, choice in enumerate(self._commands.wonder(error, said), 1):
                 self._say(f"{number}  {choice}")
         self._tell_news()
-        if self._session.state in _RUNNING or self._session.queued:
+        if self._session.status.state in _RUNNING or self._session.turns.queued:
             self._watch()
         elif self._terminal and not self._left and not self._commands.takes_text:
             self._prompt()
@@ -206,13 +206,13 @@ class PlainLoop:
             self._watching = asyncio.create_task(self._until_idle())
 
     async def _until_idle(self) -> None:
-        await self._session.finished()
+        await self._session.turns.finished()
         self._inbox.put_nowait(Stirred())
 
     def _interrupted(self) -> None:
-        if self._session.state in _RUNNING:
+        if self._session.status.state in _RUNNING:
             self._watch()
-            self._stopping = asyncio.create_task(self._session.stop())
+            self._stopping = asyncio.create_task(self._session.turns.stop())
             return
         if time.monotonic() - self._stopped_at < QUIT_WITHIN_S:
             self._left = True
@@ -245,9 +245,9 @@ class PlainLoop:
         elif isinstance(event, FileWritten):
             self._say(f"{event.path} is written.")
         elif isinstance(event, FileChangedOnDisk):
-            self._say(self._session.told_change(event.path))
+            self._say(self._session.files.change_message(event.path))
         elif event == StateChanged(SessionState.READY) and not self._session.turns:
-            self._say(f"Ready: {self._session.model_name}.")
+            self._say(f"Ready: {self._session.server.model_name}.")
             self._prompt()
 
     def _notice(self, notice: Notice) -> None:

@@ -327,7 +327,7 @@ class MidstreamApp(App[None]):
             self.session.guard.on = now.guard
             self.session.attention.on = now.attention
             if now.effort != former.effort:
-                self.session.effort = now.effort
+                self.session.turns.effort = now.effort
         self.review.refresh_facts()
 
     # what screens use, see tui.services
@@ -404,7 +404,7 @@ class MidstreamApp(App[None]):
         chosen = ("endpoint", "endpoint_url", "endpoint_model", "endpoint_token_env", "model")
         self.flags = {name: value for name, value in self.flags.items() if name not in chosen}
         if self.session is not None:
-            self.session.use_endpoint(settings)
+            self.session.server.switch(settings)
         self.review.refresh_facts()
 
     def key_for(self, action_id: str) -> str:

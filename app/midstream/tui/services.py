@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import SessionState
 
 if TYPE_CHECKING:
     from textual.screen import Screen, ScreenResultCallbackType

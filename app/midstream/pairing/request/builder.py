@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.guard.correction import CorrectionRequest
-    from midstream.pairing.desk import Desk
-    from midstream.pairing.link import Link
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.server import ServerLink
     from midstream.responses.conversation import Entry
     from midstream.responses.model_info import ModelInfo
     from midstream.workspace.files import Workspace
@@ -220,12 +220,14 @@ class RequestBuilder:
         allowed: Ignored files that the user lets go out.
     """
 
-    def __init__(self, workspace: Workspace, hunks: HunkStore, desk: Desk, link: Link) -> None:
+    def __init__(
+        self, workspace: Workspace, hunks: HunkStore, files: OpenFiles, server: ServerLink
+    ) -> None:
         self.allowed: set[str] = set()
         self._workspace = workspace
         self._hunks = hunks
-        self._desk = desk
-        self._link = link
+        self._files = files
+        self._server = server
         self._told: set[int] = set()
 
     # Where
@@ -248,12 +250,12 @@ class RequestBuilder:
         try:
             return await search_workspace(self._workspace, question.text)
         except TargetUnclearError:
-            if last is None or not self._finds_places(self._link.model_info):
+            if last is None or not self._finds_places(self._server.model_info):
                 raise
             return last
 
     async def locate(self, path: str, question: Question, seen: Scope | None = None) -> Scope:
-        """The file as it is on disk and the lines that are meant; the caller holds the desk's lock.
+        """The file as it is on disk and the lines that are meant; the caller holds the files' lock.
 
         Args:
             path: The file.
@@ -263,13 +265,13 @@ class RequestBuilder:
         Raises:
             UserError: The file cannot be read, or the instruction fits no place or several.
         """
-        proposal = await self._desk.refreshed(path)
-        base, model = proposal.base, self._link.model_info
+        proposal = await self._files.refreshed(path)
+        base, model = proposal.base, self._server.model_info
         check_language(proposal.path, base, model)
         if seen is not None and seen.base is base and seen.model == model:
             return seen
         mentioned = await self._mentioned(question)
-        leaves = not self._link.local and proposal.path not in self.allowed
+        leaves = not self._server.local and proposal.path not in self.allowed
         if leaves and await asyncio.to_thread(self._workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
         wanted = model.edit_format
@@ -321,7 +323,7 @@ class RequestBuilder:
 
     def _finds_places(self, model: ModelInfo) -> bool:
         """Whether the model can be left to find the lines itself."""
-        known = self._link.reached or not self._link.own
+        known = self._server.reached or not self._server.own
         return known and model.finds_places
 
     # What goes along
@@ -388,7 +390,7 @@ class RequestBuilder:
         if edit_format == "auto":
             edit_format = "search-replace"
         asked = f"{question.text}\n{_TAKE_OUT}" if question.consume else question.text
-        prompt = block_prompt(asked, context, edit_format, tool=self._link.takes_patch_tool)
+        prompt = block_prompt(asked, context, edit_format, tool=self._server.takes_patch_tool)
         self._told.update(hunk.id for hunk in self._hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
         return Request(conversation, edit_format, None, prompt.tools)
@@ -421,7 +423,7 @@ class RequestBuilder:
             and (hunk.note or not hunk.displaced)  # A hunk that was only put away is no wish.
         ]
         self._told.update(hunk.id for hunk in rejected)
-        return with_rejections(text, rejected, self._link.model_info)
+        return with_rejections(text, rejected, self._server.model_info)
 
     def after_edits(
         self, said: str, path: str, conversation: Conversation, written: Written

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONGEST_BYTES: Final = 2_000_000
 """Larger files are not searched."""
 MOST_CHOICES: Final = 9
-"""Candidates that a screen offers: one for each number key."""
+"""Candidates offered on screen: one for each number key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class Target:
     Attributes:
         start: First line, 0-based.
         stop: End line, exclusive.
-        symbol: Dotted name of what the region is, or ``""`` for a plain line range.
-        why: How it was found, in words for the person.
-        undefined: The place that the instruction names and the file only uses, where the region
-            was therefore taken from the cursor; another file may define it.
+        symbol: Dotted name of the definition, or ``""`` for a plain line range.
+        why: How it was found, for display.
+        undefined: A name in the instruction that the file uses but does not define, so that the
+            region was taken from the cursor; another file may define it.
     """
 
     start: int
@@ -129,9 +129,9 @@ def find_target(
 
     Args:
         text: The file as it is proposed now.
-        instruction: What the person asks for; may name a symbol.
-        cursor: The 0-based line the cursor stands on, if there is one.
-        selection: A 0-based half-open line range that overrides everything else.
+        instruction: May name a symbol.
+        cursor: 0-based line of the cursor, if any.
+        selection: 0-based half-open line range that overrides everything else.
         max_lines: The longest region the model takes, or ``None`` for no limit.
         path: What to call the file in a question.
 
@@ -172,9 +172,9 @@ def find_in_files(
     """The one definition among several Python files that ``instruction`` names.
 
     Args:
-        files: Paths and texts; a text is parsed only if a mentioned name is defined in it.
-        instruction: What the person asks for.
-        cap: Files parsed at most; more than this many with a fitting name is never clear.
+        files: Paths and texts; a text is parsed only if it defines a mentioned name.
+        instruction: The instruction.
+        cap: Files parsed at most; with more matches the result is never clear.
 
     Raises:
         TargetUnclearError: No definition is named, or several are.
@@ -199,7 +199,7 @@ def find_in_files(
     if pool:
         choices = tuple(Candidate(f.path, f.definition.name) for f in pool)
         raise _asked("Which one do you mean", ": ", choices)
-    # Of what is renamed inside of something, the something tells the file.
+    # If something is renamed inside a place, the place determines the file.
     sure = sorted(mentions.sure, key=lambda mention: not mention.place)
     missing = sure[0].name if sure else None
     near = _nearest([missing] if missing else [m.name for m in mentions.all], homes)
@@ -260,7 +260,7 @@ def _mentioned(path: str, outlined: Outline, mentions: Mentions) -> list[_Found]
 
 
 def _narrowed(found: Sequence[_Found]) -> list[_Found]:
-    """What remains when the words that say where, and the surest words, are preferred."""
+    """The mentions that are left when places and the surest words are preferred."""
     pool = list(found)
     places = [f for f in pool if f.mention.place]
     subjects = [f for f in pool if f.mention.subject]
@@ -297,7 +297,7 @@ def _named(found: Sequence[_Found], cursor: int | None) -> Target | None:
 def _renamed(
     outlined: Outline, old: str, found: Sequence[_Found], cursor: int | None
 ) -> Target | None:
-    """Where a rename happens: the place named, or what binds the name, or its definition."""
+    """Where a rename happens: the named place, what binds the name, or its definition."""
     places = [f for f in _narrowed([f for f in found if f.mention.place]) if f.mention.name != old]
     binding = outlined.binding(old)
     places = [f for f in places if f.definition in binding] or places
@@ -332,8 +332,8 @@ def _check_existing(
 ) -> None:
     """Refuse an instruction about a name that is nowhere in the file.
 
-    With a cursor there is a place already, and a strange name may be one the change brings in; only
-    a name that is said to be the place must exist then.
+    With a cursor there is a place already, and an unknown name may be one that the change adds;
+    then only a name that stands for the place must exist.
     """
     for mention in mentions.sure:
         if with_cursor and not mention.place:
@@ -358,15 +358,11 @@ _NO_NAMES = frozenset({
     "order", "parallel", "general", "case", "cases", "python", "type", "types", "string",
     "strings",
 })  # fmt: skip
-"""Words that say where without being the name of anything."""
+"""Words for places that are not names."""
 
 
 def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str) -> None:
-    """A place that the instruction names must be somewhere in the file, also as a plain word.
-
-    Raises:
-        TargetUnclearError: It is not.
-    """
+    """Raise TargetUnclearError if a named place is nowhere in the file, not even as a word."""
     words = {word.lower() for line in lines for word in re.findall(r"\w+", line)}
     for mention in mentions.all:
         name = mention.name.lower()

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Sureness(IntEnum):
-    """How surely a word is meant as a name of code."""
+    """How likely a word is a name of code."""
 
     WORD = 0
-    """A plain word; a name only if something in the file is called so."""
+    """A plain word; a name only if the file defines it."""
     SHAPED = 1
     """Shaped like an identifier: ``load_all``, ``HttpClient``, ``x2``, ``os.path``."""
     MARKED = 2
@@ -39,12 +39,12 @@ class Mention:
 
     Attributes:
         name: Dotted name.
-        sureness: How surely it is a name.
-        place: It stands where the place of the change is named (``in x``, ``function x``).
-        fresh: It is introduced by the instruction (``rename a to fresh``, ``a parameter fresh``)
-            and need not exist.
+        sureness: How likely it is a name.
+        place: It says where the change goes (``in x``, ``function x``).
+        fresh: The instruction introduces it (``rename a to fresh``, ``a parameter fresh``), so it
+            need not exist.
         subject: It is the first word (``Cart.add forgets the price``), and so more likely the
-            place than a plain word that follows.
+            place than a plain word after it.
     """
 
     name: str
@@ -64,7 +64,7 @@ _PLACE = frozenset({"in", "inside", "within", "of", "function", "method", "class
 _GIVING = frozenset({"add", "append", "apply", "attach", "give", "put", "write"})
 _TAKING = frozenset({"cut", "delete", "drop", "eliminate", "remove", "strip", "take"})
 _HEADS = re.compile(r"\s*:\s")
-"""What follows a place that stands before the request: ``load_all: rename x to y``."""
+"""Follows a place in front of the request: ``load_all: rename x to y``."""
 _NEVER = frozenset({"and", "or", "to", "the", "a", "an", "in", "of"})
 _LINKS = frozenset({"the", "a", "an", "this", "my", "our", "its"})
 _NEW = re.compile(
@@ -81,7 +81,7 @@ _RENAME = re.compile(
 
 
 _WHEN = frozenset({"once", "twice", "again", "first", "last", "later", "here", "there", "only"})
-"""How something is called, not what: ``call it once``."""
+"""Adverbs after "call it", which are not names: ``call it once``."""
 _CALL = re.compile(
     rf"\b(?:call|name)\s+(?:it|them|this|that|(?:the|its)\s+\w+)\s+[`\"']?(?P<new>{_NAME})"
     r"[`\"']?(?=\s*(?:$|[.,;]|instead\b|everywhere\b))(?<!ly)",
@@ -91,11 +91,11 @@ _CALL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """What an instruction mentions.
+    """The names in an instruction.
 
     Attributes:
-        all: In the order of the text, each name once.
-        renamed: The old name, when the instruction is a rename.
+        all: In order, each name once.
+        renamed: The old name, if the instruction is a rename.
     """
 
     all: tuple[Mention, ...]
@@ -103,7 +103,7 @@ class Mentions:
 
     @property
     def sure(self) -> list[Mention]:
-        """Mentions that are surely names and must exist already."""
+        """Mentions that are names and must exist already."""
         return [m for m in self.all if m.sureness > Sureness.WORD and not m.fresh]
 
 
@@ -146,18 +146,13 @@ def find_mentions(instruction: str) -> Mentions:
 
 
 def new_names(instruction: str) -> list[str]:
-    """The names that what is asked for must bring in: ``rename a to b``, ``call it b``."""
+    """The names that a change must introduce: ``rename a to b``, ``call it b``."""
     found = [m["new"] for pattern in (_RENAME, _CALL) for m in pattern.finditer(instruction)]
     return [name for name in dict.fromkeys(found) if name.lower() not in _WHEN]
 
 
 def missing_names(instruction: str, lines: Iterable[str]) -> list[str]:
-    """The names that an instruction takes for granted and that do not occur in some lines.
-
-    Args:
-        instruction: What was asked.
-        lines: The code that it was asked of.
-    """
+    """The names that an instruction assumes to exist but that do not occur in ``lines``."""
     mentions = find_mentions(instruction)
     names = [mention.name for mention in mentions.sure if not mention.place]
     if mentions.renamed is not None:
@@ -167,7 +162,7 @@ def missing_names(instruction: str, lines: Iterable[str]) -> list[str]:
 
 
 def _is_place(before: list[str]) -> bool:
-    """Whether the word behind ``before`` (lower case, articles left out) says where."""
+    """Whether the word after ``before`` (lower case, without articles) says where."""
     if not before:
         return False
     if before[-1] == "to":  # "add a docstring to load", but not "convert to snake_case"
@@ -185,14 +180,14 @@ _LIKE_A_FILE = re.compile(r"/|\.[A-Za-z][A-Za-z0-9]{0,5}$")
 
 
 class UnknownFileError(UserError):
-    """An instruction names a file that is not there."""
+    """An instruction names a file that does not exist."""
 
     code = "unknown-file"
     exit_code = 2
 
 
 class NeedsConsentError(UserError):
-    """An instruction names files that git ignores; they go out only if the person says so.
+    """An instruction names files that git ignores; sending them needs the user's consent.
 
     Attributes:
         paths: The files, relative to the root.
@@ -212,11 +207,11 @@ class NeedsConsentError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class AtPath:
-    """One named file.
+    """A file named with ``@``.
 
     Attributes:
         path: Relative to the root.
-        lines: 0-based half-open range of lines that is meant, ``None`` for all.
+        lines: 0-based half-open range of lines, ``None`` for all.
     """
 
     path: str
@@ -224,7 +219,7 @@ class AtPath:
 
 
 def without_mentions(instruction: str) -> str:
-    """The instruction with ``@`` names taken out, so that their parts are no names of code."""
+    """The instruction without ``@`` names, so that their parts are not read as names of code."""
     return _AT_PATH.sub(
         lambda m: "" if _path_of(m) and _LIKE_A_FILE.search(_path_of(m)) else m[0], instruction
     )
@@ -233,15 +228,15 @@ def without_mentions(instruction: str) -> str:
 def find_at_paths(
     instruction: str, workspace: Workspace, allowed: Collection[str] = ()
 ) -> tuple[AtPath, ...]:
-    """The files that an instruction names, in its order (blocking).
+    """The files that an instruction names with ``@``, in order (blocking).
 
     Args:
-        instruction: What the person wrote.
+        instruction: The instruction.
         workspace: The folder.
-        allowed: Ignored files that the person lets go out.
+        allowed: Ignored files that the user allows to be sent.
 
     Raises:
-        UnknownFileError: A name that looks like a file's is none.
+        UnknownFileError: A name looks like a file but does not exist.
         NeedsConsentError: A file is ignored by git.
         UserError: A name leaves the folder.
     """

@@ -1,8 +1,8 @@
 """The definitions of a Python file and the lines they take.
 
-Made from the syntax tree.  A file that does not parse is read by its indentation instead, because a
-file with a syntax error is exactly one a person wants help with; so is a very long one, because
-parsing it would hold up the screen.  Reads text, knows no instruction.
+Made from the syntax tree.  A file that does not parse is read by its indentation instead, because
+users want help with exactly these; so is a very long one, because parsing it would block the
+screen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from midstream.edits.syntax import NOT_PYTHON, parse_python
 Kind = Literal["function", "class", "assignment"]
 
 PARSED_LINES = 3_000
-"""Longest file that is parsed; the parser keeps everything else in the process waiting."""
+"""Longest file that is parsed; the parser blocks everything else in the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Outline:
     """What a file defines.
 
     Attributes:
-        definitions: By position; a definition stands before those inside it.
+        definitions: By position; a definition comes before those inside it.
         statements: Line ranges of the top-level statements.
         parsed: Whether it was made from the syntax tree and not from indentation.
         lines: The file.
@@ -94,9 +94,9 @@ class Outline:
 
 
 def outline(lines: Sequence[str]) -> Outline:
-    """The outline of a file given as lines without terminators.
+    """The outline of a file, given as lines without terminators.
 
-    The last one is kept: it is asked for with every key that is typed, of a file that stays.
+    The last one is cached, because it is needed for the same file at every key press.
     """
     global _last
     if _last is not None and _last.lines == lines:

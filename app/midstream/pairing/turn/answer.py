@@ -15,15 +15,15 @@ from midstream.edits.writing import ReplyObserver
 from midstream.pairing.journal import Abandon, Finish, Freeze, Resume, Withdraw
 from midstream.pairing.journal import Segment as SegmentEntry
 from midstream.pairing.request.builder import Conversation, Written
+from midstream.pairing.status import Confidence, FollowUpKind, Turn, TurnStatus
 from midstream.pairing.turn.followup import FollowUp
 from midstream.pairing.turn.modes import EditMode, Exchange
-from midstream.pairing.turns import Confidence, FollowUpKind, Turn, TurnStatus
 
 if TYPE_CHECKING:
     import asyncio
 
     from midstream.edits.proposal import FileProposal, Segment
-    from midstream.pairing.desk import Desk
+    from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Guard
     from midstream.pairing.journal import SessionJournal
     from midstream.pairing.turn.reply_files import ReplyFiles
@@ -195,13 +195,13 @@ class AnswerObserver(ReplyObserver):
     """Writes every step of an answer to the journal and has the guard watch its rewrites.
 
     Attributes:
-        desk: The open files.
+        files: The open files.
         journal: The session's journal.
         guard: Watches what is written.
         answer: Whose edits they are.
     """
 
-    desk: Desk
+    files: OpenFiles
     journal: SessionJournal
     guard: Guard
     answer: Answer = field(init=False, repr=False)
@@ -241,4 +241,4 @@ class AnswerObserver(ReplyObserver):
 
     def folded(self, proposal: FileProposal) -> None:
         """Accepted hunks became part of the base."""
-        self.desk.record_base(proposal)
+        self.files.record_base(proposal)

@@ -14,16 +14,16 @@ from midstream.pairing.request.builder import (
     Scope,
 )
 from midstream.pairing.request.context import Context
+from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.followup import FollowUp
 from midstream.pairing.turn.modes import BlockMode, EditMode, RegionMode
 from midstream.pairing.turn.reply_files import ReplyFiles
-from midstream.pairing.turns import SessionState, Turn
 
 if TYPE_CHECKING:
-    from midstream.pairing.desk import Desk
+    from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Guard
-    from midstream.pairing.link import Link
+    from midstream.pairing.server import ServerLink
     from midstream.pairing.turn.log import TurnLog
     from midstream.workspace.files import Workspace
 
@@ -45,8 +45,8 @@ class Answers:
     def __init__(
         self,
         workspace: Workspace,
-        desk: Desk,
-        link: Link,
+        files: OpenFiles,
+        server: ServerLink,
         builder: RequestBuilder,
         log: TurnLog,
         guard: Guard,
@@ -54,8 +54,8 @@ class Answers:
         self.builder = builder
         self.context = Context()
         self._workspace = workspace
-        self._desk = desk
-        self._link = link
+        self._files = files
+        self._server = server
         self._log = log
         self._guard = guard
 
@@ -76,12 +76,12 @@ class Answers:
         """
         path = await self.builder.find_path(question, self.last_path)
         # Located before the server is there, so that a wrong name is refused without waiting.
-        async with self._desk.lock:
+        async with self._files.lock:
             scope = await self.builder.locate(path, question)
         await self._reach()
         if stopped():
             raise StoppedError("Stopped before the instruction was sent.")
-        async with self._desk.lock:
+        async with self._files.lock:
             scope = await self.builder.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
@@ -90,7 +90,7 @@ class Answers:
     async def preview(self, question: Question) -> Context:
         """What would go along with a question; raises as ``ask``."""
         path = await self.builder.find_path(question, self.last_path)
-        async with self._desk.lock:
+        async with self._files.lock:
             scope = await self.builder.locate(path, question)
         return await self.builder.context(scope, question)
 
@@ -98,11 +98,11 @@ class Answers:
         """Begin the answer that goes on from one which was cut or has ended."""
         if follow_up.question is not None:
             question = follow_up.question
-            async with self._desk.lock:
+            async with self._files.lock:
                 scope = await self.builder.locate(old.turn.path, question)
                 return self._begin(scope, question, old, follow_up)
         conversation = old.mode.conversation(old.exchange, follow_up, self.builder)
-        mode = old.mode.reopened(follow_up, self._desk)
+        mode = old.mode.reopened(follow_up, self._files)
         turn = self._turn(follow_up.instruction, mode, old.turn.symbol, old, follow_up)
         new = self._answer(turn, mode, conversation, old, follow_up)
         self._record(new, resumed=follow_up.continues_rewrite)
@@ -112,15 +112,15 @@ class Answers:
         return new
 
     async def _reach(self) -> None:
-        board = self._log.board
-        if not self._link.up:
-            board.enter(SessionState.STARTING)
+        status = self._log.status
+        if not self._server.up:
+            status.enter(SessionState.STARTING)
         try:
-            await self._link.ready()
+            await self._server.ready()
         except UserError:
-            board.enter(SessionState.OFFLINE)
+            status.enter(SessionState.OFFLINE)
             raise
-        board.enter(SessionState.READY)
+        status.enter(SessionState.READY)
 
     def _begin(
         self,
@@ -148,7 +148,7 @@ class Answers:
         try:
             answer.mode.record(self._log.journal, answer.turn, resumed=resumed)
         except (OSError, UserError) as error:
-            self._log.board.warn(f"This session has no journal and cannot be resumed: {error}")
+            self._log.status.warn(f"This session has no journal and cannot be resumed: {error}")
 
     def _open(self, scope: Scope, request: Request) -> EditMode:
         proposal = scope.proposal
@@ -157,11 +157,11 @@ class Answers:
         start, stop = request.region
         base, before = proposal.base, proposal.proposed_region(start, stop)
         # Models that were not trained on regions get the indentation wrong.
-        mends = self._link.model_info.is_chat
+        mends = self._server.model_info.is_chat
         return RegionMode(
             proposal,
             proposal.begin(start, stop, repair_indentation=mends),
-            bare=self._link.model_info.is_edit_model,
+            bare=self._server.model_info.is_edit_model,
             known=frozenset(base.lines[start:stop]),
             before=before,
             mends_indentation=mends,
@@ -200,8 +200,8 @@ class Answers:
     ) -> Answer:
         """Make an answer, which is the current one from now on."""
         log = self._log
-        files = ReplyFiles(self._workspace, self._desk, log.board, mode.proposal.path)
-        observer = AnswerObserver(self._desk, log.journal, self._guard)
+        files = ReplyFiles(self._workspace, self._files, log.status, mode.proposal.path)
+        observer = AnswerObserver(self._files, log.journal, self._guard)
         history = () if old is None or follow_up is None else (*old.history, follow_up)
         new = Answer(turn, mode, conversation, files, observer, history=history, given=given)
         if old is not None:

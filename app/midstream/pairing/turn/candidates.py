@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
+from midstream.pairing.status import TurnStatus
 from midstream.pairing.turn.checks import Lines, Verdict, look_at
 from midstream.pairing.turn.responses import End, Responses
-from midstream.pairing.turns import TurnStatus
 
 if TYPE_CHECKING:
     from midstream.pairing.turn.answer import Answer
@@ -68,7 +68,7 @@ class AnswerWriter:
         except UserError as error:
             if answer.live:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
-                self._log.board.fail(str(error))
+                self._log.status.fail(str(error))
         except Exception as error:
             self._log.broke(answer, error)
         finally:
@@ -96,7 +96,7 @@ class AnswerWriter:
             raise UserError("No candidate was written; ask again, or use a lower effort.")
         best = min(range(len(found)), key=lambda i: found[i][1].rank)
         answer.turn.tried = _chosen_because(count, found, best)
-        self._log.board.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")
+        self._log.status.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")
         await self._responses.show_text(answer, found[best][0])
         return End()
 
@@ -119,7 +119,7 @@ class AnswerWriter:
         answer.turn.tried = f"2 passes: the first {first.words}; its correction {said}{about}"
         if not better:
             answer.turn.tried += ", so the first stands"
-        self._log.board.inform(f"{answer.turn.tried}.")
+        self._log.status.inform(f"{answer.turn.tried}.")
         if text is not None and better:
             await self._responses.show_text(answer, text)
             return End()
@@ -147,7 +147,7 @@ class AnswerWriter:
         try:
             yield trial if trial.ready else None
             if not trial.ready:
-                self._log.board.warn(f"The test command did not run: {trial.trouble}.")
+                self._log.status.warn(f"The test command did not run: {trial.trouble}.")
         finally:
             trial.close()
 

@@ -16,8 +16,8 @@ from midstream.pairing.scope.mentions import find_mentions, missing_names, new_n
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.edits.signs import Signs
-    from midstream.pairing.board import Board
-    from midstream.pairing.link import Link
+    from midstream.pairing.server import ServerLink
+    from midstream.pairing.status import SessionStatus
     from midstream.pairing.turn.answer import Answer
 
 _MOST_SAID: Final = 500
@@ -30,37 +30,39 @@ MOST_ENDPOINTS: Final = 3
 """Endpoints that it names."""
 
 
-def tell_unchanged(answer: Answer, link: Link, board: Board) -> None:
+def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) -> None:
     """Tell of an answer that changes nothing; to a question that is what it says."""
     turn = answer.turn
     if turn.words and answer.prose:
-        board.inform(answer.prose[:_MOST_SAID])
+        status.inform(answer.prose[:_MOST_SAID])
         return
     what = answer.mode.subject(turn)
-    out = way_out(link.others, implied=turn.implied)
+    out = way_out(server.others, implied=turn.implied)
     if missing := missing_names(turn.instruction, answer.mode.old_lines):
-        board.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
+        status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
-        board.warn(
-            f"{link.name_or_the_model} left {what} without a change, and `{old}` still stands "
+        status.warn(
+            f"{server.name_or_the_model} left {what} without a change, and `{old}` still stands "
             f"there: {'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
-    elif link.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
+    elif server.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
         confidence = answer.confidence.get(answer.text)
         gave_up = confidence is not None and confidence.gave_up
-        beyond = (link.model_name or "the model") if gave_up else ""
-        board.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
+        beyond = (server.model_name or "the model") if gave_up else ""
+        status.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
     else:
-        board.inform(unchanged(what))
+        status.inform(unchanged(what))
 
 
-def tell_same(answer: Answer, hunks: Iterable[Hunk], link: Link, board: Board) -> bool:
+def tell_same(
+    answer: Answer, hunks: Iterable[Hunk], server: ServerLink, status: SessionStatus
+) -> bool:
     """Tell of an answer that only repeats what was proposed before; whether it does."""
     said = repeated(answer, hunks)
     if said:
-        out = way_out(link.others, implied=answer.turn.implied)
-        board.inform(f"The same again: {said}; {out}", LARGER_MODEL)
+        out = way_out(server.others, implied=answer.turn.implied)
+        status.inform(f"The same again: {said}; {out}", LARGER_MODEL)
     return bool(said)
 
 
@@ -80,13 +82,15 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
     return "the model made the change that you turned down" if here and here <= down else ""
 
 
-def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) -> None:
+def tell_doubt(
+    answer: Answer, server: ServerLink, status: SessionStatus, *, aloud: bool = True
+) -> None:
     """Tell of an answer that the model is unsure of, and note its hunks in the turn.
 
     Args:
         answer: It is complete and has hunks.
-        link: Who wrote it.
-        board: Where it is told.
+        server: Who wrote it.
+        status: Where it is told.
         aloud: Whether it is told, and not only noted.
     """
     from midstream.edits.signs import overwritten, read_signs, strangers, vanished
@@ -114,12 +118,12 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
     seen = seen_in(signs, gone, odd)
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
-    out = way_out(link.others, implied=turn.implied)
+    out = way_out(server.others, implied=turn.implied)
     about = f"its change of {turn.path}" if turn.background else "this one"
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(link.name_or_the_model, what, out)
+        turn.unsure = elsewise(server.name_or_the_model, what, out)
     elif twice and not gone and not confidence.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
@@ -132,12 +136,14 @@ def tell_doubt(answer: Answer, link: Link, board: Board, *, aloud: bool = True) 
             f"still used and no longer defined. Look closely, {out}"
         )
     elif not confidence.unsure:
-        turn.unsure = elsewise(link.name_or_the_model, f"it no longer defines {_quoted(gone)}", out)
+        turn.unsure = elsewise(
+            server.name_or_the_model, f"it no longer defines {_quoted(gone)}", out
+        )
     else:
-        turn.unsure = unsure_of(link.name_or_the_model, seen, out, about)
+        turn.unsure = unsure_of(server.name_or_the_model, seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
-        board.warn(turn.unsure, LARGER_MODEL)
+        status.warn(turn.unsure, LARGER_MODEL)
 
 
 def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:

@@ -14,8 +14,8 @@ from midstream.errors import UsageError
 from midstream.settings import SESSION_EFFORTS
 
 if TYPE_CHECKING:
-    from midstream.pairing.board import Board
-    from midstream.pairing.link import Link
+    from midstream.pairing.server import ServerLink
+    from midstream.pairing.status import SessionStatus
 
 EFFORTS: Final = SESSION_EFFORTS
 """Values of the setting; ``auto`` is low here and leaves a hosted endpoint to its own choice."""
@@ -32,11 +32,11 @@ class Effort:
         trying: Candidate that is being written and how many there will be, ``None`` otherwise.
     """
 
-    def __init__(self, level: str, link: Link, board: Board) -> None:
+    def __init__(self, level: str, server: ServerLink, status: SessionStatus) -> None:
         self.trying: tuple[int, int] | None = None
         self._level = level
-        self._link = link
-        self._board = board
+        self._server = server
+        self._status = status
 
     @property
     def level(self) -> str:
@@ -48,16 +48,16 @@ class Effort:
         if level not in EFFORTS:
             raise UsageError(f"There is no effort {level!r}; choose one of {', '.join(EFFORTS)}.")
         self._level = level
-        self._board.touch()
+        self._status.touch()
 
     def passed_on(self) -> str | None:
         """``reasoning.effort`` of a request; a server of our own leaves effort to the session.
 
         A hosted model is never told a level that its profile does not name, but the nearest one.
         """
-        if self._link.own or self._level == "auto":
+        if self._server.own or self._level == "auto":
             return None
-        offered = self._link.profile.efforts if self._link.profile is not None else ()
+        offered = self._server.profile.efforts if self._server.profile is not None else ()
         if not offered or self._level in offered:
             return self._level
         wanted = EFFORTS.index(self._level)
@@ -66,12 +66,12 @@ class Effort:
     @property
     def candidates(self) -> int:
         """How many candidates are written before one is shown; 0 to show the answer itself."""
-        return CANDIDATES.get(self._own, 0) if self._link.own else 0
+        return CANDIDATES.get(self._own, 0) if self._server.own else 0
 
     @property
     def checks(self) -> bool:
         """Whether a finished answer is checked and corrected."""
-        return self._link.own and self._own == "medium"
+        return self._server.own and self._own == "medium"
 
     @property
     def _own(self) -> str:
@@ -80,4 +80,4 @@ class Effort:
     def show_progress(self, number: int = 0, count: int = 0) -> None:
         """Note which candidate is being written; without arguments, that none is any more."""
         self.trying = (number + 1, count) if count else None
-        self._board.touch()
+        self._status.touch()

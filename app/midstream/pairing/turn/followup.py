@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midstream.pairing.turns import FollowUpKind
+from midstream.pairing.status import FollowUpKind
 
 if TYPE_CHECKING:
     from midstream.pairing.guard import Held

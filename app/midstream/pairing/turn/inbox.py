@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from midstream.pairing.guard import GuardStop
     from midstream.pairing.request.builder import Question
+    from midstream.pairing.status import Turn
     from midstream.pairing.turn.answer import Answer
-    from midstream.pairing.turns import Turn
 
 
 def _future() -> asyncio.Future[Any]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from midstream.pairing.board import Board
-from midstream.pairing.costs import Cost
-from midstream.pairing.events import HunkSettled, TurnFinished, TurnStarted
 from midstream.pairing.journal import End, SessionJournal
-from midstream.pairing.meter import Meter
-from midstream.pairing.turns import Confidence, SessionState, Turn, TurnStatus
+from midstream.pairing.status import (
+    Confidence,
+    Cost,
+    HunkSettled,
+    SessionState,
+    SessionStatus,
+    Turn,
+    TurnFinished,
+    TurnStarted,
+    TurnStatus,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -26,8 +32,7 @@ class TurnLog:
         turns: Oldest first.
         current: The running or last answer.
         hunks: Every hunk of the session.
-        board: State, notices and events.
-        meter: Rates and counts.
+        status: State, notices, events, rates and counts.
         journal: What the session can be resumed from.
     """
 
@@ -35,16 +40,14 @@ class TurnLog:
         self,
         turns: list[Turn],
         hunks: HunkStore,
-        board: Board,
-        meter: Meter,
+        status: SessionStatus,
         journal: SessionJournal,
         on_end: Callable[[Turn], None],
     ) -> None:
         self.turns = turns
         self.current: Answer | None = None
         self.hunks = hunks
-        self.board = board
-        self.meter = meter
+        self.status = status
         self.journal = journal
         self._on_end = on_end
         self._seen_version = -1
@@ -54,17 +57,17 @@ class TurnLog:
         self.current = answer
         self.turns.append(answer.turn)
         self._seen_version = -1
-        self.meter.start_turn()
-        self.board.enter(SessionState.WAITING)
-        self.board.emit(TurnStarted(answer.turn))
+        self.status.meter.start_turn()
+        self.status.enter(SessionState.WAITING)
+        self.status.emit(TurnStarted(answer.turn))
 
     def arrived(self, answer: Answer, delta: Delta) -> None:
         """A piece of a response has arrived."""
-        self.meter.add(answer.count(delta))
+        self.status.meter.add(answer.count(delta))
 
     def shown(self, answer: Answer) -> None:
         """Text was put into proposals: announce the hunks that have settled since the last time."""
-        self.board.touch()
+        self.status.touch()
         if self.hunks.version == self._seen_version:
             return
         self._seen_version = self.hunks.version
@@ -73,7 +76,7 @@ class TurnLog:
                 streaming = self.hunks.get(hunk_id).state == "streaming"
                 if hunk_id not in answer.announced and not streaming:
                     answer.announced.add(hunk_id)
-                    self.board.emit(HunkSettled(rewrite.proposal.path, hunk_id))
+                    self.status.emit(HunkSettled(rewrite.proposal.path, hunk_id))
 
     def cut(self, answer: Answer, status: TurnStatus, error: str = "") -> None:
         """End an answer before its text is complete; what is complete can be decided."""
@@ -92,7 +95,7 @@ class TurnLog:
         """Midstream itself failed in a turn."""
         if answer.turn.running:
             self.cut(answer, TurnStatus.FAILED, f"Midstream failed: {error!r}")
-        self.board.fail(
+        self.status.fail(
             f"Midstream itself failed in this turn ({error!r}); your files are as decided."
         )
 
@@ -101,13 +104,13 @@ class TurnLog:
         usage = finished.usage
         missed = usage.output_tokens - answer.stream_tokens if usage.output_tokens else 0
         answer.stream_tokens = 0
-        self.meter.add_usage(
+        self.status.meter.add_usage(
             input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
         )
         if (confidence := Confidence.read(finished.metadata)) is not None:
             answer.confidence[finished.text] = confidence
         cost = Cost.of(usage, finished.metadata, price)
-        self.meter.add_cost(cost, current=answer is self.current)
+        self.status.meter.add_cost(cost, current=answer is self.current)
 
     def report(self, answer: Answer) -> None:
         """Announce once how a turn ended."""
@@ -116,12 +119,12 @@ class TurnLog:
         answer.reported = True
         answer.turn.hunks = tuple(answer.hunk_ids)
         self.journal.add(End(answer.turn))
-        self.board.emit(TurnFinished(answer.turn))
+        self.status.emit(TurnFinished(answer.turn))
 
     def conclude(self, answer: Answer, *, offline: bool = False) -> None:
         """Nothing more comes of the current answer."""
-        self.meter.finish_turn()
-        self.board.enter(SessionState.OFFLINE if offline else SessionState.READY)
+        self.status.meter.finish_turn()
+        self.status.enter(SessionState.OFFLINE if offline else SessionState.READY)
         if not answer.reported:
             self.report(answer)
             self._on_end(answer.turn)

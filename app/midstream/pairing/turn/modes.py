@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from midstream.pairing.journal import Ask, Begin, Redirect
 from midstream.pairing.renaming import renamed_again
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
+from midstream.pairing.status import FollowUpKind, Turn
 from midstream.pairing.turn.drafts import Draft
 from midstream.pairing.turn.followup import FollowUp
-from midstream.pairing.turns import FollowUpKind, Turn
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from midstream.edits.parsing import Parser
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.edits.writing import ReplyObserver
-    from midstream.pairing.desk import Desk
+    from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Held
     from midstream.pairing.journal import SessionJournal
     from midstream.pairing.renaming import Renaming
@@ -124,7 +124,7 @@ class EditMode(Protocol):
         """What the model is told for a follow-up."""
         ...
 
-    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+    def reopened(self, follow_up: FollowUp, files: OpenFiles) -> EditMode:
         """The mode of the answer to a follow-up, with its rewrite open."""
         ...
 
@@ -320,12 +320,12 @@ class RegionMode:
         correction = None if follow_up.held is None else follow_up.held.request
         return told.followed(kept[len(self.kept_before) :], follow_up.message, correction)
 
-    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+    def reopened(self, follow_up: FollowUp, files: OpenFiles) -> EditMode:
         if follow_up.kept is None:
             return self._named()
         if follow_up.start is None:
             return replace(self, kept_before=follow_up.kept, before=None)
-        start, stop = desk.fold(self.proposal, follow_up.start, self.segment.stop)
+        start, stop = files.fold(self.proposal, follow_up.start, self.segment.stop)
         return replace(
             self,
             segment=self.proposal.begin(start, stop),
@@ -446,7 +446,7 @@ class BlockMode:
         path, message = self.proposal.path, follow_up.message
         return builder.after_edits(message, path, exchange.conversation, written)
 
-    def reopened(self, follow_up: FollowUp, desk: Desk) -> EditMode:
+    def reopened(self, follow_up: FollowUp, files: OpenFiles) -> EditMode:
         return self
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from midstream.edits.live import LiveReply
     from midstream.edits.proposal import FileProposal
     from midstream.edits.writing import Writer
-    from midstream.pairing.board import Board
-    from midstream.pairing.desk import Desk
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.status import SessionStatus
     from midstream.workspace.files import Workspace
 
 
@@ -28,15 +28,17 @@ class ReplyFiles:
 
     Args:
         workspace: The folder.
-        desk: Open files.
-        board: Where to say what was refused.
+        files: Open files.
+        status: Where to say what was refused.
         main: The file that the instruction is about.
     """
 
-    def __init__(self, workspace: Workspace, desk: Desk, board: Board, main: str) -> None:
+    def __init__(
+        self, workspace: Workspace, files: OpenFiles, status: SessionStatus, main: str
+    ) -> None:
         self._workspace = workspace
-        self._desk = desk
-        self._board = board
+        self._files = files
+        self._status = status
         self._main = main
         self._found: dict[str, FileProposal | None] = {}
         self._ends = 0
@@ -53,16 +55,16 @@ class ReplyFiles:
             try:
                 if not await self._allowed(name):
                     continue
-                found = await self._desk.open(name)
+                found = await self._files.open(name)
                 break
             except UserError:
                 continue
         if found is None and creates and path:
             try:
                 if await self._allowed(path):
-                    found = await self._desk.create(path)
+                    found = await self._files.create(path)
             except UserError as error:
-                self._board.warn(str(error))
+                self._status.warn(str(error))
         self._found[path] = found
 
     async def closed(self, reply: LiveReply) -> None:
@@ -81,11 +83,11 @@ class ReplyFiles:
         await self.open(path, FileOp.UPDATE)
         proposal = self._found[path]
         if proposal is None:
-            self._board.warn(f"The answer deletes {path}, which is not there.")
+            self._status.warn(f"The answer deletes {path}, which is not there.")
         elif not proposal.base.lines:
-            self._board.warn(f"The answer deletes {proposal.path}, which is empty; delete it.")
+            self._status.warn(f"The answer deletes {proposal.path}, which is empty; delete it.")
         else:
-            self._desk.may_vanish(proposal.path)
+            self._files.may_vanish(proposal.path)
             writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
             writer.finish(proposal)
 
@@ -111,14 +113,14 @@ class ReplyFiles:
                     writer.withdraw(source, segment)
             return
         await self._delete(old, writer)
-        self._board.inform(f"{source.path} moves to {target.path}: accept or reject both.")
+        self._status.inform(f"{source.path} moves to {target.path}: accept or reject both.")
 
     async def _allowed(self, name: str) -> bool:
         path = await asyncio.to_thread(self._workspace.relative, name)
-        if path in self._desk.files or path == self._main:
+        if path in self._files or path == self._main:
             return True
         if await asyncio.to_thread(self._workspace.ignores, path):
-            self._board.warn(f"The answer edits {path}, which git ignores; open it to allow that.")
+            self._status.warn(f"The answer edits {path}, which git ignores; open it to allow that.")
             return False
         return True
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.events import FileClosed, FileOp, FileOpened
 from midstream.errors import UnavailableError, UserError
-from midstream.pairing.turns import SessionState, TurnStatus
+from midstream.pairing.status import SessionState, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
-    from midstream.pairing.link import Link
+    from midstream.pairing.server import ServerLink
     from midstream.pairing.turn.answer import Answer
     from midstream.pairing.turn.effort import Effort
     from midstream.pairing.turn.log import TurnLog
@@ -51,8 +51,8 @@ class End:
 class Responses:
     """Sends requests and reads responses."""
 
-    def __init__(self, link: Link, log: TurnLog, guard: Guard, effort: Effort) -> None:
-        self._link = link
+    def __init__(self, server: ServerLink, log: TurnLog, guard: Guard, effort: Effort) -> None:
+        self._server = server
         self._log = log
         self._guard = guard
         self._effort = effort
@@ -71,7 +71,7 @@ class Responses:
         return End(await self._read(answer, stream))
 
     async def _send(self, answer: Answer) -> Stream | None:
-        client = await self._link.ready()
+        client = await self._server.ready()
         if not answer.live:
             return None
         stream = await client.create(
@@ -94,21 +94,21 @@ class Responses:
         async for event in stream:
             match event:
                 case Started():
-                    self._link.learn(event.metadata)
-                    self._log.meter.taken()
+                    self._server.learn(event.metadata)
+                    self._log.status.meter.taken()
                 case Delta():
                     if answer.live:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
                 case Finished():
-                    self._log.count(answer, event, self._link.price)
+                    self._log.count(answer, event, self._server.price)
                     answer.output = event.output
                     if answer.live and not self._ended_early(answer, event):
                         await self.complete(answer)
                 case Failed():
                     offline = event.offline
                     if offline and answer is self._log.current:
-                        self._log.board.enter(SessionState.OFFLINE)
+                        self._log.status.enter(SessionState.OFFLINE)
                     if answer.live:
                         self._failed(answer, event)
         return offline
@@ -129,7 +129,7 @@ class Responses:
         """
         from midstream.responses.events import Delta, Failed, Finished, Started
 
-        client = await self._link.ready()
+        client = await self._server.ready()
         stream = await client.create(
             messages=answer.conversation.messages,
             instructions=answer.conversation.system,
@@ -145,13 +145,13 @@ class Responses:
         async for event in stream:
             match event:
                 case Started():
-                    self._link.learn(event.metadata)
-                    self._log.meter.taken()
+                    self._server.learn(event.metadata)
+                    self._log.status.meter.taken()
                 case Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)
                 case Finished():
-                    self._log.count(answer, event, self._link.price)
+                    self._log.count(answer, event, self._server.price)
                     if event.status != "completed":
                         return None
                 case Failed():
@@ -171,7 +171,7 @@ class Responses:
             await self.complete(answer)
 
     async def _show(self, answer: Answer, text: str) -> None:
-        self._log.board.enter(SessionState.STREAMING)
+        self._log.status.enter(SessionState.STREAMING)
         answer.add_text(text)
         for start in range(0, len(text), AT_ONCE):
             if start:
@@ -212,7 +212,7 @@ class Responses:
             if said := answer.prose:
                 error = f'The model returned no {missing} but said: "{said[:200]}"'
             self._log.cut(answer, TurnStatus.FAILED, error)
-            self._log.board.fail(error)
+            self._log.status.fail(error)
 
     def _ended_early(self, answer: Answer, finished: Finished) -> bool:
         """Cut an answer that the server ended early; whether it did."""
@@ -223,18 +223,18 @@ class Responses:
         rest = answer.mode.rest(answer.turn)
         error = f"The model stopped early ({reason}); {came}, and {rest} stays as it was."
         self._log.cut(answer, TurnStatus.FAILED, error)
-        self._log.board.warn(error)
+        self._log.status.warn(error)
         return True
 
     def _failed(self, answer: Answer, failed: Failed) -> None:
-        turn, board = answer.turn, self._log.board
+        turn, status = answer.turn, self._log.status
         if failed.offline:
-            turn.again = "connects again" if self._link.server is None else "starts it again"
+            turn.again = "connects again" if self._server.server is None else "starts it again"
         self._log.cut(answer, TurnStatus.FAILED, failed.message)
         if turn.again:
-            board.fail(
+            status.fail(
                 f"{failed.message.rstrip('.')}; what had come can be decided, and the next "
                 f"instruction {turn.again}."
             )
         else:
-            board.fail(failed.message)
+            status.fail(failed.message)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from midstream.pairing.status import FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
 from midstream.pairing.turn.doubt import tell_doubt, tell_same, tell_unchanged
 from midstream.pairing.turn.followup import FollowUp
-from midstream.pairing.turns import FollowUpKind
 
 if TYPE_CHECKING:
-    from midstream.pairing.desk import Desk
-    from midstream.pairing.link import Link
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.server import ServerLink
     from midstream.pairing.turn.answer import Answer
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.effort import Effort
@@ -24,35 +24,35 @@ MOST_MENDINGS: Final = 1
 class Reviewer:
     """Looks at finished answers."""
 
-    def __init__(self, desk: Desk, link: Link, log: TurnLog, effort: Effort) -> None:
-        self._desk = desk
-        self._link = link
+    def __init__(self, files: OpenFiles, server: ServerLink, log: TurnLog, effort: Effort) -> None:
+        self._files = files
+        self._server = server
         self._log = log
         self._effort = effort
 
     async def review(self, answer: Answer) -> FollowUp | None:
         """Tell what is to be said about an answer; what has to follow it, if anything."""
-        reply, board = answer.reply, self._log.board
+        reply, status = answer.reply, self._log.status
         if reply.failures:
             answer.turn.failures = tuple(failure.words for failure in reply.failures)
             if answer.attempts(FollowUpKind.MISPLACED) < MOST_MENDINGS:
                 return _mend(answer)
             errors = [failure.error.message for failure in reply.failures]
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-            board.warn(f"An edit of this answer found no place: {errors[0]}{more}")
+            status.warn(f"An edit of this answer found no place: {errors[0]}{more}")
         if reply.problems:
-            board.warn(f"Look closely at this answer: {reply.problems[0].message}.")
+            status.warn(f"Look closely at this answer: {reply.problems[0].message}.")
         for path in answer.paths:
-            if broken := await newly_broken(self._desk.files[path]):
-                board.warn(f"With all of these changes {path} does not parse ({broken}).")
+            if broken := await newly_broken(self._files[path]):
+                status.warn(f"With all of these changes {path} does not parse ({broken}).")
         checked = self._effort.checks and answer.given is None
         if checked and (follow_up := await self._check(answer)) is not None:
             return follow_up
         if not answer.hunk_ids and not reply.failures:
-            tell_unchanged(answer, self._link, board)
+            tell_unchanged(answer, self._server, status)
         else:
-            same = tell_same(answer, self._log.hunks, self._link, board)
-            tell_doubt(answer, self._link, board, aloud=not same)
+            same = tell_same(answer, self._log.hunks, self._server, status)
+            tell_doubt(answer, self._server, status, aloud=not same)
         return None
 
     async def _check(self, answer: Answer) -> FollowUp | None:
@@ -60,7 +60,7 @@ class Reviewer:
         from midstream.edits.proposal import Overlay
 
         first = answer.reason.verdict if answer.reason is not None else None
-        files = [self._desk.files[path] for path in answer.mode.checked_paths(answer.paths)]
+        files = [self._files[path] for path in answer.mode.checked_paths(answer.paths)]
         if not files or (first is not None and answer.mode.segment is None):
             return None  # A correction of edits was checked before it was shown.
         before = {proposal.path: proposal.base.lines for proposal in files}
@@ -83,7 +83,7 @@ class Reviewer:
         )
         if not better and answer.mode.withdraw(answer.reply):
             answer.turn.tried += ", so the first stands"
-        self._log.board.inform(f"{answer.turn.tried}.")
+        self._log.status.inform(f"{answer.turn.tried}.")
 
 
 def _mend(answer: Answer) -> FollowUp:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from midstream.errors import UnavailableError, UsageError, UserError
 from midstream.pairing.guard import CORRECTIONS, Guard, GuardStop
+from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.pairing.turn.answer import Answer, Rewrite
 from midstream.pairing.turn.answers import Answers
 from midstream.pairing.turn.inbox import Ask, Inbox, Redirect, Stop
 from midstream.pairing.turn.log import TurnLog
 from midstream.pairing.turn.responses import End
 from midstream.pairing.turn.review import Reviewer
-from midstream.pairing.turns import SessionState, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.pairing.request.builder import Question
@@ -219,7 +219,7 @@ class TurnRunner:
             if preparing.done():
                 _reject(ask.begun, error)
                 return None
-            # A server that is just being started ends by itself once the link is closed.
+            # A server that is just being started ends by itself once the server is closed.
             _reject(ask.begun, UnavailableError("This session is closed."))
             raise
         finally:
@@ -269,7 +269,7 @@ class TurnRunner:
             if follow_up is not None and not self.preparing:
                 return await self._follow(answer, follow_up)
         except UserError as error:
-            self._log.board.fail(str(error))
+            self._log.status.fail(str(error))
         except Exception as error:
             self._log.broke(answer, error)
         self._conclude(answer, end)
@@ -319,7 +319,7 @@ class TurnRunner:
         self._guard.give_up(held)
         new = None if writing is None else await self._end(answer, writing)
         then = "it is quarantined" if held.quarantined else "look at it before you accept"
-        self._log.board.fail(f"Stopped at {held.where}; {then}. {advice}")
+        self._log.status.fail(f"Stopped at {held.where}; {then}. {advice}")
         return new
 
     async def _follow(self, old: Answer, follow_up: FollowUp) -> Answer:
@@ -327,7 +327,7 @@ class TurnRunner:
         new = await self._answers.follow(old, follow_up)
         old.resolve()
         if follow_up.notice:
-            self._log.board.warn(follow_up.notice)
+            self._log.status.warn(follow_up.notice)
         if old.stream is not None:
             await old.stream.interrupt(keep=True)
         return new
@@ -338,7 +338,7 @@ class TurnRunner:
         Returns:
             The answer that came after it meanwhile, if any.
         """
-        self._log.board.enter(SessionState.STOPPING)
+        self._log.status.enter(SessionState.STOPPING)
         if answer.stream is None:
             self._conclude(answer, End())
             return None
@@ -364,7 +364,7 @@ class TurnRunner:
         """Nothing more comes of an answer."""
         self._log.conclude(answer, offline=end.offline)
         if end.refused is not None and answer.begun is None:
-            self._log.board.fail(str(end.refused))
+            self._log.status.fail(str(end.refused))
         answer.resolve(end.refused)
 
     def _child(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:

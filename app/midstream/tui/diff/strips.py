@@ -13,7 +13,7 @@ from typing import Final
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.pairing.turns import UNSURE
+from midstream.pairing.status import UNSURE
 from midstream.tui.diff.intraline import Range, compare_rows
 from midstream.tui.diff.painter import Marks, RowPainter
 from midstream.tui.diff.rows import Look, ViewRow

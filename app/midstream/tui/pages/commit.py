@@ -96,16 +96,16 @@ class CommitScreen(PageScreen):
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
             if own and self.session is not None and not self.program.commit_message:
-                self._offer(self.session.committing.asked(self.session.turns))
+                self._offer(self.session.commit.asked(self.session.turns))
             if self.session is not None:
-                self.recent = await self.session.committing.recent()
+                self.recent = await self.session.commit.recent()
                 self.show_all()
 
         self.work.run(work)
 
     async def _read(self) -> None:
         if self.session is not None:
-            self.changes = await self.session.committing.look()
+            self.changes = await self.session.commit.look()
             self.show_all()
 
     # showing
@@ -278,7 +278,7 @@ class CommitScreen(PageScreen):
         elif file.state == "committed":
             self.notices.say("info", f"What was accepted in {file.path} is committed already.")
         else:
-            committing = session.committing
+            committing = session.commit
             back = file.state == "staged"
             self._do((committing.unstage if back else committing.stage)(file.path))
 
@@ -302,7 +302,7 @@ class CommitScreen(PageScreen):
         elif not (file.own or file.trouble):
             self.notices.say("info", f"{file.path} has no lines of yours beside what was accepted.")
         else:
-            self._do(session.committing.stage_whole(file.path))
+            self._do(session.commit.stage_whole(file.path))
 
     def action_stage_all(self) -> None:
         """Stage every accepted change."""
@@ -316,7 +316,7 @@ class CommitScreen(PageScreen):
         if not paths:
             self.notices.say("info", "Everything that was accepted is staged or committed already.")
             return
-        self._do(session.committing.stage(*paths))
+        self._do(session.commit.stage(*paths))
 
     def action_commit(self) -> None:
         """Commit what is staged."""
@@ -342,13 +342,13 @@ class CommitScreen(PageScreen):
             self.refused = None
             self.notices.say("info", "Committing; your hooks run.")
             try:
-                commit = await session.committing.commit(text, trailer=self.trailer)
+                commit = await session.commit.commit(text, trailer=self.trailer)
             except UserError as error:
                 self._refuse(error)
                 await self._read()
                 return
             self.program.commit_message = ""
-            await session.refresh()
+            await session.external.refresh()
             where = f" on {changes.branch}" if changes.branch else ""
             subject = text.strip().splitlines()[0]
             self.dismiss(f"Committed {commit[:8]}{where}: {subject}")

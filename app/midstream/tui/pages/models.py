@@ -87,7 +87,7 @@ class ModelsScreen(PageScreen):
         current = self.current
         given = self.program.given_endpoint
         name = (
-            f"{self.session.model_name} at {given}"
+            f"{self.session.server.model_name} at {given}"
             if given and self.session is not None
             else current.name
             if current
@@ -197,7 +197,7 @@ class ModelsScreen(PageScreen):
     @property
     def effort(self) -> str:
         """The effort of the session."""
-        return "auto" if self.session is None else self.session.effort
+        return "auto" if self.session is None else self.session.turns.effort
 
     def action_ask(self) -> None:
         """Ask the endpoints, and engines on this machine, for their models."""
@@ -227,7 +227,7 @@ class ModelsScreen(PageScreen):
             return
         levels = current.efforts or ("auto",)
         here = levels.index(self.effort) if self.effort in levels else -1
-        session.effort = levels[(here + 1) % len(levels)]
+        session.turns.effort = levels[(here + 1) % len(levels)]
         self.show_all()
         self.notices.say("info", f"Effort {self.effort} from the next instruction on.")
 

@@ -71,7 +71,7 @@ class SessionsScreen(PageScreen):
 
     def is_this(self, info: SessionInfo) -> bool:
         """Whether it is the session on screen."""
-        return self.session is not None and self.session.journal_path == info.path
+        return self.session is not None and self.session.journal.path == info.path
 
     # showing
 
@@ -192,7 +192,7 @@ class SessionsScreen(PageScreen):
         elif self.program.running:
             key = self.program.key_for("model.stop")
             self.notices.say("warning", f"The model is writing; stop it first: esc, then {key}.")
-        elif session.hunks.undecided() and session.journal_path is None:
+        elif session.hunks.undecided() and session.journal.path is None:
             count = len(session.hunks.undecided())
             self.notices.ask(
                 f"{count} undecided hunk{'s' * (count != 1)} of this session would be lost, "

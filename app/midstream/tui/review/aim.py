@@ -109,7 +109,7 @@ class Aim:
         view, commented, session = self._state.view, self._commented, self._state.session
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
             return "mark lines with v, or name a function"
-        longest = None if session is None else session.model_info.max_region_lines
+        longest = None if session is None else session.server.model_info.max_region_lines
         try:
             if commented is not None:
                 hunk, name = commented
@@ -139,13 +139,17 @@ class Aim:
         """Whether the model is a chat model, which gets more than the lines."""
         session = self._state.session
         # Without a name, the model is not known yet.
-        return session is not None and bool(session.model_name) and session.model_info.is_chat
+        return (
+            session is not None
+            and bool(session.server.model_name)
+            and session.server.model_info.is_chat
+        )
 
     @property
     def _finds_places(self) -> bool:
         """Whether the model finds the lines itself."""
         session = self._state.session
-        return self.is_chat and session is not None and session.model_info.finds_places
+        return self.is_chat and session is not None and session.server.model_info.finds_places
 
     # showing
 
@@ -171,7 +175,7 @@ class Aim:
         title, active = self._composer.title, self._panes.composing
         session = state.session
         # A background turn gives way to an instruction; it is not redirected.
-        if state.running and not (session is not None and session.in_background):
+        if state.running and not (session is not None and session.turns.in_background):
             turn, path = state.turn, state.written_path
             target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
             pane.scope = None
@@ -244,7 +248,7 @@ class Aim:
             await self._show_context(session, draft)
         if draft.path is None or draft != self._draft:
             return
-        await session.read_ahead(
+        await session.turns.read_ahead(
             draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
         )
         if self._state.running and draft == self._draft:
@@ -254,7 +258,7 @@ class Aim:
     async def _show_context(self, session: PairingSession, draft: Draft) -> None:
         context, trouble = None, ""
         try:
-            context = await session.preview(
+            context = await session.turns.preview(
                 draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
             )
         except UserError as error:

@@ -70,7 +70,7 @@ class Decide:
         if hunk is not None:
             hunk_id = hunk.id
             self._go_on(hunk)
-            self._work.run(lambda: session.accept(hunk_id))
+            self._work.run(lambda: session.files.accept(hunk_id))
 
     def reject(self) -> None:
         """Reject the hunk under the cursor and go to the next, or the marked lines."""
@@ -84,7 +84,7 @@ class Decide:
         self._go_on(hunk)
 
         async def work() -> None:
-            if await session.reject(hunk_id) and conflict:  # Its rows are gone: say where.
+            if await session.files.reject(hunk_id) and conflict:  # Its rows are gone: say where.
                 self._pane.sync()
                 self._say_undo("Dismissed; the file stays as it is. {undo} brings the hunk back.")
 
@@ -148,7 +148,9 @@ class Decide:
             bulk = session.attention.bulk(session.hunks.undecided(path))
             unread = frozenset(bulk.unread)
             again = bool(unread) and unread <= self._offered
-            count = await session.accept_rest(path, {*bulk.read, *(bulk.unread if again else ())})
+            count = await session.files.accept_rest(
+                path, {*bulk.read, *(bulk.unread if again else ())}
+            )
             self._offered = frozenset() if again else unread
             key_for = self._services.key_for
             parts = [f"{counted(count, 'hunk')} accepted and written"] if count else []
@@ -177,7 +179,7 @@ class Decide:
             return
 
         async def work() -> None:
-            if count := await session.reject_rest(path):
+            if count := await session.files.reject_rest(path):
                 self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
             else:
                 self._notices.say("info", "No undecided hunks in this file.")
@@ -222,15 +224,17 @@ class Decide:
         if session is None:
             return False
         if part.whole:
-            return await (session.accept(hunk_id) if accept else session.reject(hunk_id))
+            return await (
+                session.files.accept(hunk_id) if accept else session.files.reject(hunk_id)
+            )
         if part.lines is not None:
-            return await session.decide_lines(hunk_id, *part.lines, accept)
+            return await session.files.decide_lines(hunk_id, *part.lines, accept)
         # Old lines and their replacement, from the middle: they are no single range.
-        ids = await session.split(hunk_id, part.cuts)
+        ids = await session.files.split(hunk_id, part.cuts)
         if not ids:
             return False
         mine = ids[0] if part.first == (0, 0) else ids[1]
-        return await (session.accept(mine) if accept else session.reject(mine))
+        return await (session.files.accept(mine) if accept else session.files.reject(mine))
 
     # changing a hunk
 
@@ -243,7 +247,7 @@ class Decide:
         hunk, cuts = found
 
         async def work() -> None:
-            ids = await session.split(hunk.id, cuts)
+            ids = await session.files.split(hunk.id, cuts)
             self._pane.sync()
             if ids:
                 self._say_undo(f"Split into {len(ids)} hunks; {{undo}} joins them again.")
@@ -337,7 +341,7 @@ class Decide:
                 self._notices.say(
                     "info", f"The file already has these lines; {key} rejects the hunk."
                 )
-            elif await session.edit(hunk_id, lines):
+            elif await session.files.edit(hunk_id, lines):
                 self._edited.pop(hunk_id, None)
                 self._pane.sync()
                 key = self._services.key_for("hunk.accept")
@@ -389,7 +393,7 @@ class Decide:
         hunk = session.hunks.get(self._asked)
 
         async def release() -> None:
-            session.release(hunk.id, why)
+            session.guard.release(hunk.id, why)
             self._pane.sync()
             self._notices.say("info", "Released; the hunk is waiting for your decision.")
 
@@ -397,7 +401,7 @@ class Decide:
             self._work.run(release)
             return
         self._go_on(hunk)
-        self._work.run(lambda: session.reject(hunk.id, why))
+        self._work.run(lambda: session.files.reject(hunk.id, why))
         if again and why:
             start = view.to_written(hunk.start)
             self._instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
@@ -418,13 +422,13 @@ class Decide:
             return
 
         async def work() -> None:
-            told = len(session.notices)
-            ids = await (session.undo() if back else session.redo())
+            told = len(session.status.notices)
+            ids = await (session.files.undo() if back else session.files.redo())
             if not ids:
-                if len(session.notices) == told:
+                if len(session.status.notices) == told:
                     self._notices.say("info", f"Nothing to {'undo' if back else 'redo'}.")
                 return
-            if len(session.notices) == told:
+            if len(session.status.notices) == told:
                 self._notices.clear()
             path = session.hunks.get(ids[0]).path
             if path != self._state.path and not await self._navigate.open_path(path):
@@ -447,11 +451,11 @@ class Decide:
             return
 
         async def work() -> None:
-            if session.committing.texts(path) is None:
+            if session.commit.texts(path) is None:
                 self._notices.say("info", "Nothing was accepted in this file; nothing to stage.")
                 return
-            await session.committing.stage(path)
-            await session.refresh()
+            await session.commit.stage(path)
+            await session.external.refresh()
             key = self._services.key_for("commit")
             self._notices.say("info", f"Staged the accepted changes of {path}; {key} commits.")
 

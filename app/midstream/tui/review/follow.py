@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.attention import Reading
-from midstream.pairing.turns import Turn
+from midstream.pairing.status import Turn
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.panes import ReviewPanes
 from midstream.tui.review.state import ReviewState
@@ -132,9 +132,9 @@ class Follow:
     def _unread_first(self) -> int | None:
         """The row of the answer's first undecided hunk, if that was hardly on screen."""
         session, view = self._state.session, self._state.view
-        if session is None or view is None or session.turn is None:
+        if session is None or view is None or session.turns.last is None:
             return None
-        own = session.turn.hunks
+        own = session.turns.last.hunks
         for row, _, hunk in view.places():
             if hunk.state is HunkState.SETTLED and hunk.id in own:
                 return None if session.attention.reading(hunk) is Reading.READ else row
@@ -143,7 +143,7 @@ class Follow:
     def go_along(self) -> None:
         """Follow the writing into another file."""
         state, pane = self._state, self._pane
-        writing = None if state.session is None else state.session.writing
+        writing = None if state.session is None else state.session.turns.writing
         if writing is None or not pane.following or self._opening or writing[0] == state.path:
             return
         self._opening = True

@@ -21,7 +21,7 @@ from textual.timer import Timer
 
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
-from midstream.pairing.events import (
+from midstream.pairing.status import (
     FileChangedOnDisk,
     FileOpened,
     FilesTouched,
@@ -30,11 +30,13 @@ from midstream.pairing.events import (
     Notice,
     NoticePosted,
     SessionEvent,
+    SessionState,
     StateChanged,
+    Turn,
     TurnFinished,
     TurnStarted,
+    TurnStatus,
 )
-from midstream.pairing.turns import SessionState, Turn, TurnStatus
 from midstream.tui import garbage
 from midstream.tui.eager import EagerScreen
 from midstream.tui.keymap import bindings
@@ -208,7 +210,7 @@ class ReviewScreen(EagerScreen):
         """Listen to a session that was just opened, and show what it has."""
         composer = self.panes.composer
         self.state.session = session
-        self._unsubscribe = session.subscribe(self._hear)
+        self._unsubscribe = session.status.subscribe(self._hear)
         self._folder.update()
         self._watch.start()
         self.panes.pane.note_of = session.reason
@@ -226,8 +228,8 @@ class ReviewScreen(EagerScreen):
             self._keep_draft()
             if drafts.wrap and not self.panes.pane.wrap:
                 self.panes.pane.set_wrap(True)
-        if session.notices:
-            last = session.notices[-1]
+        if session.status.notices:
+            last = session.status.notices[-1]
             self.notices.say(last.level.value, last.text)
         if session.files and not self.state.path:
             self._resume(session)
@@ -249,7 +251,7 @@ class ReviewScreen(EagerScreen):
     def _resume(self, session: PairingSession) -> None:
         """Show what a resumed session left to decide, or else the file it was in."""
         waiting = session.hunks.undecided()
-        turn = session.turn
+        turn = session.turns.last
         path = turn.path if turn is not None else next(iter(session.files))
         if waiting:
             path = waiting[0].path
@@ -298,7 +300,7 @@ class ReviewScreen(EagerScreen):
         elif isinstance(event, HunkSettled):
             self.follow.hunk_settled()
         elif isinstance(event, FileChangedOnDisk) and self.state.session is not None:
-            self.notices.say("info", self.state.session.told_change(event.path))
+            self.notices.say("info", self.state.session.files.change_message(event.path))
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.state.files:
             self._folder.update()
         elif isinstance(event, FilesTouched):

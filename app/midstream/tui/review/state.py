@@ -14,7 +14,7 @@ from midstream.tui.services import RUNNING
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.session import PairingSession
-    from midstream.pairing.turns import Turn
+    from midstream.pairing.status import Turn
     from midstream.tui.review.search import MatchFinder
 
 LIST_PAUSE_S: Final = 0.5
@@ -62,12 +62,12 @@ class ReviewState:
     @property
     def turn(self) -> Turn | None:
         """The running or last turn."""
-        return None if self.session is None else self.session.turn
+        return None if self.session is None else self.session.turns.last
 
     @property
     def running(self) -> bool:
         """Whether a turn runs."""
-        return self.session is not None and self.session.state in RUNNING
+        return self.session is not None and self.session.status.state in RUNNING
 
     @property
     def heading(self) -> bool:
@@ -79,10 +79,10 @@ class ReviewState:
     def written_path(self) -> str:
         """The file the model is writing in, or ``""``."""
         session = self.session
-        if session is None or session.turn is None or not self.running:
+        if session is None or session.turns.last is None or not self.running:
             return ""
-        writing = session.writing
-        return session.turn.path if writing is None else writing[0]
+        writing = session.turns.writing
+        return session.turns.last.path if writing is None else writing[0]
 
     @property
     def undecided(self) -> list[Hunk]:
@@ -111,7 +111,7 @@ class ReviewState:
         """
         session = self.session
         assert session is not None
-        proposal = await session.open_file(path)
+        proposal = await session.files.open(path)
         view = self.views.get(proposal.path)
         if view is None or view.proposal is not proposal:
             view = self.views[proposal.path] = FileView(proposal, session.hunks)

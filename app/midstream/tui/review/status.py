@@ -165,7 +165,7 @@ class Status:
             composing=True,
             typed=bool(text.strip()),
             running=self._state.running,
-            background=session is not None and session.in_background,
+            background=session is not None and session.turns.in_background,
             file=self._state.view is not None,
             recallable=bool(composer.history),
             rail=self._panes.rail.display,
@@ -180,7 +180,7 @@ class Status:
         return Moment(
             in_rail=self._panes.rail.has_focus,
             running=state.running,
-            background=session is not None and session.in_background,
+            background=session is not None and session.turns.in_background,
             following=pane.following,
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
@@ -218,22 +218,22 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     """What the status row shows for a session and the open file."""
     if session is None:
         return StatusFacts()
-    meter, repo = session.meter, session.repo
+    meter, repo = session.status.meter, session.external.repo
     branch = ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
     return StatusFacts(
-        model=session.model_name,
-        state=session.state,
-        rate=rate_of(meter, session.state),
+        model=session.server.model_name,
+        state=session.status.state,
+        rate=rate_of(meter, session.status.state),
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,
-        pacing=pacing_words(session.model_info.pacing, meter.cost),
-        effort="" if session.effort == "auto" else session.effort,
-        trying=session.trying,
-        queued=len(session.queued),
-        continuous=session.errands.continuous,
+        pacing=pacing_words(session.server.model_info.pacing, meter.cost),
+        effort="" if session.turns.effort == "auto" else session.turns.effort,
+        trying=session.turns.trying,
+        queued=len(session.turns.queued),
+        continuous=session.background.continuous,
         dollars=meter.total.dollars,
         branch=branch,
         begun="" if repo is None else repo.begun,

@@ -6,11 +6,12 @@ What the user has typed is never lost: if sending fails, it is put back where it
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.pairing.turns import SessionState, Turn, TurnStatus
+from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui.notices import Choice, Notices
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sheet import Paragraph, ReadingScreen
@@ -134,7 +135,7 @@ class Steer:
                 self._notices.say(
                     "info", "Write what the model should do instead; Ctrl+C only stops it."
                 )
-            elif session is not None and (queued := session.fetch_queued()):
+            elif session is not None and (queued := session.turns.fetch_queued()):
                 self._composer.put(queued)
                 self._state.refresh()
         elif session is None:
@@ -160,7 +161,7 @@ class Steer:
         if session is None:
             return
         self._notices.clear()
-        redirecting = state.running and not session.in_background
+        redirecting = state.running and not session.turns.in_background
         path = state.path or None
         cursor = self._aim.cursor_line
         marked = selection or self._aim.marked_lines
@@ -173,11 +174,11 @@ class Steer:
                 if self._stopped_early:
                     raise UserError("Stopped before the instruction was sent.")
                 if redirecting and state.running:
-                    await session.redirect(text)
+                    await session.turns.redirect(text)
                 else:
-                    await session.instruct(text, path=path, cursor=cursor, selection=marked)
+                    await session.turns.instruct(text, path=path, cursor=cursor, selection=marked)
                 if self._stopped_early:
-                    await session.stop()
+                    await session.turns.stop()
             except UserError as error:
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
@@ -246,12 +247,12 @@ class Steer:
             return
         names = ", ".join(error.paths)
         it, they = ("it", "it") if len(error.paths) == 1 else ("them", "they")
-        whose = session.model_name or "the model"
-        profile = session.profile
+        whose = session.server.model_name or "the model"
+        profile = session.server.profile
         where = f"{whose} at {profile.name}" if profile is not None and profile.name else whose
 
         def send() -> None:
-            session.allow(*error.paths)
+            session.turns.allow(*error.paths)
             if self._composer.text.strip() == text:
                 self._composer.take()
             self.instruct(text, selection)
@@ -271,8 +272,8 @@ class Steer:
         if not self._state.running:
             self.send()
             return
-        session.queue(self._composer.take())
-        many = counted(len(session.queued), "instruction")
+        session.turns.queue(self._composer.take())
+        many = counted(len(session.turns.queued), "instruction")
         self._notices.say("info", f"Queued; {many} will run when this answer ends.")
         self._state.refresh()
 
@@ -289,11 +290,11 @@ class Steer:
             self._held = ""
             self._notices.say("info", "Not sent; your text stays here.")
         elif session is not None and (
-            self._sending or self._state.running or session.state is SessionState.STOPPING
+            self._sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
             self._stopped_early = self._sending
             # Not serial: stopping must not wait for a write in progress.
-            self._panes.screen.run_worker(session.stop(), group="stop", exclusive=True)
+            self._panes.screen.run_worker(session.turns.stop(), group="stop", exclusive=True)
             self._stopped_at = 0.0
         elif now - self._stopped_at < QUIT_WITHIN_S:
             self._services.quit()
@@ -324,7 +325,7 @@ class Steer:
         if turn.status is TurnStatus.STOPPED and session is not None:
             waiting = len(session.hunks.undecided(turn.path))
             what = f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing had settled yet"
-            if count := len(session.queued):
+            if count := len(session.turns.queued):
                 key = self._services.key_for("composer.send")
                 one = "it" if count == 1 else "one"
                 what += f"; {count} queued, {key} in the empty line fetches {one}"
@@ -359,7 +360,7 @@ class Steer:
         session = self._state.session
         if session is None or self._advised or self._panes.notice.is_shown:
             return
-        here = session.profile is None and not self._services.given_endpoint
+        here = session.server.profile is None and not self._services.given_endpoint
         if words := advice("", sorted({hunk.path for hunk in session.hunks}), here=here):
             self._advised = True
             key = self._services.key_for("models")
@@ -402,7 +403,7 @@ class Steer:
         hunk_id = hunk.id
 
         async def work() -> None:
-            if files := await session.errands.elsewhere(hunk_id):
+            if files := await session.background.elsewhere(hunk_id):
                 where = counted(files, "file")
                 self._notices.say(
                     "info", f"Asking for the same change in {where}; the hunks will wait."
@@ -417,10 +418,10 @@ class Steer:
         session = self._state.session
         if session is None:
             return
-        on = not session.errands.continuous
+        on = not session.background.continuous
 
         async def work() -> None:
-            await session.errands.turn(on=on)
+            await session.background.set_continuous(on=on)
             key = self._services.key_for("continuous")
             self._notices.say(
                 "info",
@@ -439,7 +440,7 @@ class Steer:
         session = self._state.session
         if session is None:
             return
-        profile = session.profile
+        profile = session.server.profile
         own = profile is None or profile.dialect.midstream
         words = _OWN_EFFORT if own else _HOSTED_EFFORT
         rows = [
@@ -452,14 +453,14 @@ class Steer:
         ]
 
         def chosen(level: str | None) -> None:
-            if level is None or level == session.effort:
+            if level is None or level == session.turns.effort:
                 return
-            session.effort = level
+            session.turns.effort = level
             self._notices.say("info", f"Effort {level} from the next instruction on.")
             self._state.refresh()
 
         picker = PickerScreen(
-            self._services, "Effort for the next answers", rows, select=session.effort
+            self._services, "Effort for the next answers", rows, select=session.turns.effort
         )
         self._services.open_screen(picker, chosen)
 
@@ -470,10 +471,10 @@ class Steer:
         session, aim = self._state.session, self._aim
         if session is None:
             return
-        context, heading = session.context, "Sent with the last instruction"
+        context, heading = session.turns.context, "Sent with the last instruction"
         if aim.context is not None and aim.previews:
             context, heading = aim.context, "Sent with this instruction"
-        turn = session.turn
+        turn = session.turns.last
         if not context.parts:
             self._notices.say(
                 "info",
@@ -515,7 +516,7 @@ class Steer:
         )
 
 
-def _failures_of(turn: Turn, turns: list[Turn]) -> Paragraph:
+def _failures_of(turn: Turn, turns: Sequence[Turn]) -> Paragraph:
     lines: list[tuple[str, str]] = []
     for number, failure in enumerate(turn.failures, 1):
         sentence, _, rest = failure.partition("\n")

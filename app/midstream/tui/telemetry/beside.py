@@ -157,6 +157,6 @@ class WaferPane(Vertical):
         report = simulated.report
         facts = MapFacts(report.plan, "layers", report.options.context)
         if now.running and session is not None:
-            working, passed = self._sweep.advance(simulated, session.meter)
+            working, passed = self._sweep.advance(simulated, session.status.meter)
             facts = replace(facts, working=working, passed=passed)
         self._map.show(facts)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.widget import Widget
 
-from midstream.pairing.costs import Cost, shown_dollars
 from midstream.pairing.simulating import pace_sentence, pacing_words
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import Cost, SessionState, shown_dollars
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.services import RUNNING
 from midstream.tui.themes import Palette
@@ -85,11 +84,11 @@ class Measured:
         """Read a session."""
         if session is None:
             return cls()
-        meter = session.meter
+        meter = session.status.meter
         return cls(
-            session.model_name,
-            session.state,
-            meter.tokens_per_second if session.state in RUNNING else 0.0,
+            session.server.model_name,
+            session.status.state,
+            meter.tokens_per_second if session.status.state in RUNNING else 0.0,
             meter.turn_rate,
             tuple(meter.history),
             meter.ttft_s,
@@ -98,7 +97,7 @@ class Measured:
             meter.output_tokens,
             meter.cost,
             meter.total,
-            pacing_words(session.model_info.pacing, meter.cost),
+            pacing_words(session.server.model_info.pacing, meter.cost),
         )
 
     @property

@@ -52,8 +52,8 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 
 if TYPE_CHECKING:
-    from midstream.pairing.events import SessionEvent
     from midstream.pairing.session import PairingSession
+    from midstream.pairing.status import SessionEvent
     from midstream.settings import Settings
 
 FRAME_S: Final = 0.25
@@ -187,7 +187,7 @@ class TelemetryScreen(EagerScreen):
             self._opening.resume()
         else:
             self._opening.pause()
-            self._unsubscribe = session.subscribe(self._hear)
+            self._unsubscribe = session.status.subscribe(self._hear)
         self._set_pace()
         self.show_all()
 
@@ -212,7 +212,7 @@ class TelemetryScreen(EagerScreen):
 
     @property
     def _streams(self) -> bool:
-        return self.session is not None and self.session.state in RUNNING
+        return self.session is not None and self.session.status.state in RUNNING
 
     @property
     def _shown(self) -> bool:
@@ -346,8 +346,8 @@ class TelemetryScreen(EagerScreen):
         report = simulated.report
         facts = MapFacts(report.plan, self.map_view, report.options.context, self.enlarge)
         session = self.session
-        if session is not None and session.state in RUNNING:
-            working, passed = self._sweep.advance(simulated, session.meter)
+        if session is not None and session.status.state in RUNNING:
+            working, passed = self._sweep.advance(simulated, session.status.meter)
             facts = replace(facts, working=working, passed=passed)
         map_.show(facts)
 
@@ -426,7 +426,7 @@ class TelemetryScreen(EagerScreen):
 
     def action_stop(self) -> None:
         """Stop the model; when nothing runs there is nothing to stop here."""
-        if self.session is not None and self.session.state in RUNNING:
+        if self.session is not None and self.session.status.state in RUNNING:
             self.program.stop_model()
 
     def action_repaint(self) -> None:

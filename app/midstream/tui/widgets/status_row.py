@@ -8,9 +8,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from midstream.pairing.costs import shown_dollars
-from midstream.pairing.meter import Meter
-from midstream.pairing.turns import SessionState
+from midstream.pairing.status import Meter, SessionState, shown_dollars
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible

@@ -1,7 +1,7 @@
-"""The model server of a session: which one it is, reaching it, and reaching it again.
+"""The model server of a session: which one is used, connecting and reconnecting.
 
-With no endpoint configured the server is a child process of ours; it is started in the background
-and started again when it has died.  Streams and what is in them are not this module's business.
+With no endpoint configured the server is a child process, started in the background and restarted
+when it has died.
 """
 
 from __future__ import annotations
@@ -42,23 +42,20 @@ def configured_endpoint(
 
 
 def read_model(endpoint: Endpoint) -> tuple[str, ModelInfo]:
-    """What a Midstream server calls a model and says about it (blocking).
+    """Name and properties of a model on a Midstream server (blocking).
 
-    Nothing is known of other servers; a server asked for no name in particular tells of its usual
-    model.
+    Nothing is known about other servers.  Without a name the server describes its default model.
     """
     from midstream.responses.catalogue import get_json
 
     known = endpoint.model, ModelInfo()
     if not endpoint.dialect.lists_models:
         return known
-    # Engines have models with a slash in their names, and their own ways with it.
+    # Engines have models with a slash in their names.
     try:
         answer = get_json(endpoint, f"/models/{quote(endpoint.model)}", seconds=_FACTS_SECONDS)
     except UnavailableError:
-        return (
-            known  # Reaching the server is the client's business, and so is saying why it failed.
-        )
+        return known  # The client connects, and reports why that failed.
     if not isinstance(answer, dict):
         return known
     told = cast("dict[str, object]", answer)
@@ -71,7 +68,7 @@ def read_model(endpoint: Endpoint) -> tuple[str, ModelInfo]:
     )
 
 
-class Link:
+class ServerLink:
     """A client that is connected when it is needed.
 
     Args:
@@ -82,9 +79,9 @@ class Link:
         on_lost: Called on the loop when the embedded server has ended by itself.
 
     Attributes:
-        model_name: What the server calls its model, ``""`` before it is known.
-        model_info: What it says about the model.
-        reached: Whether it was asked for that.
+        model_name: The server's name of its model, ``""`` before it is known.
+        model_info: Properties of the model.
+        reached: Whether these were read.
     """
 
     def __init__(
@@ -113,7 +110,7 @@ class Link:
 
     @property
     def profile(self) -> Profile | None:
-        """The configured endpoint that is used, ``None`` for the built-in or a given server."""
+        """The configured endpoint in use, ``None`` for the built-in or a given server."""
         return self._settings.profile if self._endpoint is None else None
 
     @property
@@ -129,12 +126,12 @@ class Link:
 
     @property
     def price(self) -> Price | None:
-        """What its tokens cost, if that is configured."""
+        """Price of its tokens, if configured."""
         return self.profile.price if self.profile is not None else None
 
     @property
     def local(self) -> bool:
-        """Whether the model runs on this machine, so that nothing leaves it."""
+        """Whether the model runs on this machine."""
         if self._endpoint is not None:
             return self._endpoint.loopback
         profile = self.profile
@@ -159,21 +156,21 @@ class Link:
 
     @property
     def up(self) -> bool:
-        """Whether a request could be sent right now."""
+        """Whether a request can be sent now."""
         return self._client is not None and self._client.connected
 
     @property
     def reader(self) -> Client | None:
-        """The client, if its server would read ahead right now.
+        """The client, if its server can prefill now.
 
-        Only on this machine: what is being typed goes nowhere else before it is sent.
+        Only on this machine: unsent input goes nowhere else.
         """
         client = self._client
         ready = client is not None and client.reads_ahead and self.local and not self._switched
         return client if ready else None
 
     async def ready(self) -> Client:
-        """A connected client, starting or restarting the server where that is needed.
+        """A connected client, starting or restarting the server if needed.
 
         Raises:
             UsageError: The configured endpoint is not complete.
@@ -192,9 +189,9 @@ class Link:
             return client
 
     def switch(self, settings: Settings) -> None:
-        """Send the next request to the server and model that these settings name.
+        """Send the next request to the server and model of these settings.
 
-        What still runs at the present one when that request goes out is stopped.
+        What still runs on the current one then is stopped.
         """
         self._settings, self._endpoint = settings, None
         self.model_name, self.model_info, self.reached = "", ModelInfo(), False
@@ -206,11 +203,11 @@ class Link:
             self.model_info = self.model_info.learned(metadata)
 
     def shut(self) -> None:
-        """Let nobody reach the server any more; ``close`` follows."""
+        """Refuse further requests; ``close`` follows."""
         self._closed = True
 
     async def close(self) -> None:
-        """Close the connection and end the embedded server, also one that is just starting."""
+        """Close the connection and end the embedded server, even one that is starting."""
         self.shut()
         if self._server is not None:
             await self._server.close()
@@ -222,7 +219,7 @@ class Link:
 
         endpoint = self._endpoint
         if endpoint is None:
-            # In a thread: a keyring may ask the person before it gives the key.
+            # In a thread: a keyring may prompt the user.
             endpoint = await asyncio.to_thread(configured_endpoint, self._settings)
         if endpoint is None:
             endpoint = await self._start_server()

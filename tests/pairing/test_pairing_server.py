@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from midstream.pairing.link import Link
+from midstream.pairing.server import ServerLink
 from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
@@ -15,7 +15,9 @@ async def test_the_usual_model_of_a_server_is_known_by_its_name(tmp_path: Path) 
     models = {name: ReplayModel("x", name=name, facts={"languages": name}) for name in ("b", "a")}
     async with serve(create_app(models, token=None)) as server:
         settings = Settings(endpoint_url=f"ws://127.0.0.1:{server.port}/v1")
-        link = Link(settings, endpoint=None, replay=None, state=tmp_path, on_lost=lambda: None)
+        link = ServerLink(
+            settings, endpoint=None, replay=None, state=tmp_path, on_lost=lambda: None
+        )
         try:
             assert link.name_or_the_model == "The model"
             await link.ready()

@@ -1,0 +1,573 @@
+"""The open files of a session: proposals, decisions about their hunks, and what is on disk.
+
+One lock orders everything that reads or writes the disk: decisions, undo, external changes and the
+start of a turn.  Streaming does not take it, so text keeps arriving while a file is written.  Knows
+no model and no turn.
+
+A hunk action is one method of :class:`OpenFiles` that takes a step of the hunk store through
+``_apply``, with the :class:`~midstream.pairing.journal.Entry` that replays it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from midstream.errors import UserError
+from midstream.pairing.journal import (
+    Absent,
+    Base,
+    Decide,
+    DecideLines,
+    Edit,
+    Entry,
+    Redo,
+    SessionJournal,
+    Split,
+    Undo,
+    Writing,
+    Wrote,
+)
+from midstream.pairing.status import (
+    FileChangedOnDisk,
+    FileOpened,
+    FileWritten,
+    HunkDecided,
+    SessionStatus,
+)
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import Hunk, HunkState
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.attention import Attention
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.journal import Replay
+    from midstream.workspace.files import Workspace
+
+ATTEMPTS = 3
+"""How often a write is tried when the file changes at the same time."""
+
+
+class NotTextFileError(UserError):
+    """The file is not text."""
+
+    code = "not-text"
+
+
+class OpenFiles(Mapping[str, "FileProposal"]):
+    """Open files and the decisions about their hunks; a mapping of path to proposal.
+
+    Every method that decides returns whether (or which hunks) it changed; if it changed none, a
+    notice says why and nothing was written.
+
+    Attributes:
+        digests: What is on disk for each file, as last read or written; ``None``: no such file.
+        absent: Files that a decision creates or deletes: an empty text means no file.
+        lock: Held while a proposal is compared with the disk.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        resumed: Replay,
+        status: SessionStatus,
+        journal: SessionJournal,
+        guard: Guard,
+        attention: Attention,
+    ) -> None:
+        self.digests = resumed.digests
+        self.absent = resumed.absent
+        self.lock = asyncio.Lock()
+        self._proposals = resumed.files
+        self._hunks = resumed.hunks
+        self._skipped: set[int] = set()
+        """Hunks that the user was told cannot be undone; the next undo skips them."""
+        self._workspace = workspace
+        self._status = status
+        self._journal = journal
+        self._guard = guard
+        self._attention = attention
+
+    def __getitem__(self, path: str) -> FileProposal:
+        """The proposal of an open file."""
+        return self._proposals[path]
+
+    def __iter__(self) -> Iterator[str]:
+        """Paths in the order in which they were opened."""
+        return iter(self._proposals)
+
+    def __len__(self) -> int:
+        """How many files are open."""
+        return len(self._proposals)
+
+    # Opening
+
+    async def open(self, rel: str) -> FileProposal:
+        """The proposal of a file, opening it when needed.
+
+        Raises:
+            UserError: The file is missing, unreadable, too large, not text, or outside the root.
+        """
+        async with self.lock:
+            return await self.refreshed(rel, follow=False)
+
+    async def refreshed(self, rel: str, *, follow: bool = True) -> FileProposal:
+        """The proposal of a file over what is on disk now; the caller holds ``lock``.
+
+        Args:
+            rel: The file, in any spelling.
+            follow: Whether a file that is open already is compared with the disk.
+
+        Raises:
+            UserError: As ``open``.
+        """
+        path = await asyncio.to_thread(self._workspace.relative, rel)
+        proposal = self.get(path)
+        if proposal is not None and not follow:
+            return proposal
+        data, digest, text = await asyncio.to_thread(read_text, self._workspace, path)
+        if proposal is None:
+            return self.adopt(path, text, data, digest)
+        if digest != self.digests[path] or text != proposal.base:
+            changed_outside = digest != self.digests[path]
+            self._rebase(proposal, text, data, digest)
+            if changed_outside:
+                self._status.emit(FileChangedOnDisk(path))
+        return proposal
+
+    def adopt(self, path: str, text: SourceText, data: bytes, digest: str | None) -> FileProposal:
+        """Open a file that was just read, or does not exist."""
+        from midstream.edits.proposal import FileProposal
+
+        proposal = self._proposals[path] = FileProposal(path, text, self._hunks)
+        self.digests[path] = digest
+        self._journal.add(Base(path, data, digest))
+        self._status.emit(FileOpened(path))
+        return proposal
+
+    async def create(self, rel: str) -> FileProposal:
+        """The empty proposal of a file that does not exist; accepting its hunk creates it.
+
+        Raises:
+            UserError: There may be no such file, or it exists and is not text.
+        """
+        from midstream.edits.documents import SourceText
+        from midstream.workspace.errors import MissingFileError
+
+        async with self.lock:
+            try:
+                return await self.refreshed(rel, follow=False)
+            except MissingFileError:
+                path = await asyncio.to_thread(self._workspace.relative, rel)
+                self.may_vanish(path)
+                return self.adopt(path, SourceText((), ()), b"", None)
+
+    def may_vanish(self, path: str) -> None:
+        """From now on an empty text of this file means that there is no such file."""
+        if path not in self.absent:
+            self.absent.add(path)
+            self._journal.add(Absent(path))
+
+    # Following the disk
+
+    async def changed(self, paths: Iterable[str]) -> None:
+        """Move open files onto their new text after another program changed them."""
+        for path in sorted(paths):
+            if path in self:
+                async with self.lock:
+                    await self._follow(path)
+
+    async def _follow(self, path: str) -> None:
+        """Compare an open file with the disk; a notice says what could not be kept."""
+        try:
+            await self.refreshed(path)
+        except UserError as error:
+            if self.digests[path] is not None:
+                self.digests[path] = None
+                self._status.emit(FileChangedOnDisk(path))
+                kept = "its hunks are kept, but cannot be written until it is back"
+                self._status.warn(f"{error.problem.rstrip('.')}; {kept}.")
+
+    def _rebase(self, proposal: FileProposal, text: SourceText, data: bytes, digest: str) -> None:
+        before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
+        proposal.advance(text)
+        self.digests[proposal.path] = digest
+        self._journal.add(Base(proposal.path, data, digest))
+        lost = 0
+        for hunk in self._hunks.for_path(proposal.path):
+            if before.get(hunk.id) not in (None, hunk.state):
+                self._status.emit(HunkDecided(proposal.path, hunk.id))
+                lost += hunk.state == "conflict"
+        if lost:
+            what, they = ("A hunk is", "it") if lost == 1 else (f"{lost} hunks are", "they")
+            self._status.warn(
+                f"{what} in conflict: {proposal.path} was changed where {they} would go; your text "
+                "is kept, ask for the edit again."
+            )
+
+    def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
+        """Take accepted hunks into the base; returns where base lines ``[start, stop)`` went."""
+        edits = self._hunks.accepted_edits(proposal.path)
+        if not edits:
+            return start, stop
+        total = len(proposal.base.lines)
+        proposal.advance(proposal.composed())
+        self.record_base(proposal)
+        shift = [
+            sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
+            for line in (start, min(stop, total))
+        ]
+        return start + shift[0], stop + shift[1]
+
+    def record_base(self, proposal: FileProposal) -> None:
+        """Note in the journal that accepted hunks became part of the base."""
+        data, _ = encode(proposal.path, proposal.base)
+        self._journal.add(Base(proposal.path, data, self.digests[proposal.path]))
+
+    def change_message(self, path: str) -> str:
+        """A message about a change of ``path`` by another program."""
+        moved = bool(self._hunks.undecided(path))
+        then = "open hunks were moved onto the new text" if moved else "this is the new text"
+        return f"{path} changed on disk; {then}."
+
+    # Decisions
+
+    async def accept(self, hunk_id: int) -> bool:
+        """Accept a settled hunk and write the file."""
+        await self._guard.caught_up()
+        return await self._accept([hunk_id])
+
+    async def reject(self, hunk_id: int, note: str = "") -> bool:
+        """Reject a settled hunk; one that was accepted is taken out of the file again."""
+        from midstream.edits.hunks import HunkState
+
+        return await self._decide([hunk_id], HunkState.REJECTED, note)
+
+    async def accept_rest(self, path: str, only: Collection[int] | None = None) -> int:
+        """Accept every undecided settled hunk of a file, in one write and one undo step.
+
+        Args:
+            path: The file.
+            only: Ids to which this is limited, such as those that were read.
+
+        Returns:
+            How many were accepted.
+        """
+        if only is None:  # Hunks that arrive while we wait were not meant, and have no verdict yet.
+            only = {hunk.id for hunk in self._hunks.undecided(path)}
+        await self._guard.caught_up()
+        ids = [hunk.id for hunk in self._hunks.undecided(path) if hunk.id in only]
+        return len(ids) if ids and await self._accept(ids) else 0
+
+    async def reject_rest(self, path: str) -> int:
+        """Reject every undecided settled hunk of a file in one undo step; returns how many."""
+        from midstream.edits.hunks import HunkState
+
+        ids = [hunk.id for hunk in self._hunks.undecided(path)]
+        return len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
+
+    async def _accept(self, hunk_ids: list[int]) -> bool:
+        from midstream.edits.hunks import HunkState
+
+        self._attention.accepted_all(self._hunks, hunk_ids)
+        return await self._decide(hunk_ids, HunkState.ACCEPTED)
+
+    async def _decide(self, hunk_ids: list[int], state: HunkState, note: str = "") -> bool:
+        def step() -> Sequence[Hunk]:
+            self._hunks.decide(hunk_ids, state, note)
+            return [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
+
+        what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
+        return bool(await self._apply(hunk_ids[0], step, Decide(hunk_ids, state, note), what))
+
+    async def decide_lines(
+        self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
+    ) -> bool:
+        """Accept or reject some lines of an undecided hunk, in one undo step.
+
+        The lines become a hunk of their own; the lines before and after them stay undecided.
+
+        Args:
+            hunk_id: The hunk.
+            start: First line, counting the old lines and then the new ones.
+            stop: Line after the last one.
+            accept: Whether they are accepted or rejected.
+            note: Why.
+
+        Raises:
+            ValueError: The range is empty or not within the hunk.
+        """
+        from midstream.edits.hunks import HunkState
+
+        await self._guard.caught_up()
+        state = HunkState.ACCEPTED if accept else HunkState.REJECTED
+
+        def step() -> Sequence[Hunk]:
+            return self._hunks.decide_lines(hunk_id, start, stop, state, note)
+
+        entry = DecideLines(hunk_id, start, stop, state, note)
+        return bool(await self._apply(hunk_id, step, entry, f"{state} some lines of a hunk"))
+
+    async def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Split an undecided hunk into consecutive ones, in one undo step.
+
+        Args:
+            hunk_id: The hunk.
+            cuts: For each cut, how many old and how many new lines lie before it, ascending.
+
+        Returns:
+            The ids of the parts, in order.
+
+        Raises:
+            ValueError: A cut is out of range or out of order.
+        """
+        parts = await self._apply(
+            hunk_id,
+            lambda: self._hunks.split(hunk_id, cuts),
+            Split(hunk_id, list(cuts)),
+            "split a hunk",
+        )
+        return tuple(hunk.id for hunk in parts)
+
+    async def edit(self, hunk_id: int, new: Sequence[str]) -> bool:
+        """Give an undecided hunk the user's own new lines, in one undo step; it stays undecided.
+
+        Raises:
+            ValueError: A line has a terminator in it.
+        """
+
+        def step() -> Sequence[Hunk]:
+            self._hunks.edit(hunk_id, new)
+            return (self._hunks.get(hunk_id),)
+
+        return bool(await self._apply(hunk_id, step, Edit(hunk_id, list(new)), "edit a hunk"))
+
+    async def _apply(
+        self, hunk_id: int, step: Callable[[], Sequence[Hunk]], entry: Entry, what: str
+    ) -> Sequence[Hunk]:
+        """Take a step of the hunk store that can be undone, and write what follows from it.
+
+        Args:
+            hunk_id: A hunk that the step is about.
+            step: Takes it; returns the hunks that it changed or made, all of one file.
+            entry: Its journal entry.
+            what: What it does, for the checkpoint.
+
+        Returns:
+            The hunks that it changed or made; none, after a notice, if it does not stand.
+        """
+        async with self.lock:
+            for attempt in range(ATTEMPTS):
+                hunks = self._step(hunk_id, step)
+                if not hunks:
+                    return ()
+                self._journal.add(entry)
+                self._announce(hunks)
+                error = await self._sync(hunks, f"{what} in {hunks[0].path}")
+                if error is None:
+                    return hunks
+                self._take_back(Undo(), self._hunks.undo())
+                if attempt == ATTEMPTS - 1 or not _stale(error):
+                    self._status.fail(str(error))
+                    break
+                await self._follow(hunks[0].path)
+            return ()
+
+    def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
+        from midstream.edits.hunks import UndecidableError
+
+        version = self._hunks.version
+        try:
+            hunks = step()
+        except KeyError:
+            self._status.warn(f"There is no hunk {hunk_id} in this session.")
+            return ()
+        except UndecidableError as error:
+            self._status.warn(str(error))
+            return ()
+        # Without a new version nothing has changed; there is no step to write or undo.
+        return () if self._hunks.version == version else hunks
+
+    # Undo and redo
+
+    async def undo(self) -> tuple[int, ...]:
+        """Undo the last decision and rewrite what it had written; ids of the hunks changed."""
+        async with self.lock:
+            if self._cannot_undo():
+                return ()
+            return await self._travel(Undo(), self._hunks.undo, Redo(), self._hunks.redo)
+
+    async def redo(self) -> tuple[int, ...]:
+        """Redo the decision that ``undo`` took back; ids of the hunks changed."""
+        async with self.lock:
+            return await self._travel(Redo(), self._hunks.redo, Undo(), self._hunks.undo)
+
+    async def _travel(
+        self,
+        there: Entry,
+        move: Callable[[], Sequence[Hunk]],
+        back: Entry,
+        move_back: Callable[[], Sequence[Hunk]],
+    ) -> tuple[int, ...]:
+        from midstream.edits.hunks import UndecidableError
+
+        waiting = self._hunks.undecided()
+        for attempt in range(ATTEMPTS):
+            try:
+                hunks = move()
+            except UndecidableError as error:
+                self._status.warn(str(error))
+                return ()
+            self._journal.add(there)
+            if not hunks:
+                return ()
+            self._announce(hunks)
+            error = await self._sync(hunks, f"{there.kind} in {hunks[0].path}")
+            if error is None:
+                self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
+                return tuple(hunk.id for hunk in hunks)
+            self._take_back(back, move_back())
+            if attempt == ATTEMPTS - 1 or not _stale(error):
+                self._status.fail(str(error))
+                break
+            for path in {hunk.path for hunk in hunks}:
+                await self._follow(path)
+        return ()
+
+    def _cannot_undo(self) -> bool:
+        """Whether the last decision is an accepted change that cannot be undone.
+
+        A notice says so once; the next undo skips it.
+        """
+        from midstream.edits.hunks import Obstacle
+
+        stuck = self._hunks.stuck
+        if stuck is None or stuck[0].id in self._skipped:
+            return False
+        hunk, why = stuck
+        what = f"`{hunk.headline[:60]}`" if hunk.new else f"That `{hunk.headline[:60]}` went away"
+        if why is Obstacle.WRITING:
+            self._status.warn(
+                f"{what} was accepted where the model is writing now; stop it or let it end, then "
+                "undo."
+            )
+            return True
+        self._skipped.add(hunk.id)
+        self._status.warn(
+            f"{what} was accepted in {hunk.path}, and its lines were changed since: it stays. "
+            "Change it by hand or ask for it back; the next undo takes back the decision before it."
+        )
+        return True
+
+    def _tell_gone(self, waited: Iterable[Hunk]) -> None:
+        """Tell of hunks that were superseded by one that was undone."""
+        gone = [hunk for hunk in waited if not hunk.live]
+        if gone:
+            many = len(gone) != 1
+            self._status.inform(
+                f"{len(gone)} waiting hunk{'s' * many} that change{'s' * (not many)} the same "
+                f"lines went with it; redo brings {'them' if many else 'it'} back."
+            )
+            self._announce(gone)
+
+    def _take_back(self, entry: Entry, hunks: Sequence[Hunk]) -> None:
+        self._journal.add(entry)
+        self._announce(hunks)
+
+    def _announce(self, hunks: Iterable[Hunk]) -> None:
+        for hunk in hunks:
+            self._status.emit(HunkDecided(hunk.path, hunk.id))
+
+    # Writing
+
+    async def _sync(self, hunks: Sequence[Hunk], label: str) -> UserError | None:
+        """Write what the decisions ask for where the disk differs; the error if that failed."""
+        batch: dict[str, bytes | None] = {}
+        digests: dict[str, str | None] = {}
+        try:
+            for path in {hunk.path for hunk in hunks}:
+                text = self[path].composed()
+                data: bytes | None = None
+                digest: str | None = None
+                if text.lines or path not in self.absent:
+                    data, digest = await asyncio.to_thread(encode, path, text)
+                if digest != self.digests[path]:
+                    batch[path], digests[path] = data, digest
+            if not batch:
+                return None
+            for path in batch:
+                if self.digests[path] is None and path not in self.absent:
+                    raise UserError(f"{path} cannot be written because it is gone or unreadable.")
+            await self._write(batch, digests, label)
+        except UserError as error:
+            return error
+        except OSError as error:
+            return UserError(f"The journal cannot be written ({error.strerror})", "free some space")
+        for path in batch:
+            self._status.emit(FileWritten(path))
+        return None
+
+    async def _write(
+        self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
+    ) -> None:
+        expected = {path: self.digests[path] for path in batch}
+        self._journal.add(Writing(digests))
+        writing = asyncio.create_task(
+            asyncio.to_thread(self._workspace.write_all, batch, expected, label)
+        )
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            # The thread goes on; what it has done must be known before the lock is released.
+            await asyncio.wait({writing})
+            if writing.exception() is None:
+                self._written(digests)
+            raise
+        self._written(digests)
+
+    def _written(self, digests: dict[str, str | None]) -> None:
+        self.digests.update(digests)
+        self._journal.add(Wrote(digests))
+
+
+def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:
+    """Bytes, digest and text of a file (blocking).
+
+    Raises:
+        UserError: The file cannot be read or is not text.
+    """
+    from midstream.edits.documents import NotTextError, SourceText
+    from midstream.workspace.files import content_digest
+
+    data = workspace.read(path)
+    try:
+        text = SourceText.from_bytes(data)
+    except NotTextError as error:
+        raise NotTextFileError(
+            f"{path} is not a text file ({error})", "name a text file instead"
+        ) from None
+    return data, content_digest(data), text
+
+
+def encode(path: str, text: SourceText) -> tuple[bytes, str]:
+    """Bytes and digest of a text (blocking).
+
+    Raises:
+        UserError: The text has a character that the file's encoding lacks.
+    """
+    from midstream.edits.documents import UnencodableError
+    from midstream.workspace.files import content_digest
+
+    try:
+        data = text.to_bytes()
+    except UnencodableError as error:
+        raise UserError(f"{path} was not written: {error}", "convert the file first") from None
+    return data, content_digest(data)
+
+
+def _stale(error: UserError) -> bool:
+    from midstream.workspace.errors import StaleFileError
+
+    return isinstance(error, StaleFileError)

@@ -1,0 +1,618 @@
+"""What a session reports about itself: state, turns, notices, events, rates and costs.
+
+Listeners (the screen, a test, a headless command) learn from coarse events, never one per token,
+that something worth a reaction has happened; what they then show, they read from the session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from midstream.responses.model_info import METADATA_PREFIX
+
+if TYPE_CHECKING:
+    from midstream.responses.events import Usage
+    from midstream.responses.profiles import Price
+
+UNSURE: Final = "model unsure"
+"""Reason to review a hunk by itself: the model is unsure of its answer."""
+SHORTEST_S = 0.004
+"""Shortest duration, in seconds, with a meaningful rate."""
+WINDOW_S = 1.0
+"""Window of ``Meter.tokens_per_second``, in seconds."""
+SAMPLE_S = 0.25
+"""Seconds of one entry of ``Meter.history``."""
+HISTORY = 120
+"""Entries of ``Meter.history``."""
+
+
+# Turns
+
+
+class SessionState(StrEnum):
+    """What the session is doing, as the state light shows it."""
+
+    STARTING = "starting"
+    """The model server is being started or reached; instructions wait for it."""
+    READY = "ready"
+    WAITING = "waiting"
+    """An instruction was sent, no token has come yet."""
+    STREAMING = "streaming"
+    STOPPING = "stopping"
+    """The view is frozen, the server's last word is awaited."""
+    OFFLINE = "offline"
+    """No model server; the next instruction tries again."""
+
+
+class TurnStatus(StrEnum):
+    """How far a turn has come."""
+
+    STREAMING = "streaming"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class FollowUpKind(StrEnum):
+    """Why a turn goes on from another one."""
+
+    REDIRECT = "redirect"
+    """The user gave another instruction."""
+    RENAME = "rename"
+    """The user wants another name for what the rewrite brings in."""
+    GUARD = "guard"
+    """The guard stopped a line."""
+    MISPLACED = "misplaced"
+    """Edits did not match the file."""
+    CHECKS = "checks"
+    """The checks found an error."""
+
+
+_CORRECTIVE: Final = (FollowUpKind.GUARD, FollowUpKind.MISPLACED, FollowUpKind.CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a model was of an answer.
+
+    Attributes:
+        probability: Calibrated probability that it is right.
+        threshold: Below it the answer should be reviewed closely.
+        gave_up: Whether the model declined the request.
+    """
+
+    probability: float
+    threshold: float
+    gave_up: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the user should be warned."""
+        return self.probability < self.threshold
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, str]) -> Confidence | None:
+        """Read the metadata of a finished response; ``None`` if it has none."""
+        try:
+            return cls(
+                float(metadata["midstream.confidence"]),
+                float(metadata["midstream.confidence_threshold"]),
+                metadata.get("midstream.gave_up") == "1",
+            )
+        except (KeyError, ValueError):
+            return None
+
+
+@dataclass(slots=True)
+class Turn:
+    """One instruction and what became of it.
+
+    Attributes:
+        id: The generation id; text of an older generation is dropped.
+        instruction: What the person asked for.
+        path: The file, relative to the root.
+        start: First line of the region, 0-based, in the base text the turn began with.
+        stop: End of the region, exclusive.
+        symbol: Dotted name of the function or class the region is, or ``""``.
+        why: How the region was found, in words for the person.
+        status: How far it has come.
+        tokens: Tokens received so far; a server that does not count them sends one per delta.
+        ttft_s: Seconds from sending to the first text, or ``None`` before it.
+        elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
+        error: The sentence to show when the status is ``failed``.
+        again: What the next instruction does about that, such as "connects again"; ``""`` where it
+            does nothing.
+        redirected_from: The id of the turn this one goes on from, or ``None``.
+        follows: Why it goes on from that one.
+        background: Whether the session asked by itself; a screen shows it without moving.
+        implied: Whether nobody said the instruction: it was made of a change that somebody made.
+        words: Whether an answer in words was wanted and no change.
+        edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
+            in any other it names the places itself.
+        failures: Why edits of the answer found no place: a sentence each, and below it what was
+            quoted and what the file has.
+        confidence: Calibrated probability that the answer is right, ``None`` where the model does
+            not say.
+        unsure: The sentence to show where that is too little; ``""`` elsewhere.
+        doubted: The hunks of such an answer.
+        hunks: The hunks of the answer, once it has ended.
+        tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
+    """
+
+    id: int
+    instruction: str
+    path: str
+    start: int
+    stop: int
+    symbol: str = ""
+    why: str = ""
+    status: TurnStatus = TurnStatus.STREAMING
+    tokens: int = 0
+    ttft_s: float | None = None
+    elapsed_s: float | None = None
+    error: str = ""
+    again: str = ""
+    redirected_from: int | None = None
+    follows: FollowUpKind | None = None
+    background: bool = False
+    implied: bool = False
+    words: bool = False
+    edit_format: str = "region"
+    failures: tuple[str, ...] = ()
+    tried: str = ""
+    confidence: float | None = None
+    unsure: str = ""
+    doubted: tuple[int, ...] = ()
+    hunks: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The region in words."""
+        if self.symbol:
+            return f"`{self.symbol}`"
+        if self.start == self.stop:
+            return f"the place before line {self.start + 1}"
+        if self.stop - self.start == 1:
+            return f"line {self.stop}"
+        return f"lines {self.start + 1}-{self.stop}"
+
+    @property
+    def correction(self) -> bool:
+        """Whether the session went on by itself, to have an answer corrected."""
+        return self.follows in _CORRECTIVE
+
+    @property
+    def running(self) -> bool:
+        """Whether text may still come."""
+        return self.status is TurnStatus.STREAMING
+
+
+# Notices and events
+
+
+class NoticeLevel(StrEnum):
+    """Severity of a notice."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message for the user.
+
+    Attributes:
+        level: Its severity.
+        text: What happened and what to do about it.
+        action: Name of the screen's action that does so, ``""`` for none.
+    """
+
+    level: NoticeLevel
+    text: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The session's state is now ``state``."""
+
+    state: SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class FileOpened:
+    """A file was opened."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """An instruction was sent to the model."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class HunkSettled:
+    """A hunk is complete and can be decided."""
+
+    path: str
+    hunk_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HunkDecided:
+    """A hunk's decision changed: accepted, rejected, undone, redone, or lost to a conflict."""
+
+    path: str
+    hunk_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """The session wrote ``path``."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChangedOnDisk:
+    """Another program changed ``path``; the proposal has been moved onto the new text."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTouched:
+    """Another program created, changed or deleted files of the folder, open or not."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """A turn ended: see its ``status`` and ``error``."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class NoticePosted:
+    """A notice was posted; it is also the last of ``SessionStatus.notices``."""
+
+    notice: Notice
+
+
+@dataclass(frozen=True, slots=True)
+class RepoChanged:
+    """The state of the repository has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """The user stops the model; background tasks end as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundDone:
+    """No background task is left."""
+
+
+SessionEvent = (
+    StateChanged
+    | FileOpened
+    | TurnStarted
+    | HunkSettled
+    | HunkDecided
+    | FileWritten
+    | FileChangedOnDisk
+    | FilesTouched
+    | TurnFinished
+    | NoticePosted
+    | RepoChanged
+    | StopRequested
+    | BackgroundDone
+)
+
+Listener = Callable[[SessionEvent], None]
+
+
+class SessionStatus:
+    """State and notices of a session, and the bus that delivers its events.
+
+    Events are delivered in order, on the event loop.
+
+    Attributes:
+        state: What the session is doing.
+        notices: Every notice so far, oldest first.
+        version: Grows with every event and every ``touch``.
+        meter: Rates and token counts.
+    """
+
+    def __init__(self) -> None:
+        self.state = SessionState.STARTING
+        self.notices: list[Notice] = []
+        self.version = 0
+        self.meter = Meter()
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Deliver every event from now on to ``listener``; returns a function that stops it."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def touch(self) -> None:
+        """Note that something on screen may have changed."""
+        self.version += 1
+
+    def emit(self, event: SessionEvent) -> None:
+        """Deliver an event."""
+        self.touch()
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def enter(self, state: SessionState) -> None:
+        """Change the state."""
+        if state is not self.state:
+            self.state = state
+            self.emit(StateChanged(state))
+
+    def inform(self, sentence: str, action: str = "") -> None:
+        """Post a notice that needs no action."""
+        self._notice(NoticeLevel.INFO, sentence, action)
+
+    def warn(self, sentence: str, action: str = "") -> None:
+        """Post a notice about something that did not go as asked."""
+        self._notice(NoticeLevel.WARNING, sentence, action)
+
+    def fail(self, sentence: str) -> None:
+        """Post a notice about a failure."""
+        self._notice(NoticeLevel.ERROR, sentence)
+
+    def _notice(self, level: NoticeLevel, sentence: str, action: str = "") -> None:
+        notice = Notice(level, sentence, action)
+        self.notices.append(notice)
+        self.emit(NoticePosted(notice))
+
+
+# Rates and costs
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Counts and times of one answer or a sum of answers, as reported by the server.
+
+    For telemetry, never for decisions.  Only Midstream's own server reports more than token counts;
+    the rest is ``None``.
+
+    Attributes:
+        input_tokens: Tokens of the prompt.
+        cached_tokens: Those of them that the server had in its cache.
+        output_tokens: Generated tokens.
+        prefill_s: Seconds the server read the prompt.
+        decode_s: Seconds the server generated.
+        forwards: Passes of the model that produced output.
+        drafted: Tokens proposed from the source text.
+        accepted: Proposed tokens that the model would have written itself.
+        due_s: Simulated seconds it takes on a machine whose speed is imitated.
+        passed_s: Seconds it took here, beside ``due_s``.
+        dollars: What it costs at the prices of the endpoint's profile; ``None`` without prices.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    forwards: int | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+    dollars: float | None = None
+    due_s: float | None = None
+    passed_s: float | None = None
+
+    @classmethod
+    def of(cls, usage: Usage, metadata: Mapping[str, str], price: Price | None = None) -> Cost:
+        """Read the end of a response that was made at a price."""
+        return cls(
+            usage.input_tokens,
+            usage.cached_tokens,
+            usage.output_tokens,
+            _seconds(metadata, "prefill_ms"),
+            _seconds(metadata, "decode_ms"),
+            _count(metadata, "forwards"),
+            _count(metadata, "drafted_tokens"),
+            _count(metadata, "accepted_tokens"),
+            None
+            if price is None
+            else price.of(
+                input_tokens=usage.input_tokens,
+                cached_tokens=usage.cached_tokens,
+                output_tokens=usage.output_tokens,
+            ),
+            _seconds(metadata, "due_ms"),
+            _seconds(metadata, "passed_ms"),
+        )
+
+    def __add__(self, other: Cost) -> Cost:
+        """The sum; a value that only one side has is kept."""
+        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return Cost(*(b if a is None else a if b is None else a + b for a, b in pairs))
+
+    @property
+    def cached_share(self) -> float | None:
+        """Share of the prompt that was cached, ``None`` without a prompt."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+    @property
+    def accepted_share(self) -> float | None:
+        """Share of the drafted tokens that were accepted, ``None`` where nothing was drafted."""
+        return self.accepted / self.drafted if self.drafted and self.accepted is not None else None
+
+    @property
+    def tokens_per_forward(self) -> float | None:
+        """Output tokens for each pass of the model, ``None`` where passes are not counted."""
+        return self.output_tokens / self.forwards if self.forwards else None
+
+
+def shown_dollars(dollars: float | None) -> str:
+    """A formatted amount: ``$0.0123``, ``$2.40``, ``-`` if unknown."""
+    return "-" if dollars is None else f"${dollars:,.{2 if dollars >= 1 else 4}f}"
+
+
+def _seconds(metadata: Mapping[str, str], name: str) -> float | None:
+    milliseconds = _number(metadata, name)
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _number(metadata: Mapping[str, str], name: str) -> float | None:
+    try:
+        return float(metadata[METADATA_PREFIX + name])
+    except (KeyError, ValueError):
+        return None
+
+
+def _count(metadata: Mapping[str, str], name: str) -> int | None:
+    number = _number(metadata, name)
+    return None if number is None else int(number)
+
+
+class Meter:
+    """Token counts and rates, for the status line and its sparkline.
+
+    Attributes:
+        history: Tokens per second of past quarter seconds, oldest first, for a sparkline.
+        ttft_s: Seconds to the first text of the last turn, or ``None`` before it.
+        input_tokens: Prompt tokens of all finished turns, as the server counted them.
+        output_tokens: Generated tokens of all turns.
+        cached_tokens: Prompt tokens that the server found in its cache.
+        request_s: Seconds until the server had taken the last request, or ``None`` before it.
+        cost: What the server counted for the last answer that has ended.
+        total: The same for all answers together.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[float, int]] = deque()
+        self._turn_tokens = 0
+        self._first_tokens = 0
+        self._sent_at: float | None = None
+        self._first_at: float | None = None
+        self._last_at: float | None = None
+        self._bucket_start: float | None = None
+        self._bucket = 0
+        self.history: deque[float] = deque(maxlen=HISTORY)
+        self.ttft_s: float | None = None
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cached_tokens = 0
+        self.request_s: float | None = None
+        self.cost = Cost()
+        self.total = Cost()
+
+    def start_turn(self) -> None:
+        """A request goes out now."""
+        self._recent.clear()
+        self._turn_tokens = 0
+        self._sent_at = time.monotonic()
+        self._first_at = self._last_at = None
+        self._bucket_start, self._bucket = None, 0
+        self.ttft_s = self.request_s = None
+        self.cost = Cost()
+
+    def taken(self) -> None:
+        """The server has taken the request."""
+        if self._sent_at is not None and self.request_s is None:
+            self.request_s = time.monotonic() - self._sent_at
+
+    def add(self, tokens: int) -> None:
+        """``tokens`` have just arrived."""
+        now = time.monotonic()
+        if self._first_at is None:
+            self._first_at = self._bucket_start = now
+            self._first_tokens = tokens
+            if self._sent_at is not None:
+                self.ttft_s = now - self._sent_at
+        self._last_at = now
+        self._recent.append((now, tokens))
+        self._turn_tokens += tokens
+        self.output_tokens += tokens
+        self._sample(now)
+        self._bucket += tokens
+
+    def finish_turn(self) -> None:
+        """The turn's text has ended."""
+        if self._bucket_start is not None and self._bucket:
+            elapsed = max(time.monotonic() - self._bucket_start, 1e-3)
+            self.history.append(self._bucket / max(elapsed, SAMPLE_S))
+        self._bucket_start, self._bucket = None, 0
+
+    def add_cost(self, cost: Cost, *, current: bool) -> None:
+        """Add the cost of an answer; ``current`` unless another turn has begun."""
+        self.total += cost
+        if current:
+            self.cost = cost
+
+    def add_usage(self, *, input_tokens: int, cached_tokens: int, missed: int) -> None:
+        """Add what the server counted for a turn, which may have ended some time ago.
+
+        Args:
+            input_tokens: Tokens of the prompt.
+            cached_tokens: How many of them it had in its cache.
+            missed: Generated tokens beyond those that were passed to ``add`` (may be negative).
+        """
+        self.input_tokens += input_tokens
+        self.cached_tokens += cached_tokens
+        self.output_tokens += missed
+
+    @property
+    def turn_tokens(self) -> int:
+        """Tokens of the current or last turn."""
+        return self._turn_tokens
+
+    @property
+    def turn_rate(self) -> float | None:
+        """Mean tokens per second of the current or last turn, from first text to last.
+
+        Tokens of the first text were generated before it and do not count.  ``None`` below
+        ``SHORTEST_S``.
+        """
+        if self._first_at is None or self._last_at is None:
+            return None
+        lasted = self._last_at - self._first_at
+        if lasted < SHORTEST_S:
+            return None
+        return (self._turn_tokens - self._first_tokens) / lasted
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Rate over the last second, or since the first text where that is shorter."""
+        now = time.monotonic()
+        while self._recent and now - self._recent[0][0] > WINDOW_S:
+            self._recent.popleft()
+        if not self._recent or self._first_at is None:
+            return 0.0
+        span = min(WINDOW_S, max(now - self._first_at, 0.05))
+        return sum(tokens for _, tokens in self._recent) / span
+
+    def _sample(self, now: float) -> None:
+        start = self._bucket_start
+        if start is None:
+            return
+        passed = int((now - start) / SAMPLE_S)
+        if passed < 1:
+            return
+        self.history.append(self._bucket / SAMPLE_S)
+        self.history.extend(0.0 for _ in range(min(passed - 1, HISTORY)))
+        self._bucket_start, self._bucket = start + passed * SAMPLE_S, 0
