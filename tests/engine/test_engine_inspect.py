@@ -181,7 +181,7 @@ def test_add_copies_once(tmp_path: Path) -> None:
     assert info.path == models / "tiny"
     shutil.rmtree(source)
     assert [found.name for found in installed([models, tmp_path / "nowhere"])] == ["tiny"]
-    with pytest.raises(ModelFolderError, match="is there already"):
+    with pytest.raises(ModelFolderError, match="already exists"):
         add(models / "tiny", models)
 
 
