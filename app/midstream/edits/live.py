@@ -42,9 +42,9 @@ from midstream.edits.outcome import (
 )
 from midstream.edits.parsing import Parser
 from midstream.edits.proposal import FileProposal, Overlay
-from midstream.edits.reply import ReplyHunk, collect, normalise
+from midstream.edits.reply import Part, ReplyHunk, Side, collect, normalise
 from midstream.edits.segment import Segment
-from midstream.edits.writing import PatchBlock, QuotedRepair, ReplyObserver, Writer
+from midstream.edits.writing import PatchBlock, QuotedRepair, ReplyObserver, Writer, can_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Block:
+class _Block:
     """The state of one block.
 
     Attributes:
@@ -107,7 +107,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class _Waiting:
     """An ambiguous block that later blocks may resolve."""
 
     hunk: ReplyHunk
@@ -116,22 +116,13 @@ class Waiting:
     later: list[ReplyHunk] = field(default_factory=list[ReplyHunk])
 
 
-def collected(events: list[Event]) -> ReplyHunk:
+def _collected(events: list[Event]) -> ReplyHunk:
     """The hunk that the events of one block, opened file included, describe."""
     files, _ = collect(events)
     return files[-1].hunks[-1]
 
 
-def can_stream(match: Match, quoted: list[str]) -> bool:
-    """Whether new text can be corrected line by line, as it comes, for a place found like this."""
-    if match.level <= Level.TRAILING:
-        return True
-    # One quoted line says nothing about the indentation of those that follow.
-    nonblank = sum(bool(line.strip()) for line in quoted)
-    return match.level <= Level.INDENTATION and match.shift is not None and nonblank > 1
-
-
-def rewritten(base: tuple[str, ...], located: Located) -> tuple[int, int, list[str]]:
+def _rewritten(base: tuple[str, ...], located: Located) -> tuple[int, int, list[str]]:
     """The smallest range that a block changes, and its lines afterwards."""
     if not located.edits:
         return located.start, located.start, []
@@ -144,8 +135,6 @@ def rewritten(base: tuple[str, ...], located: Located) -> tuple[int, int, list[s
         at = edit.stop
     return start, stop, lines
 
-
-__all__ = ["Failure", "LiveReply", "Lookup"]
 
 Lookup = Callable[[str, FileOp], FileProposal | None]
 """The proposal of a file that the reply names; None if there is no such file (or may not be)."""
@@ -199,9 +188,9 @@ class LiveReply:
         self._path = ""
         self._proposal: FileProposal | None = None
         self._locator: Locator | None = None
-        self._block: Block | None = None
+        self._block: _Block | None = None
         self._outcomes: dict[int, HunkOutcome] = {}
-        self._waiting: list[Waiting] = []
+        self._waiting: list[_Waiting] = []
 
     def steps(self, text: str) -> Iterator[FileOpened | FileClosed]:
         """Take the next part of the reply, pausing where the caller may have to act.
@@ -311,7 +300,7 @@ class LiveReply:
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
     def _open(self, opened: HunkOpened) -> None:
-        block = Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
+        block = _Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
         block.events.append(opened)
         self._block = block
         proposal = self._proposal
@@ -331,7 +320,7 @@ class LiveReply:
 
         return find
 
-    def _body(self, block: Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
+    def _body(self, block: _Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
         if not block.streaming:
             block.events.append(event)
         match event:
@@ -339,16 +328,16 @@ class LiveReply:
                 self._new(block, text)
             case OldLine(_, text):
                 if block.patch is not None:
-                    block.patch.old(text)
+                    block.patch.line(Part(Side.OLD, text))
             case ContextLine(_, text):
                 if block.patch is not None:
-                    block.patch.context(text)
+                    block.patch.line(Part(Side.CONTEXT, text))
             case HunkClosed():
                 self._close(block)
         if block.patch is not None and block.patch.segments:
             self.segments.setdefault(event.hunk, block.patch.segments[0])
 
-    def _new(self, block: Block, text: str) -> None:
+    def _new(self, block: _Block, text: str) -> None:
         if block.patch is not None:
             block.patch.new(text)
             return
@@ -363,7 +352,7 @@ class LiveReply:
             if mended:
                 self.writer.feed(block.proposal, mended)
 
-    def _open_whole(self, block: Block, proposal: FileProposal) -> None:
+    def _open_whole(self, block: _Block, proposal: FileProposal) -> None:
         if self._op is FileOp.REGION and self._open_region is not None:
             block.segment, self._open_region = self._open_region, None
             self.segments[block.opened.hunk] = block.segment
@@ -373,12 +362,12 @@ class LiveReply:
             _, start, stop = self._region
         self._begin(block, proposal, start, stop, 0)
 
-    def _open_quoted(self, block: Block) -> None:
+    def _open_quoted(self, block: _Block) -> None:
         """Stream the new text as it comes, if the complete old lines determine its place."""
         opened, proposal = block.opened, block.proposal
         if proposal is None or not opened.old_first:
             return
-        hunk = collected(block.events)
+        hunk = _collected(block.events)
         if not hunk.old:
             return
         locator = self._located_in(proposal)
@@ -399,14 +388,14 @@ class LiveReply:
         self._begin(block, proposal, found.start, found.stop, int(found.level))
         locator.skip(found.stop)
 
-    def _close(self, block: Block) -> None:
+    def _close(self, block: _Block) -> None:
         self._block = None
         if block.done:
             return
         proposal, number = block.proposal, block.opened.hunk
         for waiting in self._waiting:
             if waiting.path == block.path:
-                waiting.later.append(collected(block.events))
+                waiting.later.append(_collected(block.events))
         if block.streaming and proposal is not None:
             if self._op is not FileOp.UPDATE and self._elided(block, proposal):
                 return
@@ -432,9 +421,9 @@ class LiveReply:
                 self._fail(HunkError(Reason.NOT_FOUND, message), number)
                 return
             self.segments.pop(number, None)
-        self._close_late(collected(block.events), proposal)
+        self._close_late(_collected(block.events), proposal)
 
-    def _elided(self, block: Block, proposal: FileProposal) -> bool:
+    def _elided(self, block: _Block, proposal: FileProposal) -> bool:
         """Place the parts of a text that leaves code out, so that nothing is deleted."""
         segment, number = block.segment, block.opened.hunk
         if segment is None:
@@ -477,11 +466,11 @@ class LiveReply:
             locator.skip(located.stop)
         elif not self._put_over(proposal, hunk):
             if located.reason is Reason.AMBIGUOUS:
-                self._waiting.append(Waiting(hunk, proposal.path, proposal))
+                self._waiting.append(_Waiting(hunk, proposal.path, proposal))
             self._fail(located, hunk.id)
 
     def _put(self, proposal: FileProposal, number: int, located: Located) -> None:
-        start, stop, lines = rewritten(proposal.base.lines, located)
+        start, stop, lines = _rewritten(proposal.base.lines, located)
         self._write(proposal, number, (start, stop), lines, located.level, tight=True)
 
     def _put_over(self, proposal: FileProposal, hunk: ReplyHunk) -> bool:
@@ -492,7 +481,7 @@ class LiveReply:
         located = Locator(overlay.source, proposal.path).locate(hunk)
         if isinstance(located, HunkError):
             return False
-        start, stop, lines = rewritten(overlay.source.lines, located)
+        start, stop, lines = _rewritten(overlay.source.lines, located)
         first, last, base_start, base_stop = overlay.to_base(start, stop)
         around = overlay.source.lines
         lines = [*around[first:start], *lines, *around[stop:last]]
@@ -517,7 +506,7 @@ class LiveReply:
         self._placed(number, proposal.path, level)
 
     def _begin(
-        self, block: Block, proposal: FileProposal, start: int, stop: int, level: int
+        self, block: _Block, proposal: FileProposal, start: int, stop: int, level: int
     ) -> None:
         tight = self._op is FileOp.UPDATE
         block.segment = self.writer.begin(proposal, start, stop, level, tight=tight)
@@ -541,7 +530,7 @@ class LiveReply:
         message = f"{problem.message[:1].upper()}{problem.message[1:]}."
         self._fail(HunkError(Reason.MALFORMED, message), problem.hunk)
 
-    def _drop(self, block: Block) -> None:
+    def _drop(self, block: _Block) -> None:
         block.done = True
         if block.proposal is None:
             return

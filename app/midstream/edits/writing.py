@@ -92,6 +92,15 @@ class Writer:
         self._observer.folded(proposal)
 
 
+def can_stream(match: Match, quoted: Sequence[str]) -> bool:
+    """Whether new text can be written, corrected line by line, while the block is incomplete."""
+    if match.level <= Level.TRAILING:
+        return True
+    # One quoted line says nothing about the indentation of those that follow.
+    nonblank = sum(bool(line.strip()) for line in quoted)
+    return match.level is Level.INDENTATION and match.shift is not None and nonblank > 1
+
+
 class QuotedRepair:
     """Turns the lines of a replacement into the file's terms, one complete line after another."""
 
@@ -204,16 +213,23 @@ class PatchBlock:
             return self._run.segment.start
         return anchor + self._passed
 
-    def old(self, text: str) -> None:
-        """A line that the block takes away."""
-        self._line(Part(Side.OLD, text))
-
-    def context(self, text: str) -> None:
-        """A line that it keeps."""
-        self._line(Part(Side.CONTEXT, text))
+    def line(self, part: Part) -> None:
+        """Take a line that the block removes or keeps."""
+        if self.lost:
+            return
+        if self.placed:
+            self._placed_line(part)
+            return
+        if self._partial:
+            self._parts.append(Part(Side.NEW, self._partial))
+            self._partial = ""
+        changed = any(p.side is not Side.CONTEXT for p in self._parts)
+        self._parts.append(part)
+        if part.side is Side.CONTEXT and changed:
+            self._place()
 
     def new(self, text: str) -> None:
-        """A piece of its new text."""
+        """Take a piece of its new text."""
         if self.lost:
             return
         if not self.placed:
@@ -225,7 +241,7 @@ class PatchBlock:
         self._parts += (Part(Side.NEW, line) for line in lines)
 
     def close(self) -> bool:
-        """The block is complete; whether everything of it has been written."""
+        """The block is complete; returns whether all of it has been written."""
         if not self.placed or self.lost:
             return False
         self._end_run()
@@ -238,7 +254,7 @@ class PatchBlock:
         self._run = _Run()
 
     def take_back(self) -> bool:
-        """Undo what was written; whether nothing of it was decided yet."""
+        """Undo what was written; returns False if some of it was decided already."""
         undone = True
         for segment in reversed(self.segments):
             undone = self._writer.withdraw(self._proposal, segment) and undone
@@ -246,22 +262,6 @@ class PatchBlock:
         return undone
 
     # Finding the place
-
-    def _line(self, part: Part) -> None:
-        if self.lost:
-            return
-        if self.placed:
-            self._placed_line(part)
-            return
-        if self._partial:
-            self._parts.append(Part(Side.NEW, self._partial))
-            self._partial = ""
-        changed = any(p.side is not Side.CONTEXT for p in self._parts)
-        if part.side is Side.CONTEXT and changed:
-            self._parts.append(part)
-            self._place()
-            return
-        self._parts.append(part)
 
     def _place(self) -> None:
         quoted = [part.text for part in self._parts if part.side is not Side.NEW]
@@ -271,7 +271,7 @@ class PatchBlock:
         hunk = ReplyHunk(self._opened.id, self._opened.context, self._opened.line)
         hunk.parts = list(self._parts)
         match = self._find(hunk)
-        if match is None or not _tells(match, quoted):
+        if match is None or not can_stream(match, quoted):
             return
         self.placed = True
         self.level, self._shift, self._start = match.level, match.shift, match.start
@@ -382,12 +382,3 @@ class PatchBlock:
         if not self._writer.withdraw(self._proposal, segment):
             self.segments.append(segment)
             self.lost = True
-
-
-def _tells(match: Match, quoted: list[str]) -> bool:
-    """Whether the first lines of a block determine its place well enough to write to it."""
-    if match.level <= Level.TRAILING:
-        return True
-    # One line says nothing about the indentation of the others.
-    nonblank = sum(bool(line.strip()) for line in quoted)
-    return match.level is Level.INDENTATION and match.shift is not None and nonblank > 1
