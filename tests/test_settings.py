@@ -8,7 +8,7 @@ import pytest
 
 from midstream.errors import UsageError
 from midstream.resources import config_path
-from midstream.settings import Settings, Source, load_settings, setting_layers
+from midstream.settings import Settings, Source, load_settings, resolve_settings
 
 
 def read(tmp_path: Path, toml: str, root: Path | None = None, **environ: str) -> Settings:
@@ -139,20 +139,25 @@ def test_a_folders_own_file_cannot_do_harm(tmp_path: Path, toml: str, sentence: 
     assert ".midstream.toml: " in str(caught.value)
 
 
-def test_layers_say_which_place_gave_what(tmp_path: Path) -> None:
+def test_every_place_is_known_that_sets_something(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(
         f'layout = "auto"\n[model]\npace = 40\n[projects."{tmp_path}"]\nascii = true\n'
     )
     environ = {"MIDSTREAM_CONFIG": str(config), "MIDSTREAM_THREADS": "3"}
-    layers = setting_layers(tmp_path, environ=environ)
-    assert [(layer.source, set(layer.given)) for layer in layers] == [
-        (Source.DEFAULT, set()),
-        (Source.USER, {"layout", "pace"}),
-        (Source.FOLDER, {"ascii"}),
-        (Source.ENVIRONMENT, {"threads"}),
-    ]
-    assert layers[-1].settings == load_settings(tmp_path, environ=environ)
+    resolved = resolve_settings(tmp_path, environ=environ)
+    given = {(step[0], one.setting.name) for one in resolved.values() for step in one.steps[1:]}
+    assert given == {
+        (Source.USER, "layout"),
+        (Source.USER, "pace"),
+        (Source.FOLDER, "ascii"),
+        (Source.ENVIRONMENT, "threads"),
+    }
+    settings = load_settings(tmp_path, environ=environ)
+    assert {name: one.value for name, one in resolved.items()} == {
+        name: getattr(settings, name) for name in resolved
+    }
+    assert {one.steps[0][0] for one in resolved.values()} == {Source.DEFAULT}
 
 
 @pytest.mark.parametrize(

@@ -60,14 +60,9 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
     if options.model is not None:
         name = "endpoint_model" if settings.profile is not None else "model"
         changes[name] = check_setting(name, options.model, "--model")
-    if options.threads is not None:
-        changes["threads"] = check_setting("threads", options.threads, "--threads")
-    if options.pace is not None:
-        changes["pace"] = check_setting("pace", options.pace, "--pace")
-    if options.pacing is not None:
-        changes["pacing"] = check_setting("pacing", options.pacing, "--pacing")
-    if options.provider is not None:
-        changes["provider"] = check_setting("provider", options.provider, "--provider")
+    for name in ("threads", "provider", "pace", "pacing"):
+        if (value := getattr(options, name)) is not None:
+            changes[name] = check_setting(name, value, f"--{name}")
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 

@@ -19,5 +19,4 @@ from midstream.settings.store import Source as Source
 from midstream.settings.store import change_file as change_file
 from midstream.settings.store import load_settings as load_settings
 from midstream.settings.store import resolve_settings as resolve_settings
-from midstream.settings.store import setting_layers as setting_layers
 from midstream.settings.value_types import Kind as Kind

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the table is read by columns)
 """The tables ``[endpoints.NAME]`` of the user's file: their fields, declared once, and a reader.
 
 The settings page and ``docs/settings.md`` are made from `ENDPOINT_FIELDS` as well.
@@ -52,41 +53,24 @@ class EndpointField:
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+# fmt: off
 ENDPOINT_FIELDS: Final = (
     EndpointField("kind", one_of(DIALECTS), "the kind of server", lambda p: p.kind),
     EndpointField("url", URL, "address, up to and including the version", lambda p: p.url),
     EndpointField("model", TEXT, "the model to request", lambda p: p.model),
     EndpointField("key_env", TEXT, "environment variable with the key", lambda p: p.key_env),
-    EndpointField(
-        "keyring", TEXT, "service whose key the system's keyring holds", lambda p: p.keyring
-    ),
-    EndpointField(
-        "edit_format",
-        one_of(("auto", *edit_formats())),
-        "how the model is asked to write edits",
-        lambda p: p.edit_format,
-    ),
+    EndpointField("keyring", TEXT, "service whose key the system's keyring holds", lambda p: p.keyring),
+    EndpointField("edit_format", one_of(("auto", *edit_formats())), "how the model is asked to write edits",
+                  lambda p: p.edit_format),
     EndpointField("context", TOKENS, "context length in tokens", lambda p: p.context),
-    EndpointField(
-        "price_in", DOLLARS, "dollars per million input tokens", lambda p: p.price and p.price.input
-    ),
-    EndpointField(
-        "price_out",
-        DOLLARS,
-        "dollars per million output tokens",
-        lambda p: p.price and p.price.output,
-    ),
-    EndpointField(
-        "price_cached",
-        DOLLARS,
-        "dollars per million cached input tokens",
-        lambda p: p.price and p.price.cached,
-    ),
+    EndpointField("price_in", DOLLARS, "dollars per million input tokens", lambda p: p.price and p.price.input),
+    EndpointField("price_out", DOLLARS, "dollars per million output tokens", lambda p: p.price and p.price.output),
+    EndpointField("price_cached", DOLLARS, "dollars per million cached input tokens",
+                  lambda p: p.price and p.price.cached),
     EndpointField("effort", list_of(EFFORTS), "efforts to offer: low, high", lambda p: p.efforts),
-    EndpointField(
-        "transport", one_of(("auto", "websocket", "sse")), "transport", lambda p: p.transport
-    ),
+    EndpointField("transport", one_of(("auto", "websocket", "sse")), "transport", lambda p: p.transport),
 )
+# fmt: on
 FIELD_BY_KEY: Final[Mapping[str, EndpointField]] = {field.key: field for field in ENDPOINT_FIELDS}
 _KEYS_THEMSELVES: Final = ("key", "api_key", "token", "secret")
 

@@ -31,6 +31,8 @@ PROJECT_FILE: Final = ".midstream.toml"
 """A folder's own settings, which travel with it."""
 Entry = tuple[Setting, object, str]
 """A setting, the unchecked value that a place gives it, and the name of that place."""
+Step = tuple["Source", str, object]
+"""A place that sets a setting, the place's name, and the value there."""
 
 
 class Source(StrEnum):
@@ -46,33 +48,16 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """The settings after one more place was read.
-
-    Attributes:
-        source: The place.
-        where: Its name: a file, or a table in it.
-        given: Fields of `Settings` that it sets or clears.
-        settings: All settings so far.
-    """
-
-    source: Source
-    where: str
-    given: frozenset[str]
-    settings: Settings
-
-
-@dataclass(frozen=True, slots=True)
 class ResolvedSetting:
     """A setting's value, and every place that sets it, the winner last.
 
     Attributes:
         setting: The declaration.
-        steps: The places in order: source, its name, the value there.
+        steps: The places in their order.
     """
 
     setting: Setting
-    steps: tuple[tuple[Source, str, object], ...]
+    steps: tuple[Step, ...]
 
     @property
     def source(self) -> Source:
@@ -119,7 +104,7 @@ def load_settings(root: Path | None = None, *, environ: Mapping[str, str] = os.e
     Raises:
         UsageError: A file cannot be read or parsed, or a key or value is not known.
     """
-    return setting_layers(root, environ=environ)[-1].settings
+    return _read(root, environ)[0]
 
 
 def resolve_settings(
@@ -138,38 +123,34 @@ def resolve_settings(
     Raises:
         UsageError: As `load_settings`.
     """
-    layers = setting_layers(root, environ=environ)
-    resolved: dict[str, ResolvedSetting] = {}
-    for setting in SETTINGS:
-        steps: list[tuple[Source, str, object]] = []
-        for layer in layers:
-            if setting.name in layer.given or layer.source is Source.DEFAULT:
-                where = setting.variable if layer.source is Source.ENVIRONMENT else layer.where
-                steps.append((layer.source, where, getattr(layer.settings, setting.name)))
-        if flags and setting.name in flags:
-            steps.append((Source.FLAG, "", flags[setting.name]))
-        resolved[setting.name] = ResolvedSetting(setting, tuple(steps))
-    return resolved
+    steps = _read(root, environ)[1]
+    for name, value in (flags or {}).items():
+        if name in steps:
+            steps[name].append((Source.FLAG, "", value))
+    return {one.name: ResolvedSetting(one, tuple(steps[one.name])) for one in SETTINGS}
 
 
-def setting_layers(
-    root: Path | None = None, *, environ: Mapping[str, str] = os.environ
-) -> list[Layer]:
-    """The settings after each place, beginning with the defaults.
+def _read(root: Path | None, environ: Mapping[str, str]) -> tuple[Settings, dict[str, list[Step]]]:
+    """The settings, and what each place sets or clears, by name."""
+    settings = Settings()
+    steps: dict[str, list[Step]] = {
+        one.name: [(Source.DEFAULT, "", one.default)] for one in SETTINGS
+    }
 
-    Raises:
-        UsageError: As `load_settings`.
-    """
+    def add(source: Source, table: Mapping[str, Any], where: str) -> None:
+        take(source, where, _apply_table(settings, table, where))
+
+    def take(source: Source, where: str, result: tuple[frozenset[str], Settings]) -> None:
+        nonlocal settings
+        given, settings = result
+        for name in given:
+            steps[name].append((source, where or BY_NAME[name].variable, getattr(settings, name)))
+
     path = config_path(environ)
     document = _read_toml(path)
     projects = document.pop("projects", {})
     if not isinstance(projects, dict):
         raise UsageError(f'{path}: "projects" must be a table of folders.')
-    layers = [Layer(Source.DEFAULT, "", frozenset(), Settings())]
-
-    def add(source: Source, table: Mapping[str, Any], where: str) -> None:
-        layers.append(Layer(source, where, *_apply_table(layers[-1].settings, table, where)))
-
     add(Source.USER, document, str(path))
     if root is not None:
         own = root / PROJECT_FILE
@@ -180,10 +161,8 @@ def setting_layers(
             if not isinstance(table, dict):
                 raise UsageError(f'{path}: projects."{folder}" must be a table of settings.')
             add(Source.FOLDER, cast("dict[str, Any]", table), f'{path}: projects."{folder}"')
-    given, settings = _apply_environment(layers[-1].settings, environ)
-    if given:
-        layers.append(Layer(Source.ENVIRONMENT, "", given, settings))
-    return layers
+    take(Source.ENVIRONMENT, "", _apply_environment(settings, environ))
+    return settings, steps
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
