@@ -42,9 +42,9 @@ PairingSession.shout = shout
 Decide.shout = decide_shout
 """
 CHECKS = """
-from pages_support import answered
+from tests.helpers.pages import answered
 from textual.widgets import Static
-from tui_support import on_stage
+from tests.helpers.stage import on_stage
 
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import help_lines, understand
