@@ -16,12 +16,12 @@ from midstream.pairing.read_ahead import ReadAhead
 from midstream.pairing.request.builder import Question, RequestBuilder
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
-from midstream.pairing.turn.answers import Answers
 from midstream.pairing.turn.candidates import AnswerWriter
-from midstream.pairing.turn.drafts import DraftFiles
+from midstream.pairing.turn.dry_run import DryRunFiles
 from midstream.pairing.turn.effort import Effort
+from midstream.pairing.turn.factory import AnswerFactory
 from midstream.pairing.turn.log import TurnLog
-from midstream.pairing.turn.responses import Responses
+from midstream.pairing.turn.responses import ResponseReader
 from midstream.pairing.turn.review import Reviewer
 from midstream.pairing.turn.runner import TurnRunner
 
@@ -71,10 +71,10 @@ class Turns(Sequence[Turn]):
         log = self._log = TurnLog(resumed, hunks, status, journal, self._ended)
         self._effort = Effort(settings.effort, server, status)
         self._builder = RequestBuilder(workspace, hunks, files, server)
-        self._answers = Answers(workspace, files, server, self._builder, log, guard)
-        responses = Responses(server, log, guard, self._effort)
-        drafts = DraftFiles(workspace, files)
-        writer = AnswerWriter(self._effort, responses, log, drafts, settings.check_command)
+        self._answers = AnswerFactory(workspace, files, server, self._builder, log, guard)
+        responses = ResponseReader(server, log, guard, self._effort)
+        dry_runs = DryRunFiles(workspace, files)
+        writer = AnswerWriter(self._effort, responses, log, dry_runs, settings.check_command)
         reviewer = Reviewer(files, server, log, self._effort)
         self._runner = TurnRunner(inbox, log, self._answers, writer, reviewer, guard)
         self._ahead = ReadAhead(self._builder, files, server, log, self._effort)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 from midstream.errors import UserError
 from midstream.pairing.status import TurnStatus
 from midstream.pairing.turn.checks import Lines, Verdict, look_at
-from midstream.pairing.turn.responses import End, Responses
+from midstream.pairing.turn.responses import AnswerEnd, ResponseReader
 
 if TYPE_CHECKING:
     from midstream.pairing.turn.answer import Answer
-    from midstream.pairing.turn.drafts import DraftFiles
+    from midstream.pairing.turn.dry_run import DryRunFiles
     from midstream.pairing.turn.effort import Effort
     from midstream.pairing.turn.log import TurnLog
     from midstream.workspace.files import Workspace
@@ -40,9 +40,9 @@ class AnswerWriter:
     def __init__(
         self,
         effort: Effort,
-        responses: Responses,
+        responses: ResponseReader,
         log: TurnLog,
-        files: DraftFiles,
+        files: DryRunFiles,
         test_command: str | None,
     ) -> None:
         self._effort = effort
@@ -51,14 +51,14 @@ class AnswerWriter:
         self._files = files
         self._test_command = test_command
 
-    async def write(self, answer: Answer) -> End:
+    async def write(self, answer: Answer) -> AnswerEnd:
         """Write an answer to its end."""
         try:
             reason = answer.reason
             if answer.given is not None:
                 answer.resolve()
                 await self._responses.show_text(answer, answer.given)
-                return End()
+                return AnswerEnd()
             if reason is None and self._effort.candidates:
                 answer.resolve()
                 return await self._choose(answer)
@@ -73,9 +73,9 @@ class AnswerWriter:
             self._log.broke(answer, error)
         finally:
             self._responses.look(answer)
-        return End()
+        return AnswerEnd()
 
-    async def _choose(self, answer: Answer) -> End:
+    async def _choose(self, answer: Answer) -> AnswerEnd:
         """Have candidates written, and show the best as the answer."""
         count = self._effort.candidates
         found: list[tuple[str, Verdict]] = []
@@ -91,16 +91,16 @@ class AnswerWriter:
         finally:
             self._effort.show_progress()
         if not answer.live:
-            return End()
+            return AnswerEnd()
         if not found:
             raise UserError("No candidate was written; ask again, or use a lower effort.")
         best = min(range(len(found)), key=lambda i: found[i][1].rank)
         answer.turn.tried = _chosen_because(count, found, best)
         self._log.status.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")
         await self._responses.show_text(answer, found[best][0])
-        return End()
+        return AnswerEnd()
 
-    async def _amend(self, answer: Answer, first: Verdict) -> End:
+    async def _amend(self, answer: Answer, first: Verdict) -> AnswerEnd:
         """Have a correction of edits written, and show it if it is one.
 
         Args:
@@ -112,7 +112,7 @@ class AnswerWriter:
         if answer.live and text is not None:
             verdict = await self._judge(answer, text, None, correction=True)
         if not answer.live:
-            return End()
+            return AnswerEnd()
         better = verdict is not None and verdict.rank < first.rank
         said = "was cut off" if verdict is None else "helped" if better else "did not help"
         about = "" if verdict is None else f" ({verdict.words})"
@@ -122,9 +122,9 @@ class AnswerWriter:
         self._log.status.inform(f"{answer.turn.tried}.")
         if text is not None and better:
             await self._responses.show_text(answer, text)
-            return End()
+            return AnswerEnd()
         answer.close(TurnStatus.DONE)
-        return End(review=False)
+        return AnswerEnd(review=False)
 
     async def _candidate(self, answer: Answer, number: int) -> str | None:
         return await self._responses.read_text(answer, sample=number, temperature=TEMPERATURE)
@@ -132,11 +132,11 @@ class AnswerWriter:
     async def _judge(
         self, answer: Answer, text: str, trial: Trial | None, *, correction: bool = False
     ) -> Verdict:
-        draft = await answer.mode.draft(text, self._files, correction=correction)
-        verdict = await look_at(draft.before, draft.after, draft.misplaced)
+        run = await answer.mode.dry_run(text, self._files, correction=correction)
+        verdict = await look_at(run.before, run.after, run.misplaced)
         if trial is None or verdict.broken:
             return verdict
-        return replace(verdict, tests=await asyncio.to_thread(trial.passes, draft.after))
+        return replace(verdict, tests=await asyncio.to_thread(trial.passes, run.after))
 
     @contextlib.contextmanager
     def _trial(self) -> Generator[Trial | None]:

@@ -19,7 +19,7 @@ def _future() -> asyncio.Future[Any]:
 
 
 @dataclass(slots=True, eq=False)
-class Ask:
+class AskMessage:
     """An instruction of the user, or of the session itself.
 
     Attributes:
@@ -34,7 +34,7 @@ class Ask:
 
 
 @dataclass(slots=True, eq=False)
-class Stop:
+class StopMessage:
     """End the running turn.
 
     Attributes:
@@ -47,7 +47,7 @@ class Stop:
 
 
 @dataclass(slots=True, eq=False)
-class Redirect:
+class RedirectMessage:
     """End the running turn, keep what was written, and go on with another instruction.
 
     Attributes:
@@ -61,7 +61,7 @@ class Redirect:
     begun: asyncio.Future[Turn] = field(default_factory=_future)
 
 
-Message: TypeAlias = "Ask | Stop | Redirect | GuardStop"
+Message: TypeAlias = "AskMessage | StopMessage | RedirectMessage | GuardStop"
 
 
 class Inbox:
@@ -84,9 +84,9 @@ class Inbox:
         """Add a message; from now on no text of the answer that it ends is taken."""
         self.idle.clear()
         match message:
-            case Ask():
+            case AskMessage():
                 pass
-            case Stop() | Redirect():
+            case StopMessage() | RedirectMessage():
                 if message.answer is not None:
                     message.answer.live = False
             case _:

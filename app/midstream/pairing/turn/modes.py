@@ -15,7 +15,7 @@ from midstream.pairing.journal import Ask, Begin, Redirect
 from midstream.pairing.renaming import renamed_again
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
 from midstream.pairing.status import FollowUpKind, Turn
-from midstream.pairing.turn.drafts import Draft
+from midstream.pairing.turn.dry_run import DryRun
 from midstream.pairing.turn.followup import FollowUp
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.journal import SessionJournal
     from midstream.pairing.renaming import Renaming
     from midstream.pairing.turn.checks import Verdict
-    from midstream.pairing.turn.drafts import DraftFiles
+    from midstream.pairing.turn.dry_run import DryRunFiles
 
 MOST_HELD: Final = 2
 """How often in a row the guard has an edit written again where the model names the places."""
@@ -142,7 +142,7 @@ class EditMode(Protocol):
         """Take the answer back; whether that was possible."""
         ...
 
-    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
+    async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
         """What the files would be with ``text`` as the answer, on copies."""
         ...
 
@@ -346,11 +346,11 @@ class RegionMode:
     def withdraw(self, reply: LiveReply) -> bool:
         return reply.writer.withdraw(self.proposal, self.segment)
 
-    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
+    async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
         new = await asyncio.to_thread(_region_lines, text, lines[start:stop])
-        return Draft({path: lines}, {path: [*lines[:start], *new, *lines[stop:]]})
+        return DryRun({path: lines}, {path: [*lines[:start], *new, *lines[stop:]]})
 
     def subject(self, turn: Turn) -> str:
         return f"{turn.place} of {turn.path}"
@@ -458,8 +458,8 @@ class BlockMode:
     def withdraw(self, reply: LiveReply) -> bool:
         return False
 
-    async def draft(self, text: str, files: DraftFiles, *, correction: bool) -> Draft:
-        return await files.draft(text, self.parser(), self.proposal.path, correction=correction)
+    async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
+        return await files.dry_run(text, self.parser(), self.proposal.path, correction=correction)
 
     def subject(self, turn: Turn) -> str:
         return f"everything of {turn.path}"

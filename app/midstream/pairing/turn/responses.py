@@ -34,7 +34,7 @@ _EARLY_ENDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AnswerEnd:
     """How the writing of an answer ended.
 
     Attributes:
@@ -48,7 +48,7 @@ class End:
     review: bool = True
 
 
-class Responses:
+class ResponseReader:
     """Sends requests and reads responses."""
 
     def __init__(self, server: ServerLink, log: TurnLog, guard: Guard, effort: Effort) -> None:
@@ -57,18 +57,18 @@ class Responses:
         self._guard = guard
         self._effort = effort
 
-    async def stream(self, answer: Answer) -> End:
+    async def stream(self, answer: Answer) -> AnswerEnd:
         """Send the request of an answer and put its text where it belongs as it comes."""
         try:
             stream = await self._send(answer)
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
-            return End(isinstance(error, UnavailableError), error)
+            return AnswerEnd(isinstance(error, UnavailableError), error)
         if stream is None:
-            return End()
+            return AnswerEnd()
         answer.resolve()
-        return End(await self._read(answer, stream))
+        return AnswerEnd(await self._read(answer, stream))
 
     async def _send(self, answer: Answer) -> Stream | None:
         client = await self._server.ready()

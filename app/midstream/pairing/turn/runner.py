@@ -17,10 +17,10 @@ from midstream.errors import UnavailableError, UsageError, UserError
 from midstream.pairing.guard import CORRECTIONS, Guard, GuardStop
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.pairing.turn.answer import Answer, Rewrite
-from midstream.pairing.turn.answers import Answers
-from midstream.pairing.turn.inbox import Ask, Inbox, Redirect, Stop
+from midstream.pairing.turn.factory import AnswerFactory
+from midstream.pairing.turn.inbox import AskMessage, Inbox, Message, RedirectMessage, StopMessage
 from midstream.pairing.turn.log import TurnLog
-from midstream.pairing.turn.responses import End
+from midstream.pairing.turn.responses import AnswerEnd
 from midstream.pairing.turn.review import Reviewer
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TurnRunner:
         self,
         inbox: Inbox,
         log: TurnLog,
-        answers: Answers,
+        answers: AnswerFactory,
         writer: AnswerWriter,
         reviewer: Reviewer,
         guard: Guard,
@@ -108,7 +108,7 @@ class TurnRunner:
             raise UsageError("The instruction is empty; say what should change.")
         if self.busy:
             raise TurnRunningError
-        ask = Ask(question)
+        ask = AskMessage(question)
         self._asks += 1
         self._put(ask)
         return await ask.begun
@@ -120,7 +120,7 @@ class TurnRunner:
             self._log.cut(answer, TurnStatus.STOPPED)
         elif not self.preparing:
             return
-        stop = Stop(answer)
+        stop = StopMessage(answer)
         self._put(stop)
         await stop.done
 
@@ -136,7 +136,7 @@ class TurnRunner:
         answer = self._log.current
         if answer is None or not answer.turn.running:
             raise NoTurnError
-        redirect = Redirect(answer, text)
+        redirect = RedirectMessage(answer, text)
         self._put(redirect)
         return await redirect.begun
 
@@ -157,7 +157,7 @@ class TurnRunner:
             self._running.cancel()
             await asyncio.wait({self._running})
 
-    def _put(self, message: Ask | Stop | Redirect) -> None:
+    def _put(self, message: AskMessage | StopMessage | RedirectMessage) -> None:
         self._inbox.put(message)
         if self._running is None:
             self._running = asyncio.create_task(self.run())
@@ -177,12 +177,12 @@ class TurnRunner:
                 answer, failed = None, answer or self._log.current
                 if failed is not None:
                     self._log.broke(failed, error)
-                    self._conclude(failed, End())
+                    self._conclude(failed, AnswerEnd())
 
-    async def _begin(self, message: Ask | Stop | Redirect | GuardStop) -> Answer | None:
+    async def _begin(self, message: Message) -> Answer | None:
         """Handle a message while nothing is written; the answer that it begins, if any."""
         match message:
-            case Ask():
+            case AskMessage():
                 return await self._ask(message)
             case GuardStop():
                 return await self._hold(message)
@@ -190,18 +190,18 @@ class TurnRunner:
                 self._refuse(message)
         return None
 
-    def _refuse(self, message: Ask | Stop | Redirect) -> None:
+    def _refuse(self, message: AskMessage | StopMessage | RedirectMessage) -> None:
         """Answer a message that has no effect now."""
         match message:
-            case Ask():
+            case AskMessage():
                 self._asks -= 1
                 _reject(message.begun, TurnRunningError())
-            case Redirect():
+            case RedirectMessage():
                 _reject(message.begun, NoTurnError())
-            case Stop():
+            case StopMessage():
                 message.done.set_result(None)
 
-    async def _ask(self, ask: Ask) -> Answer | None:
+    async def _ask(self, ask: AskMessage) -> Answer | None:
         """Prepare an instruction; its answer, ``None`` if it could not be begun."""
         preparing = self._child(self._answers.ask(ask.question, lambda: ask.stopped))
         # The caller may be cancelled while it waits.
@@ -211,7 +211,7 @@ class TurnRunner:
                 if isinstance(message, GuardStop):
                     await self._hold(message, decline=True)
                     continue
-                if isinstance(message, Stop):
+                if isinstance(message, StopMessage):
                     ask.stopped = True
                 self._refuse(message)
             answer = preparing.result()
@@ -227,7 +227,7 @@ class TurnRunner:
         answer.begun = ask.begun
         if ask.stopped:  # It came too late to keep the turn from beginning.
             self._log.cut(answer, TurnStatus.STOPPED)
-            self._conclude(answer, End())
+            self._conclude(answer, AnswerEnd())
             return None
         return answer
 
@@ -236,12 +236,12 @@ class TurnRunner:
         writing = self._child(self._writer.write(answer))
         while (message := await self._inbox.next_before(writing)) is not None:
             match message:
-                case Stop():
+                case StopMessage():
                     try:
                         return await self._end(answer, writing)
                     finally:
                         message.done.set_result(None)
-                case Redirect() if answer.turn.running:
+                case RedirectMessage() if answer.turn.running:
                     return await self._redirect(answer, message)
                 case GuardStop() if _answer(message) is answer and answer.turn.running:
                     return await self._hold(message, writing)
@@ -254,7 +254,7 @@ class TurnRunner:
                     self._refuse(message)
         return await self._review(answer, await writing)
 
-    async def _review(self, answer: Answer, end: End) -> Answer | None:
+    async def _review(self, answer: Answer, end: AnswerEnd) -> Answer | None:
         """Look at an answer that has ended; the one that follows from it, or comes after it."""
         if answer.turn.running:  # The response has broken off without a word.
             self._log.cut(answer, TurnStatus.STOPPED)
@@ -275,7 +275,7 @@ class TurnRunner:
         self._conclude(answer, end)
         return None
 
-    async def _redirect(self, answer: Answer, redirect: Redirect) -> Answer | None:
+    async def _redirect(self, answer: Answer, redirect: RedirectMessage) -> Answer | None:
         kept = answer.mode.pause(answer.reply)
         follow_up = answer.mode.redirect(
             answer.exchange, redirect.text, kept, self._log.hunks, self._answers.builder
@@ -291,7 +291,7 @@ class TurnRunner:
     async def _hold(
         self,
         stop: GuardStop,
-        writing: asyncio.Task[End] | None = None,
+        writing: asyncio.Task[AnswerEnd] | None = None,
         *,
         decline: bool = False,
     ) -> Answer | None:
@@ -332,7 +332,7 @@ class TurnRunner:
             await old.stream.interrupt(keep=True)
         return new
 
-    async def _end(self, answer: Answer, writing: asyncio.Task[End]) -> Answer | None:
+    async def _end(self, answer: Answer, writing: asyncio.Task[AnswerEnd]) -> Answer | None:
         """Tell the server about an answer that was cut, and wait for its last word.
 
         Returns:
@@ -340,7 +340,7 @@ class TurnRunner:
         """
         self._log.status.enter(SessionState.STOPPING)
         if answer.stream is None:
-            self._conclude(answer, End())
+            self._conclude(answer, AnswerEnd())
             return None
         await answer.stream.interrupt()
         if (new := await self._until(writing, answer)) is not None:
@@ -360,7 +360,7 @@ class TurnRunner:
                 return new
         return None
 
-    def _conclude(self, answer: Answer, end: End) -> None:
+    def _conclude(self, answer: Answer, end: AnswerEnd) -> None:
         """Nothing more comes of an answer."""
         self._log.conclude(answer, offline=end.offline)
         if end.refused is not None and answer.begun is None:

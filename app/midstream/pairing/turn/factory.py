@@ -34,7 +34,7 @@ class StoppedError(UserError):
     code = "stopped"
 
 
-class Answers:
+class AnswerFactory:
     """Begins turns and makes their answers; sends nothing.
 
     Attributes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DryRun:
     """What an answer would do.
 
     Attributes:
@@ -34,7 +34,7 @@ class Draft:
     misplaced: int = 0
 
 
-class DraftFiles:
+class DryRunFiles:
     """Copies of the files that an answer would change.
 
     Attributes:
@@ -45,7 +45,7 @@ class DraftFiles:
         self.workspace = workspace
         self._files = files
 
-    async def draft(self, text: str, parser: Parser, main: str, *, correction: bool) -> Draft:
+    async def dry_run(self, text: str, parser: Parser, main: str, *, correction: bool) -> DryRun:
         """Apply an answer in which the model names the places to copies.
 
         Args:
@@ -71,7 +71,7 @@ class DraftFiles:
         after, misplaced = await asyncio.to_thread(_apply, text, parser, main, find)
         if correction:
             after = {path: source.lines for path, source in now.items()} | after
-        return Draft({path: base.get(path, ()) for path in after}, after, misplaced)
+        return DryRun({path: base.get(path, ()) for path in after}, after, misplaced)
 
     def _read(self, path: str) -> SourceText | None:
         """A file of the folder that git does not ignore (blocking)."""
