@@ -22,6 +22,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
 from tests.helpers.stepped import SteppedModel
+from tests.helpers.waiting import PATIENCE_S
 
 BEFORE = """\
 import subprocess
@@ -389,7 +390,7 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
     await session.turns.instruct("use the database", path="m.py", cursor=4)
     witness = Witness(session)
     [first] = await witness.decidable(1)
-    await asyncio.wait_for(asked.wait(), 20)
+    await asyncio.wait_for(asked.wait(), PATIENCE_S)
     accepting = asyncio.create_task(session.files.accept_rest("m.py"))
     await asyncio.sleep(0)
     give(model, "    found = sorted(rows)\n", "    found.sort()\n", end=False)
@@ -430,10 +431,9 @@ async def test_bandit_marks_what_the_rules_left_as_soon_as_a_hunk_settles(
     async with opened as session:
         give(model, *HEAD, "    limit = 5\n", *TAIL, end=False)
         await session.turns.instruct("limit it", path="m.py", cursor=4)
-        for _ in range(500):
-            if any(session.guard.reason(hunk) for hunk in session.hunks):
-                break
-            await asyncio.sleep(0.02)
+        await Witness(session).until(
+            lambda: any(session.guard.reason(hunk) for hunk in session.hunks)
+        )
         assert session.status.state is SessionState.STREAMING
         model.end()
         await session.turns.finished()

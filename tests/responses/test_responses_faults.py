@@ -155,7 +155,7 @@ async def test_a_stop_before_any_answer_does_not_wait_for_one(kind: EndpointKind
         stream = await client.create(messages=[("user", "a")])
         await asyncio.sleep(0.05)
         await stream.interrupt()
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(PATIENCE_S):
             text, end = await read(stream)
         scripted.silent = False
         assert (text, isinstance(end, Finished)) == ("", True)
@@ -171,11 +171,11 @@ async def test_a_drop_takes_the_spare_connection() -> None:
         stream = await client.create(messages=[("user", "a")])
         events = aiter(stream)
         await anext(events)
-        for _ in range(200):
-            if scripted.connections == 2:
-                break
-            await asyncio.sleep(0.01)
-        assert scripted.connections == 2, "a spare is dialled while the first response runs"
+        # A spare is dialled while the first response runs.
+        async with asyncio.timeout(PATIENCE_S):
+            while scripted.connections < 2:  # noqa: ASYNC110 (nobody tells)
+                await asyncio.sleep(0.01)
+        assert scripted.connections == 2
         await stream.interrupt()
         scripted.length = 5
         text, _ = await read(await client.create(messages=[("user", "b")]))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.workspace import watch
 from midstream.workspace import watch as module
 from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.files import Workspace, content_digest
@@ -188,10 +189,13 @@ async def test_touch_chmod_and_reading_are_no_news(workspace: Workspace) -> None
         assert await log.quiet() == set()
 
 
-async def test_a_half_written_file_is_never_shown(workspace: Workspace) -> None:
+async def test_a_half_written_file_is_never_shown(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The digest at the moment of the report is that of a finished save, however slow the
     writer.
     """
+    monkeypatch.setattr(watch, "SETTLE_S", 1.0)  # The machine may be slow, too.
     path = workspace.root / "f"
     old, new = b"o" * 10_000, b"n" * 10_000
     path.write_bytes(old)
