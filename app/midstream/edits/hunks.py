@@ -266,11 +266,11 @@ class _Decision(NamedTuple):
     def same(self, other: _Decision) -> bool:
         return self[:3] == other[:3]
 
-    def restructured(self, other: _Decision) -> bool:
-        """Whether the hunk's lines differ, or it is on screen in one of the two only."""
+    def restructured(self, hunk: Hunk) -> bool:
+        """Whether the hunk has other lines since, or came on screen or left it."""
         superseded = HunkState.SUPERSEDED
-        moved = (self.state is superseded) != (other.state is superseded)
-        return moved or self.new != other.new or self.displaced != other.displaced
+        moved = (self.state is superseded) != (hunk.state is superseded)
+        return moved or self.new != hunk.new or self.displaced != hunk.displaced
 
 
 class _Record(Hunk):
@@ -756,7 +756,7 @@ class HunkStore:
             target.append(step)
             self.touch()
             changed = tuple(self._hunks[i] for i in possible)
-            for path in {h.path for h in changed if present[h.id].restructured(h.decision)}:
+            for path in {h.path for h in changed if present[h.id].restructured(h)}:
                 self._restructured(path)
             if not backwards:
                 for hunk in changed:
