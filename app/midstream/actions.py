@@ -59,7 +59,8 @@ class HunkCommand:
     """An action on hunks by number, as plain mode offers it.
 
     Attributes:
-        method: Session method; gets a hunk id, then the reason if there is one.
+        method: Method of a part of the session, such as ``files.accept``; gets a hunk id, then the
+            reason if there is one.
         help: What it does, for the list of commands; empty uses the action's own help.
         form: Examples of how to type it; empty derives ``WORD 3``.
         reason: Whether a reason follows the number.
@@ -116,23 +117,23 @@ _HELD = (HunkState.QUARANTINED,)
 ACTIONS: Final = (
     Action(
         "hunk.accept", "a", "decide.accept", "accept", "Accept the hunk under the cursor and go to the next", _D,
-        hunk=HunkCommand("accept", "write these hunks to the file", "accept 3, accept 1-4, accept all", lines=True),
+        hunk=HunkCommand("files.accept", "write these hunks to the file", "accept 3, accept 1-4, accept all", lines=True),
     ),
     Action(
         "hunk.reject", "r", "decide.reject", "reject", "Reject the hunk under the cursor and go to the next", _D,
-        hunk=HunkCommand("reject", "leave a hunk out; the reason goes to the model", "reject 3 WHY", Reason.OPTIONAL, lines=True),
+        hunk=HunkCommand("files.reject", "leave a hunk out; the reason goes to the model", "reject 3 WHY", Reason.OPTIONAL, lines=True),
     ),
     Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept the hunks of this file you have read; again: the others, except risky ones", _D),
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
     Action(
         "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,
-        offered=_UNDECIDED, hunk=HunkCommand("edit", "change its new lines in $EDITOR or line by line"),
+        offered=_UNDECIDED, hunk=HunkCommand("files.edit", "change its new lines in $EDITOR or line by line"),
     ),
     Action("hunk.reject_why", "X", "decide.reject_why", "reject, why", "Reject the hunk and tell the model why", _D, offered=_UNDECIDED),
     Action("hunk.split", "s", "decide.split", "split", "Split the hunk at the cursor or around the marked rows", _D),
     Action(
         "hunk.release", "L", "decide.release", "release", "Release a quarantined hunk for a decision, with a reason", _D,
-        offered=_HELD, hunk=HunkCommand("release", "let a quarantined hunk be decided", reason=Reason.REQUIRED),
+        offered=_HELD, hunk=HunkCommand("guard.release", "let a quarantined hunk be decided", reason=Reason.REQUIRED),
     ),
     Action("decision.undo", "u", "decide.undo", "undo", "Undo the last decision, on disk as well", _D),
     Action("decision.redo", "U", "decide.redo", "redo", "Redo the decision", _D),

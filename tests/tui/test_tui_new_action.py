@@ -20,28 +20,31 @@ from midstream.edits.hunks import HunkState
 
 entry = actions.Action(
     "hunk.shout", "ctrl+y", "decide.shout", "shout", "Write the hunk in capitals",
-    actions.Group.DECIDE, offered=(HunkState.SETTLED,), hunk=actions.HunkCommand("shout"),
+    actions.Group.DECIDE, offered=(HunkState.SETTLED,), hunk=actions.HunkCommand("files.shout"),
 )
 actions.ACTIONS = (*actions.ACTIONS, entry)
 actions.BY_ID[entry.id] = entry
 
-from midstream.pairing.session import PairingSession
+from midstream.pairing.files import OpenFiles
 from midstream.tui.review.decide import Decide
 
 async def shout(self, hunk_id):
-    return await self.edit(hunk_id, [line.upper() for line in self.hunks.get(hunk_id).new])
+    return await self.edit(hunk_id, [line.upper() for line in self._hunks.get(hunk_id).new])
 
 def decide_shout(self):
     session, hunk = self._state.session, self._open_hunk()
     async def work():
-        await session.shout(hunk.id)
+        await session.files.shout(hunk.id)
         self._pane.sync()
     self._work.run(work)
 
-PairingSession.shout = shout
+OpenFiles.shout = shout
 Decide.shout = decide_shout
 """
 CHECKS = """
+from operator import attrgetter
+
+from midstream.edits.hunks import Quarantine
 from tests.helpers.pages import answered
 from textual.widgets import Static
 from tests.helpers.stage import on_stage
@@ -79,6 +82,11 @@ async def main():
         await commands.do(line)
         assert any("FOUND += 1" in line for line in second.new)
         assert said[0].startswith(f"Hunk {number}, pkg/things.py"), said
+        for name in (a.hunk.method for a in actions.ACTIONS if a.hunk is not None):
+            assert callable(attrgetter(name)(stage.session)), name
+        stage.session.hunks.quarantine(second.id, Quarantine("S602", "a shell"))
+        await commands.do(understand(f"release {number} it is a test", commands.is_file))
+        assert second.state is HunkState.SETTLED
         assert any(line.startswith("shout 3 ") and "in capitals" in line for line in help_lines())
 
 asyncio.run(main())
