@@ -74,7 +74,7 @@ class Running:
     async def opened(self) -> None:
         session = lambda: self.app.session  # noqa: E731
         await self.until(
-            lambda: session() and session().state == "ready" and self.review.state.path
+            lambda: session() and session().status.state == "ready" and self.review.state.path
         )
         await self.until(lambda: self.review.state.files)
         await self.pilot.press("escape")

@@ -238,6 +238,6 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         branch=branch,
         begun="" if repo is None else repo.begun,
         dirty=0 if repo is None else repo.dirty + repo.untracked,
-        watching=str(getattr(session, "watching", "") or ""),
+        watching=session.external.watching,
         guard=session.guard.light(path).words,
     )
