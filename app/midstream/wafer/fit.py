@@ -19,16 +19,15 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 from midstream.wafer.models import resolve
 from midstream.wafer.parameters import PARAMETERS_FILE, Parameters
 from midstream.wafer.predict import predict
-from midstream.wafer.rows import Row, read_rows
+from midstream.wafer.rows import Row
 from midstream.wafer.speculation import drafted
+from midstream.wafer.validation import calibration_rows
 
-CALIBRATION = "data/calibration.csv"
 ALLREDUCE_FLOOR_US = 5.0
 """Two launches and an NVLink round trip cannot be faster; keeps an under-determined fit physical
 (assumed).
@@ -218,8 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--write", type=Path, help=f"where to write, normally .../{PARAMETERS_FILE}"
     )
     arguments = parser.parse_args(argv)
-    text = resources.files("midstream.wafer").joinpath(CALIBRATION).read_text("utf-8")
-    rows, _ = read_rows(text)
+    rows = calibration_rows()
     parameters, residuals = fit(rows)
     left_out = leave_one_out(rows, parameters)
     content = json.dumps(document(parameters, residuals, left_out), indent=2) + "\n"

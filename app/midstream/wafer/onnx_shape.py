@@ -24,124 +24,40 @@ from midstream.wafer.onnx_file import Graph, Node, TensorInfo, read_graph
 from midstream.wafer.operators import Axis, Operator, Workload
 from midstream.wafer.shape import ModelShape
 
-MATMULS = {
-    "MatMul",
-    "Gemm",
-    "FusedMatMul",
-    "FusedMatMulActivation",
-    "MatMulInteger",
-    "DynamicQuantizeMatMul",
-    "MatMulIntegerToFloat",
-    "MatMulNBits",
-    "MatMulBnb4",
-    "QLinearMatMul",
-}
-ATTENTIONS = {
-    "GroupQueryAttention",
-    "MultiHeadAttention",
-    "Attention",
-    "DecoderMaskedMultiHeadAttention",
-    "PagedAttention",
-}
-NORMS = {
-    "SimplifiedLayerNormalization",
-    "SkipSimplifiedLayerNormalization",
-    "LayerNormalization",
-    "SkipLayerNormalization",
-    "RMSNormalization",
-    "SimplifiedLayerNormalizationFusion",
-    "ReduceMean",
-    "LpNormalization",
-}
-SCALAR = {
-    "Sigmoid",
-    "QuickGelu",
-    "Gelu",
-    "FastGelu",
-    "BiasGelu",
-    "Tanh",
-    "Erf",
-    "Exp",
-    "Silu",
-    "Swish",
-    "Softplus",
-    "HardSwish",
-    "Mish",
-    "Softmax",
-    "LogSoftmax",
-    "Reciprocal",
-    "Sin",
-    "Cos",
-    "Log",
-    "TopK",
-    "ArgMax",
-}
-VECTOR = {
-    "Add",
-    "Mul",
-    "Sub",
-    "Div",
-    "Sqrt",
-    "Pow",
-    "Neg",
-    "Abs",
-    "Relu",
-    "Clip",
-    "Max",
-    "Min",
-    "BiasAdd",
-    "ReduceSum",
-    "ReduceMax",
-    "DynamicQuantizeLinear",
-    "QuantizeLinear",
-    "DequantizeLinear",
-    "Where",
-}
+MATMULS = frozenset(
+    {"MatMul", "Gemm", "FusedMatMul", "FusedMatMulActivation", "MatMulInteger"}
+    | {"DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "MatMulBnb4"}
+    | {"QLinearMatMul"}
+)
+ATTENTIONS = frozenset(
+    {"GroupQueryAttention", "MultiHeadAttention", "Attention"}
+    | {"DecoderMaskedMultiHeadAttention", "PagedAttention"}
+)
+NORMS = frozenset(
+    {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "LayerNormalization"}
+    | {"SkipLayerNormalization", "RMSNormalization", "SimplifiedLayerNormalizationFusion"}
+    | {"ReduceMean", "LpNormalization"}
+)
+SCALAR = frozenset(
+    {"Sigmoid", "QuickGelu", "Gelu", "FastGelu", "BiasGelu", "Tanh", "Erf", "Exp", "Silu"}
+    | {"Swish", "Softplus", "HardSwish", "Mish", "Softmax", "LogSoftmax", "Reciprocal", "Sin"}
+    | {"Cos", "Log", "TopK", "ArgMax"}
+)
+VECTOR = frozenset(
+    {"Add", "Mul", "Sub", "Div", "Sqrt", "Pow", "Neg", "Abs", "Relu", "Clip", "Max", "Min"}
+    | {"BiasAdd", "ReduceSum", "ReduceMax", "DynamicQuantizeLinear", "QuantizeLinear"}
+    | {"DequantizeLinear", "Where"}
+)
 ROTARY = {"RotaryEmbedding", "GemmaRotaryEmbedding"}
 MIXTURES = {"MoE", "QMoE"}
 EMBEDDINGS = {"Gather", "GatherBlockQuantized", "EmbedLayerNormalization"}
-PLUMBING = {
-    "Reshape",
-    "Transpose",
-    "Split",
-    "Slice",
-    "Concat",
-    "Squeeze",
-    "Unsqueeze",
-    "Expand",
-    "Cast",
-    "Identity",
-    "Shape",
-    "Constant",
-    "ConstantOfShape",
-    "Range",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Tile",
-    "Flatten",
-    "Pad",
-    "ScatterND",
-    "ScatterElements",
-    "Dropout",
-    "Less",
-    "LessOrEqual",
-    "Greater",
-    "GreaterOrEqual",
-    "Equal",
-    "And",
-    "Or",
-    "Not",
-    "CumSum",
-    "Trilu",
-    "IsNaN",
-    "Mod",
-    "Floor",
-    "Ceil",
-    "Size",
-    "OneHot",
-    "NonZero",
-}
+PLUMBING = frozenset(
+    {"Reshape", "Transpose", "Split", "Slice", "Concat", "Squeeze", "Unsqueeze", "Expand"}
+    | {"Cast", "Identity", "Shape", "Constant", "ConstantOfShape", "Range", "Gather"}
+    | {"GatherElements", "GatherND", "Tile", "Flatten", "Pad", "ScatterND", "ScatterElements"}
+    | {"Dropout", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or"}
+    | {"Not", "CumSum", "Trilu", "IsNaN", "Mod", "Floor", "Ceil", "Size", "OneHot", "NonZero"}
+)
 WEIGHT_VIEWS = {"DequantizeLinear", "Cast", "Identity", "Transpose"}
 
 
@@ -211,9 +127,8 @@ class NodeReader:
         elif op in EMBEDDINGS and not width and self.is_embedding(node):
             self.lookup(node)
         elif not width and (op in PLUMBING or op in VECTOR or op in SCALAR or op == "ReduceMean"):
-            self.folded[op] += (
-                1  # masks, positions and shapes: the same for every layer, prepared once
-            )
+            # Masks, positions and shapes are the same for every layer and prepared once.
+            self.folded[op] += 1
         elif op in NORMS:
             self.norm(node, width)
         elif op in MIXTURES:
