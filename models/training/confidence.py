@@ -31,7 +31,7 @@ import numpy as np
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.confidence import EditJudge
 from midstream.engine.edit_request import EditRequest
-from midstream.engine.folder import Confidence, read_folder
+from midstream.engine.folder import Calibration, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
@@ -75,7 +75,7 @@ class Prober:
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         """Load the folder."""
         self._model = OnnxModel(
-            replace(read_folder(folder), confidence=Confidence(0.0, 0.0, {})), threads=threads
+            replace(read_folder(folder), confidence=Calibration(0.0, 0.0, {})), threads=threads
         )
 
     def ask(self, request: EditRequest) -> tuple[str, dict[str, float]] | None:
@@ -175,7 +175,7 @@ def area(chances: Array, right: Array) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class FittedConfidence:
     """What was fitted, and what it gave for each case by folds.
 
     Attributes:
@@ -183,11 +183,11 @@ class Calibration:
         chances: [cases], of weights fitted on other packages.
     """
 
-    table: Confidence
+    table: Calibration
     chances: Array
 
 
-def calibrate(cases: Sequence[Case]) -> Calibration:
+def calibrate(cases: Sequence[Case]) -> FittedConfidence:
     """Fit weights and threshold on answers that change something.
 
     Raises:
@@ -216,12 +216,12 @@ def calibrate(cases: Sequence[Case]) -> Calibration:
     threshold = min(float(np.quantile(part, FALSE_ALARMS)) for part in chosen if len(part))
     weights = fitted(inputs, right)
     raw = weights[1:] / spread
-    table = Confidence(
+    table = Calibration(
         round(threshold, 4),
         round(float(weights[0] - (raw * mean).sum()), 4),
         {name: round(float(weight), 4) for name, weight in zip(names, raw, strict=True)},
     )
-    return Calibration(table, chances)
+    return FittedConfidence(table, chances)
 
 
 def row(cases: Sequence[Case], chances: Array, threshold: float) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def row(cases: Sequence[Case], chances: Array, threshold: float) -> dict[str, An
     }
 
 
-def measured(cases: Sequence[Case], calibration: Calibration) -> dict[str, Any]:
+def measured(cases: Sequence[Case], calibration: FittedConfidence) -> dict[str, Any]:
     """Return the report of all sets."""
     changed = [case for case in cases if case.changed]
     table = calibration.table
@@ -265,7 +265,7 @@ def measured(cases: Sequence[Case], calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def by_hand(prober: Prober, table: Confidence) -> dict[str, Any]:
+def by_hand(prober: Prober, table: Calibration) -> dict[str, Any]:
     """Return the row of the edits written by hand, with a calibration that did not see them."""
     from midstream.engine.confidence import weighed
 

@@ -22,7 +22,7 @@ from midstream.engine.confidence import (
     weighed,
 )
 from midstream.engine.decoder import Array, Decoder
-from midstream.engine.folder import Confidence, Drafting, ModelFolderError, read_folder
+from midstream.engine.folder import Calibration, Drafting, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.resources import default_model, model_folders
@@ -34,7 +34,7 @@ threshold = 0.6
 bias = 2
 weights = { doubt = -1.5, broken = -2.0 }
 """
-TABLE = Confidence(0.6, 2.0, {"doubt": -1.5, "broken": -2.0})
+TABLE = Calibration(0.6, 2.0, {"doubt": -1.5, "broken": -2.0})
 shipped = pytest.mark.skipif(not model_folders(), reason="no model has been exported yet")
 
 

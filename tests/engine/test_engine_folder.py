@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from midstream.engine.folder import Drafting, Limits, ModelFolderError, read_folder
+from midstream.engine.folder import Drafting, ModelFolderError, TokenLimits, read_folder
 from tests.helpers.folders import write_folder
 
 
@@ -36,11 +36,11 @@ def test_genai_layout(tmp_path: Path) -> None:
 
 def test_limits_and_drafting_come_from_the_card(tmp_path: Path) -> None:
     write_folder(tmp_path)
-    assert read_folder(tmp_path).limits == Limits()
+    assert read_folder(tmp_path).limits == TokenLimits()
     assert read_folder(tmp_path).drafting == Drafting()
     card = "[drafting]\nenabled = false\n[limits]\nmax_prompt_tokens = 7\nmax_output_tokens = 8\n"
     (tmp_path / "midstream.toml").write_text(card)
-    assert read_folder(tmp_path).limits == Limits(prompt=7, output=8)
+    assert read_folder(tmp_path).limits == TokenLimits(prompt=7, output=8)
     assert read_folder(tmp_path).drafting is None
 
 

@@ -12,7 +12,7 @@ import pytest
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
 from midstream.engine.loop import ModelGeneration, Runtime
-from midstream.engine.plan import Plan
+from midstream.engine.plan import EncodedRequest
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Usage
@@ -58,7 +58,7 @@ class Bench:
         if fresh:
             self.cache.clear()
         return ModelGeneration(
-            Plan(prompt, draft, stop_ids, Spelled()),
+            EncodedRequest(prompt, draft, stop_ids, Spelled()),
             Runtime(self.decoder, self.cache, drafting, exact=True),
             sampler or Sampler(),
             limit=limit,

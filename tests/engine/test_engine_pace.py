@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.engine.drafting import Pace, RowCost
+from midstream.engine.drafting import DraftLength, RowCost
 
 
 def lengths(share: float, outcomes: list[tuple[int, int]], most: int = 32) -> list[int]:
-    pace = Pace(RowCost(share), most)
+    pace = DraftLength(RowCost(share), most)
     found = [pace.length()]
     for proposed, accepted in outcomes:
         pace.learn(proposed, accepted)

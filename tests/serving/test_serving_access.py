@@ -21,7 +21,7 @@ from midstream.serving.app import create_app
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
-from midstream.serving.turn import Turn
+from midstream.serving.turn import ServedResponse
 from tests.helpers.waiting import PATIENCE_S
 from tests.helpers.wire import TOKEN, eventually, made_certificate, peer, running
 
@@ -89,7 +89,7 @@ async def test_ended_turns_hold_no_text() -> None:
         failed = await client.until("response.interrupt.failed")
         assert failed["error"]["code"] == "response_not_active"
         gc.collect()
-        turns = [found for found in gc.get_objects() if isinstance(found, Turn)]
+        turns = [found for found in gc.get_objects() if isinstance(found, ServedResponse)]
         assert turns
         assert all(not turn.history and not turn.request.instructions for turn in turns)
 

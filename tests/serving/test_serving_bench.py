@@ -8,9 +8,9 @@ import pytest
 
 from midstream.bench.wire import (
     CrowdFigures,
-    Report,
     TurnFigures,
     TurnSamples,
+    WireReport,
     print_report,
     run,
 )
@@ -40,7 +40,7 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["crowd"]["spread"] >= 1
     assert (report["ray"], report["ray_left_out"]) == (None, "as was asked")
     assert report["turns"]["10"]["persistent"]["savings"]["round_trip_ms"] < 0
-    again = Report(
+    again = WireReport(
         turns={
             rtt: {name: TurnFigures(**figures) for name, figures in kinds.items()}
             for rtt, kinds in report["turns"].items()

@@ -16,7 +16,7 @@ from midstream.serving.tools import (
     CallSplitter,
     CallStart,
     Step,
-    Text,
+    TextStep,
     tool_instructions,
 )
 from tests.helpers.wire import peer, running
@@ -38,8 +38,8 @@ def split(pieces: list[str], tools: dict[str, str] = TYPES) -> list[Step]:
     joined: list[Step] = []
     for step in found:
         last = joined[-1] if joined else None
-        if isinstance(step, Text | CallInput) and type(last) is type(step):
-            assert isinstance(last, Text | CallInput)
+        if isinstance(step, TextStep | CallInput) and type(last) is type(step):
+            assert isinstance(last, TextStep | CallInput)
             joined[-1] = type(step)(last.text + step.text)
         else:
             joined.append(step)
@@ -48,15 +48,15 @@ def split(pieces: list[str], tools: dict[str, str] = TYPES) -> list[Step]:
 
 def test_a_message_a_patch_and_a_function_call() -> None:
     assert split([f"Here:\n{PATCH_TEXT}\n{SHELL_CALL}done"]) == [
-        Text("Here:\n"),
+        TextStep("Here:\n"),
         CallStart("apply_patch", True),
         CallInput(PATCH_TEXT),
         CallEnd(),
-        Text("\n"),
+        TextStep("\n"),
         CallStart("shell", False),
         CallInput('{"command":"ls"}'),
         CallEnd(),
-        Text("done"),
+        TextStep("done"),
     ]
 
 
@@ -77,16 +77,16 @@ def test_what_is_no_call_of_a_tool_on_offer_stays_text() -> None:
         "<tool_call>\nnever ends",
         "<tool_calling\n",
     ):
-        assert split([text]) == [Text(text)]
-    assert split([PATCH_TEXT], {"shell": "function"}) == [Text(PATCH_TEXT)]
+        assert split([text]) == [TextStep(text)]
+    assert split([PATCH_TEXT], {"shell": "function"}) == [TextStep(PATCH_TEXT)]
 
 
 def test_text_is_passed_on_at_once_unless_it_could_begin_a_call() -> None:
     splitter = CallSplitter(TYPES)
-    assert splitter.feed("Hello") == [Text("Hello")]
-    assert splitter.feed(" <tool_call>") == [Text(" <tool_call>")]
-    assert splitter.feed("\n<to") == [Text("\n")]
-    assert splitter.feed("ast>") == [Text("<toast>")]
+    assert splitter.feed("Hello") == [TextStep("Hello")]
+    assert splitter.feed(" <tool_call>") == [TextStep(" <tool_call>")]
+    assert splitter.feed("\n<to") == [TextStep("\n")]
+    assert splitter.feed("ast>") == [TextStep("<toast>")]
 
 
 LINES = st.sampled_from(
@@ -113,7 +113,7 @@ def test_the_pieces_make_no_difference_and_no_text_is_lost(
     whole = split([text])
     assert split(pieces) == whole
     if not any(isinstance(step, CallStart) for step in whole):
-        assert "".join(step.text for step in whole if isinstance(step, Text)) == text
+        assert "".join(step.text for step in whole if isinstance(step, TextStep)) == text
 
 
 def test_a_chat_model_is_told_of_its_tools() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.serving.conversations import Conversation, ConversationCache
+from midstream.serving.conversations import ConversationCache, StoredConversation
 from midstream.serving.replay import ReplayModel
-from midstream.serving.worker import Job, ModelWorker
+from midstream.serving.worker import GenerationJob, ModelWorker
 from tests.helpers.waiting import PATIENCE_S
 
 
@@ -26,11 +26,11 @@ async def working(model: ReplayModel) -> AsyncGenerator[ModelWorker]:
         await asyncio.to_thread(worker.close)
 
 
-def job(text: str, owner: str) -> Job:
-    return Job(GenerateRequest((Message("user", text),)), owner)
+def job(text: str, owner: str) -> GenerationJob:
+    return GenerationJob(GenerateRequest((Message("user", text),)), owner)
 
 
-async def finish(job: Job) -> str:
+async def finish(job: GenerationJob) -> str:
     text = ""
     async with asyncio.timeout(PATIENCE_S):
         while not job.finished:
@@ -127,7 +127,7 @@ def test_the_cache_keeps_to_its_bounds_and_forgets_the_oldest(
     recent: list[str] = []
     for key, size in steps:
         name = f"resp_{key}"
-        cache.add(Conversation(name, (Message("user", "x" * size),)))
+        cache.add(StoredConversation(name, (Message("user", "x" * size),)))
         recent = [*(other for other in recent if other != name), name]
         held = [other for other in recent if cache.get(other) is not None]
         assert name in held, "the newest is always kept"
@@ -137,11 +137,11 @@ def test_the_cache_keeps_to_its_bounds_and_forgets_the_oldest(
         assert sizes <= 60 or len(held) == 1
 
 
-def reading(text: str, owner: str) -> Job:
-    return Job(GenerateRequest((Message("user", text),), generate=False), owner)
+def reading(text: str, owner: str) -> GenerationJob:
+    return GenerationJob(GenerateRequest((Message("user", text),), generate=False), owner)
 
 
-async def started(job: Job) -> None:
+async def started(job: GenerationJob) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not job.started:
             await job.wait()
@@ -212,7 +212,7 @@ async def test_what_is_read_beside_a_generation_ends_with_it() -> None:
 async def test_stopping_may_meet_the_end() -> None:
     """The worker lets go of a generation at any moment between two steps of who stops it."""
 
-    class Ending(Job):
+    class Ending(GenerationJob):
         def __getattribute__(self, name: str) -> object:
             found = super().__getattribute__(name)
             if name == "_generation" and found is not None:

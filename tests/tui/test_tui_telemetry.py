@@ -22,7 +22,7 @@ from midstream.pairing.simulating import (
 )
 from midstream.pairing.status import Cost
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import Usage
+from midstream.responses.events import TokenUsage
 from midstream.responses.model_info import Pacing
 from midstream.serving.app import create_app
 from midstream.serving.pace import PacedModel
@@ -437,7 +437,7 @@ async def _view_of(stage: Stage) -> None:
 
 
 def test_costs_know_only_what_was_told() -> None:
-    usage = Usage(input_tokens=200, cached_tokens=50, output_tokens=90)
+    usage = TokenUsage(input_tokens=200, cached_tokens=50, output_tokens=90)
     told = {
         "midstream.prefill_ms": "12.5",
         "midstream.decode_ms": "80",

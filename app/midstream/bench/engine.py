@@ -37,7 +37,7 @@ from midstream.resources import default_model
 
 
 @dataclass(slots=True)
-class Report:
+class EngineReport:
     """Everything measured; times in milliseconds, memory in MiB.
 
     `edits` are the figures of edits by kind: "whole lines" are renames as plain text whose tokens
@@ -108,7 +108,7 @@ def measure(
     threads: int | None = None,
     gguf: Path | None = None,
     repeat: int = 3,
-) -> Report:
+) -> EngineReport:
     """Measure one model folder.
 
     Args:
@@ -127,7 +127,7 @@ def measure(
     started = time.perf_counter()
     model = OnnxModel(folder, provider=provider, threads=threads)
     loaded = 1000 * (time.perf_counter() - started)
-    report = Report(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
+    report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
     _measure_edits(report, model, repeat, found)
     for context, speeds in timing.steps(model, found).items():
@@ -150,7 +150,9 @@ def measure(
     return report
 
 
-def _peers(report: Report, path: Path, gguf: Path | None, model: OnnxModel) -> dict[str, Peer]:
+def _peers(
+    report: EngineReport, path: Path, gguf: Path | None, model: OnnxModel
+) -> dict[str, Peer]:
     """Load the peers that can be compared with; the report says why others are left out."""
     threads = model.decoder.threads
     found: dict[str, Peer] = {}
@@ -180,7 +182,9 @@ def _llama(model: OnnxModel, gguf: Path | None) -> LlamaCpp:
         return LlamaCpp(written, threads, context)
 
 
-def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: dict[str, Peer]) -> None:
+def _measure_edits(
+    report: EngineReport, model: OnnxModel, repeat: int, found: dict[str, Peer]
+) -> None:
     forced = timing.forced_edits(model, found, repeat)
     drafted = timing.edits(model, found, repeat)
     drafting, model.drafting = model.drafting, None
@@ -203,7 +207,7 @@ def _measure_edits(report: Report, model: OnnxModel, repeat: int, found: dict[st
                 report.peers[name][f"edits, {kind}, {unit}"] = figure
 
 
-def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
+def _measure_bandwidth(report: EngineReport, model: OnnxModel) -> None:
     """Compare what a plain step reads, weights and cache, with what memory gives."""
     threads = model.decoder.threads
     weights = weights_read(model.folder)
@@ -215,7 +219,7 @@ def _measure_bandwidth(report: Report, model: OnnxModel) -> None:
         report.bandwidth_share[context] = size * rate / (limit * 1e9)
 
 
-def as_lines(report: Report) -> Iterator[str]:
+def as_lines(report: EngineReport) -> Iterator[str]:
     """Yield a report as text for a terminal."""
     threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
     yield f"{report.model}: {report.graph_mib:.1f} MiB, {report.provider}, {threads}"

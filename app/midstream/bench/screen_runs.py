@@ -47,7 +47,7 @@ def _long_function(lines: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScratchFolder:
     """A folder with a long file and a script that rewrites it.
 
     Attributes:
@@ -107,10 +107,10 @@ class Place:
 
 
 @contextmanager
-def prepared(bytecode: Path, lines: int = _LINES, rate: float = 1_000) -> Generator[Place]:
+def prepared(bytecode: Path, lines: int = _LINES, rate: float = 1_000) -> Generator[ScratchFolder]:
     """A place whose file has so many lines, rewritten at so many tokens a second."""
     with tempfile.TemporaryDirectory() as name:
-        place = Place(Path(name), bytecode)
+        place = ScratchFolder(Path(name), bytecode)
         place.file.parent.mkdir()
         place.file.write_text(_long_function(lines))
         edit = [["compute(items[1", "measure(items[1"], ["total - 3", "total + 3"]]

@@ -25,7 +25,7 @@ from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests, long
 from midstream.edits.request import render_follow_up
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel, PromptTooLongError
-from midstream.engine.plan import Plan
+from midstream.engine.plan import EncodedRequest
 from midstream.engine.prompts import load_tokenizer
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import GenerateRequest, Message, Usage
@@ -136,7 +136,7 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
     model.cache.clear()
     ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
     return ModelGeneration(
-        Plan(ids, [], frozenset(), _Silent()),
+        EncodedRequest(ids, [], frozenset(), _Silent()),
         Runtime(model.decoder, model.cache),
         Sampler(),
         limit=answer,
@@ -264,22 +264,22 @@ def renames() -> Iterator[tuple[str, str, str]]:
             yield instruction, region, re.sub(rf"\b{names[1]}\b", names[2], region)
 
 
-def forced_plans(model: OnnxModel) -> list[tuple[Plan, list[int], str]]:
+def forced_plans(model: OnnxModel) -> list[tuple[EncodedRequest, list[int], str]]:
     """Return every rename as a plan, with the tokens and the text of its outcome."""
     tokenizer = load_tokenizer(model.folder)
 
     def ids(text: str) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    plans: list[tuple[Plan, list[int], str]] = []
+    plans: list[tuple[EncodedRequest, list[int], str]] = []
     for instruction, source, outcome in renames():
         draft = ids(source)
-        plan = Plan([*ids(instruction), *draft], draft, frozenset(), _Unread())
+        plan = EncodedRequest([*ids(instruction), *draft], draft, frozenset(), _Unread())
         plans.append((plan, ids(outcome), outcome))
     return plans
 
 
-def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
+def write_forced(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) -> Usage:
     """Write an outcome, with nothing in the cache; return what it cost."""
     generation = _start(model, plan, tokens)
     for _ in generation:
@@ -287,7 +287,7 @@ def write_forced(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> Usage:
     return generation.usage
 
 
-def python_share(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> float:
+def python_share(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) -> float:
     """Write an outcome token by token; return which part of the time is spent outside ONNX Runtime:
     the loop's, the sampler's, the decoder's.
     """
@@ -304,7 +304,7 @@ def python_share(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> float:
     return 1 - inside / spent
 
 
-def _start(model: OnnxModel, plan: Plan, tokens: Sequence[int]) -> ModelGeneration:
+def _start(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) -> ModelGeneration:
     model.cache.clear()
     return ModelGeneration(
         plan,

@@ -248,7 +248,7 @@ class RedirectFigures:
 
 
 @dataclass(slots=True)
-class Report:
+class WireReport:
     """Everything measured.
 
     Attributes:
@@ -284,7 +284,7 @@ class Report:
     model: RedirectFigures | None = None
 
 
-def print_report(report: Report) -> None:
+def print_report(report: WireReport) -> None:
     """Print everything for a person."""
     print("Connection                       round trip  first text  20 words   per token")
     for rtt, kinds in report.turns.items():
@@ -416,7 +416,7 @@ async def _turns(port: int, rounds: int) -> dict[str, TurnFigures]:
     return {name: found.figures(samples[NEW_HTTP]) for name, found in samples.items()}
 
 
-async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> None:
+async def _measure_turns(report: WireReport, rounds: int, rtts: Sequence[float]) -> None:
     with served(rate=0) as port:
         for rtt in rtts:
             async with network(port, rtt / 1000) as way:
@@ -424,7 +424,7 @@ async def _measure_turns(report: Report, rounds: int, rtts: Sequence[float]) -> 
                 report.turns[f"{rtt:g}"] = await _turns(way, count)
 
 
-async def _measure_stops(report: Report, rounds: int) -> None:
+async def _measure_stops(report: WireReport, rounds: int) -> None:
     with served(rate=1000) as port:
         for kind in ("local", "xai"):
             client = Client(_endpoint(port, kind))
@@ -465,7 +465,7 @@ async def _stream_seconds(port: int, words: str, repetitions: int) -> float:
 
 
 async def _measure_rate(
-    report: Report, words: str, rates: Sequence[float], repetitions: int
+    report: WireReport, words: str, rates: Sequence[float], repetitions: int
 ) -> None:
     request = GenerateRequest((Message("user", words),))
     began = time.perf_counter()
@@ -505,12 +505,12 @@ async def _count_events(port: int, words: str, repetitions: int) -> float:
     return median(rates)
 
 
-async def _measure_crowd(report: Report, clients: int, seconds: float) -> None:
+async def _measure_crowd(report: WireReport, clients: int, seconds: float) -> None:
     with served(rate=_CROWD_RATE) as port:
         report.crowd = await _crowd(port, clients, seconds)
 
 
-async def _measure_ray(report: Report, clients: int, seconds: float, replicas: int) -> None:
+async def _measure_ray(report: WireReport, clients: int, seconds: float, replicas: int) -> None:
     """The same crowd on several replicas, if Ray is installed and starts."""
     from midstream.serving.cluster import ClusterOptions, cluster
     from midstream.serving.source import ModelSource
@@ -564,7 +564,7 @@ async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
     )
 
 
-async def _measure_model(report: Report) -> None:
+async def _measure_model(report: WireReport) -> None:
     cold: list[float] = []
     warm: list[float] = []
     stops: list[float] = []
@@ -631,7 +631,7 @@ def run(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     rounds = 8 if options.quick else options.rounds
     clients = 8 if options.quick else options.clients
-    report = Report()
+    report = WireReport()
 
     async def measure() -> None:
         steps: list[Awaitable[None]] = [

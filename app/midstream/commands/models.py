@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from midstream.commands.common import print_json, printable
 
 if TYPE_CHECKING:
-    from midstream.engine.inspect import ModelInfo
+    from midstream.engine.inspect import ModelReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def _folder(chosen: Path | None) -> Path:
     return default_model() if chosen is None else find_model(chosen)
 
 
-def _describe(chosen: Path | None) -> ModelInfo:
+def _describe(chosen: Path | None) -> ModelReport:
     from midstream.engine.inspect import describe
 
     return describe(_folder(chosen))
@@ -89,7 +89,7 @@ def _list(*, as_json: bool) -> None:
         print("No model is installed; `midstream models add FOLDER` installs one.")
 
 
-def _show(info: ModelInfo, *, as_json: bool) -> None:
+def _show(info: ModelReport, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_dict(info))
         return
@@ -99,7 +99,7 @@ def _show(info: ModelInfo, *, as_json: bool) -> None:
         print(printable(f"{name.replace('_', ' '):<18} {value}"))
 
 
-def _as_dict(info: ModelInfo) -> dict[str, Any]:
+def _as_dict(info: ModelReport) -> dict[str, Any]:
     return {**asdict(info), "path": str(info.path), "facts": dict(info.facts)}
 
 

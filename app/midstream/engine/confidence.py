@@ -17,7 +17,7 @@ import numpy as np
 
 from midstream.edits.signs import read_signs
 from midstream.engine.edit_request import EditRequest, joined
-from midstream.engine.folder import Confidence
+from midstream.engine.folder import Calibration
 from midstream.engine.vocabulary import Vocabulary
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +107,7 @@ def features(
     }
 
 
-def weighed(table: Confidence, found: Mapping[str, float]) -> float:
+def weighed(table: Calibration, found: Mapping[str, float]) -> float:
     """Calibrated probability, 0 to 1, that an answer with these features is right."""
     total = table.bias + sum(
         weight * found.get(name, 0.0) for name, weight in table.weights.items()
@@ -118,7 +118,7 @@ def weighed(table: Confidence, found: Mapping[str, float]) -> float:
 class EditJudge:
     """Judges one answer while it is written; a `plan.Judge`."""
 
-    def __init__(self, request: EditRequest, vocab: Vocabulary, table: Confidence) -> None:
+    def __init__(self, request: EditRequest, vocab: Vocabulary, table: Calibration) -> None:
         """Prepare.
 
         Args:

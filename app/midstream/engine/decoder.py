@@ -25,7 +25,7 @@ from midstream.engine.folder import ModelFolder, ModelFolderError
 from midstream.engine.graph import (
     DEVICES,
     GraphIO,
-    TensorInfo,
+    GraphTensor,
     default_threads,
     open_session,
     read_graph_io,
@@ -43,7 +43,7 @@ class RunTerminatedError(Exception):
 
 
 @dataclass(slots=True)
-class _Run:
+class _BoundRun:
     """Everything bound for runs of one length: what to write before, what to read after.
 
     Between two small runs the weights push everything else out of the caches, so that every line of
@@ -114,7 +114,7 @@ class Decoder:
             if device is None
             else DeviceCache(self.io.cache, shared=self.shared, device=device)
         )
-        self._runs: dict[tuple[int, bool], _Run] = {}
+        self._runs: dict[tuple[int, bool], _BoundRun] = {}
         self._logits: Array = np.empty(0, self.io.logits.dtype)
         self._float_logits = bool(self._logits.dtype == np.float32)
         self._options = self._run_options()
@@ -204,7 +204,7 @@ class Decoder:
         # Where only the last row has logits, it must be the one that is asked for.
         return count + (count & 1) if self.all_rows else count
 
-    def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _Run:
+    def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _BoundRun:
         given = len(ids)
         count = self._padded(given) if exact else given
         total = past + count
@@ -247,7 +247,7 @@ class Decoder:
             self._cache.ran(run.binding, total)
         return run
 
-    def _set_mask(self, run: _Run, past: int, total: int) -> None:
+    def _set_mask(self, run: _BoundRun, past: int, total: int) -> None:
         """Show attention the first `total` rows.
 
         Where the graph allows, the mask is always as long as the cache: it stays bound, and ONNX
@@ -261,9 +261,9 @@ class Decoder:
         self._mask[0, min(past, self._masked) : total] = 1
         self._masked = total
 
-    def _new_run(self, count: int, logits: bool) -> _Run:
+    def _new_run(self, count: int, logits: bool) -> _BoundRun:
         tokens = np.zeros((1, count), self.io.tokens.dtype)
-        run = _Run(self._session.io_binding(), tokens[0], {self.io.tokens.name: tokens})
+        run = _BoundRun(self._session.io_binding(), tokens[0], {self.io.tokens.name: tokens})
         for name, info in self.io.extras.items():
             if name == "attention_mask":
                 continue
@@ -360,7 +360,7 @@ class Decoder:
         return logits, present.shape[2]
 
 
-def _sizes(name: str, info: TensorInfo, count: int) -> tuple[int, ...]:
+def _sizes(name: str, info: GraphTensor, count: int) -> tuple[int, ...]:
     if name == "position_ids":
         return (1, count)
     return (1,) * max(len(info.dims), 1 if name in ("seqlens_k", "use_cache_branch") else 0)

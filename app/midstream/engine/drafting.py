@@ -70,7 +70,7 @@ class _Typical:
         self.value = min(max(measured, known / step), known * step)
 
 
-class Pace:
+class DraftLength:
     """Chooses how many tokens to draft, for one generation.
 
     With every drafted token right with chance q, independently, n of them give 1 + q + ... + q^n

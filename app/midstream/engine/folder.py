@@ -48,7 +48,7 @@ class Drafting:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TokenLimits:
     """What a model should not be asked for, even where its context would hold it; None is no limit.
 
     Attributes:
@@ -61,7 +61,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Confidence:
+class Calibration:
     """How a model's answers are judged; see `confidence`.
 
     Attributes:
@@ -113,8 +113,8 @@ class ModelFolder:
     output_names: Mapping[str, str] = field(default_factory=dict[str, str])
     shares_cache: bool | None = None
     drafting: Drafting | None = Drafting()
-    limits: Limits = Limits()
-    confidence: Confidence | None = None
+    limits: TokenLimits = TokenLimits()
+    confidence: Calibration | None = None
     row_bytes: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
@@ -220,17 +220,17 @@ def _drafting(table: Mapping[str, Any], path: Path) -> Drafting | None:
     return Drafting(most)
 
 
-def _limits(table: Mapping[str, Any], path: Path) -> Limits:
+def _limits(table: Mapping[str, Any], path: Path) -> TokenLimits:
     limits: list[int | None] = []
     for key in ("max_prompt_tokens", "max_output_tokens"):
         value = table.get(key)
         if value is not None and not (isinstance(value, int) and value > 0):
             raise ModelFolderError(f"{path / 'midstream.toml'}: {key} should be a whole number.")
         limits.append(value)
-    return Limits(*limits)
+    return TokenLimits(*limits)
 
 
-def _confidence(table: Mapping[str, Any], path: Path) -> Confidence | None:
+def _confidence(table: Mapping[str, Any], path: Path) -> Calibration | None:
     if not table:
         return None
     threshold, bias = table.get("threshold"), table.get("bias")
@@ -243,7 +243,7 @@ def _confidence(table: Mapping[str, Any], path: Path) -> Confidence | None:
             f"{path / 'midstream.toml'}: [confidence] should hold numbers: threshold, bias, and "
             "a table weights."
         )
-    return Confidence(
+    return Calibration(
         float(cast("float", threshold)),
         float(cast("float", bias)),
         {name: float(cast("float", value)) for name, value in named.items()},

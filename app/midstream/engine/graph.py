@@ -153,7 +153,7 @@ EXTRAS = (
 
 
 @dataclass(frozen=True, slots=True)
-class TensorInfo:
+class GraphTensor:
     """A graph input or output: name, numpy element type, dimensions (a name where it varies)."""
 
     name: str
@@ -184,9 +184,9 @@ class GraphIO:
         cache: the cache tensors, layer by layer; each is [1, heads, length, width].
     """
 
-    tokens: TensorInfo
-    logits: TensorInfo
-    extras: Mapping[str, TensorInfo]
+    tokens: GraphTensor
+    logits: GraphTensor
+    extras: Mapping[str, GraphTensor]
     cache: tuple[CachePair, ...]
 
     @property
@@ -216,7 +216,7 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
     logits = made.get(wanted)
     if logits is None:
         raise _fault(folder, f"has no output {wanted}, only {_listed(made)}")
-    extras: dict[str, TensorInfo] = {}
+    extras: dict[str, GraphTensor] = {}
     for known in EXTRAS:
         info = given.pop(folder.input_names.get(known, known), None)
         if info is not None:
@@ -229,7 +229,7 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
     return GraphIO(tokens, logits, extras, cache)
 
 
-def _listed(tensors: Mapping[str, TensorInfo]) -> str:
+def _listed(tensors: Mapping[str, GraphTensor]) -> str:
     names = [name for name in tensors if _cache_key(name) is None]
     return ", ".join(names[:6]) + (" and a cache" if len(names) < len(tensors) else "")
 
@@ -238,12 +238,12 @@ def _fault(folder: ModelFolder, what: str) -> ModelFolderError:
     return ModelFolderError(f"{folder.graph} {what}; it is not a decoder that Midstream can run.")
 
 
-def _tensor_info(folder: ModelFolder) -> Callable[[Any], TensorInfo]:
-    def convert(value: Any) -> TensorInfo:
+def _tensor_info(folder: ModelFolder) -> Callable[[Any], GraphTensor]:
+    def convert(value: Any) -> GraphTensor:
         kind = str(value.type)
         if kind not in TYPES:
             raise _fault(folder, f"uses {kind} for {value.name}")
-        return TensorInfo(str(value.name), TYPES[kind], tuple(value.shape))
+        return GraphTensor(str(value.name), TYPES[kind], tuple(value.shape))
 
     return convert
 
@@ -259,7 +259,7 @@ def _cache_key(name: str) -> tuple[str, int, str] | None:
 
 
 def _cache_pairs(
-    folder: ModelFolder, given: Mapping[str, TensorInfo], made: Mapping[str, TensorInfo]
+    folder: ModelFolder, given: Mapping[str, GraphTensor], made: Mapping[str, GraphTensor]
 ) -> tuple[CachePair, ...]:
     past = {key[1:]: info for info in given.values() if (key := _cache_key(info.name))}
     present = {key[1:]: info for info in made.values() if (key := _cache_key(info.name))}

@@ -26,7 +26,7 @@ AGREEMENT = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelReport:
     """What a folder's files say, without loading the model.
 
     Attributes:
@@ -62,14 +62,14 @@ class Check:
     detail: str
 
 
-def describe(path: Path) -> ModelInfo:
+def describe(path: Path) -> ModelReport:
     """Return what a folder holds.
 
     Raises:
         ModelFolderError: it is no model folder.
     """
     folder = read_folder(path)
-    return ModelInfo(
+    return ModelReport(
         path=folder.path,
         name=folder.name,
         layout=folder.layout,
@@ -82,9 +82,9 @@ def describe(path: Path) -> ModelInfo:
     )
 
 
-def installed(places: Iterable[Path]) -> list[ModelInfo]:
+def installed(places: Iterable[Path]) -> list[ModelReport]:
     """The models in these directories, by name."""
-    found: list[ModelInfo] = []
+    found: list[ModelReport] = []
     for place in places:
         if not place.is_dir():
             continue
@@ -202,7 +202,7 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
     )
 
 
-def add(source: Path, models: Path) -> ModelInfo:
+def add(source: Path, models: Path) -> ModelReport:
     """Copy a model folder into a directory of models, under its own name.
 
     Raises:

@@ -19,9 +19,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
-from midstream.engine.drafting import Drafter, Pace
+from midstream.engine.drafting import Drafter, DraftLength
 from midstream.engine.folder import Drafting
-from midstream.engine.plan import Judge, Plan, StopStrings
+from midstream.engine.plan import EncodedRequest, Judge, StopStrings
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Piece, Usage
@@ -68,7 +68,7 @@ class ModelGeneration:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: EncodedRequest,
         runtime: Runtime,
         sampler: Sampler,
         *,
@@ -101,7 +101,7 @@ class ModelGeneration:
         self._drafter: Drafter | None = None
         if runtime.drafting is not None and runtime.decoder.all_rows:
             self._drafter = Drafter(plan.draft_ids, plan.prompt_ids)
-            self._pace = Pace(runtime.decoder.row_cost, runtime.drafting.most)
+            self._pace = DraftLength(runtime.decoder.row_cost, runtime.drafting.most)
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._active = False

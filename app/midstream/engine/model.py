@@ -17,7 +17,7 @@ from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_tha
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, read_folder
 from midstream.engine.loop import ModelGeneration, Runtime
-from midstream.engine.plan import Plan, PromptError
+from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
@@ -204,7 +204,7 @@ class OnnxModel:
             )
         return left
 
-    def plan(self, request: GenerateRequest) -> Plan:
+    def plan(self, request: GenerateRequest) -> EncodedRequest:
         """A request in tokens; errors are those of `start`."""
         return self._style.plan(request)
 

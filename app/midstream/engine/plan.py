@@ -66,7 +66,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EncodedRequest:
     """A request in tokens.
 
     Attributes:

@@ -17,8 +17,8 @@ from midstream.edits.request import RegionRequest, parse_follow_up, parse_reques
 from midstream.engine.codec import EditCodec
 from midstream.engine.confidence import EditJudge
 from midstream.engine.edit_request import EditRequest, without_locator
-from midstream.engine.folder import Confidence, ModelFolder, ModelFolderError
-from midstream.engine.plan import Plan, PromptError
+from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
+from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 
@@ -46,7 +46,7 @@ class PromptStyle(Protocol):
 
     vocab_size: int
 
-    def plan(self, request: GenerateRequest) -> Plan:
+    def plan(self, request: GenerateRequest) -> EncodedRequest:
         """Encode a request.
 
         Raises:
@@ -107,19 +107,19 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
 class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
-    def __init__(self, codec: EditCodec, confidence: Confidence | None = None) -> None:
+    def __init__(self, codec: EditCodec, confidence: Calibration | None = None) -> None:
         self._codec = codec
         self._confidence = confidence
         self.vocab_size = codec.vocab.size
 
-    def plan(self, request: GenerateRequest) -> Plan:
+    def plan(self, request: GenerateRequest) -> EncodedRequest:
         """Encode the conversation's last region, with what was kept and asked since."""
         edit = read_edit(request.messages, request.correction)
         encoded = self._codec.encode(edit)
         judge = None
         if self._confidence is not None:
             judge = EditJudge(edit, self._codec.vocab, self._confidence)
-        return Plan(
+        return EncodedRequest(
             encoded.prompt_ids,
             encoded.draft_ids,
             encoded.stop_ids,
@@ -212,7 +212,7 @@ class ChatPrompt:
         self._special = dict(folder.special_tokens)
         self._stop_ids = folder.eos_ids
 
-    def plan(self, request: GenerateRequest) -> Plan:
+    def plan(self, request: GenerateRequest) -> EncodedRequest:
         """Encode a conversation.
 
         Raises:
@@ -226,7 +226,9 @@ class ChatPrompt:
                 draft = self._tokenizer.encode(region.region, add_special_tokens=False).ids
         if not prompt:
             raise PromptError("The conversation is empty.")
-        return Plan(prompt, draft, self._stop_ids, ChatDecoder(self._tokenizer, self._stop_ids))
+        return EncodedRequest(
+            prompt, draft, self._stop_ids, ChatDecoder(self._tokenizer, self._stop_ids)
+        )
 
     def render(self, request: GenerateRequest) -> str:
         """Return the conversation as the template writes it, up to where the answer begins.

@@ -18,7 +18,7 @@ from random import Random
 
 from midstream.engine.instruction_words import COMMON
 
-Piece = tuple[str, str]
+SlotPiece = tuple[str, str]
 """`(text, slot)`: a slot name such as "<v3>", or "" where the text is written out."""
 
 _ATOM = r"(?:[^\W\d]\w*|\d(?:[\w.]*\w)?)"
@@ -247,7 +247,7 @@ def _compile(texts: Sequence[str] | dict[str, str]) -> re.Pattern[str]:
     return re.compile("|".join([*parts, _ATOM]))
 
 
-def code_pieces(body: str, table: SlotTable) -> Iterator[Piece]:
+def code_pieces(body: str, table: SlotTable) -> Iterator[SlotPiece]:
     """Cut a line of code into slots and the text between them."""
     last = 0
     for found in table.pattern().finditer(body):
@@ -262,7 +262,7 @@ def code_pieces(body: str, table: SlotTable) -> Iterator[Piece]:
         yield body[last:], ""
 
 
-def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]:
+def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[SlotPiece]:
     """Cut an instruction into words and slots, registering its `<iN>` and `<qN>` in the table.
 
     White space between words is not kept and plain words are lowered; slots stand for exact text. A
@@ -273,7 +273,7 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
     in_region = table.atoms = frozenset(re.findall(_ATOM, region))
     table.region = region
     table.said.update(re.findall(_ATOM, instruction))
-    out: list[Piece] = []
+    out: list[SlotPiece] = []
     tail = _TRAILING_TEXT.search(instruction)
     rest = ""
     if tail is not None and len(tail["rest"].split()) > 1:
@@ -308,7 +308,7 @@ def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[
     return out
 
 
-def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]:
+def later_pieces(instruction: str, region: str, table: SlotTable) -> list[SlotPiece]:
     """Cut an instruction that follows a region into words and slots.
 
     The region has been written already, so what stands in it is written as it is there: its slots,
@@ -316,7 +316,7 @@ def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]
     """
     new = SlotTable(table.names, table.phrases, table.values, table.is_single)
     pieces = instruction_pieces(instruction, region, new)
-    out: list[Piece] = []
+    out: list[SlotPiece] = []
     for text, slot in pieces:
         meant = new.text_of(slot) if slot else None
         if meant is None:
@@ -331,15 +331,15 @@ def later_pieces(instruction: str, region: str, table: SlotTable) -> list[Piece]
     return out
 
 
-def _phrase(text: str, table: SlotTable) -> list[Piece]:
+def _phrase(text: str, table: SlotTable) -> list[SlotPiece]:
     slot = table.add("q", text)
     return [("" if slot else text, slot)]
 
 
-def _quoted(text: str, table: SlotTable) -> list[Piece]:
+def _quoted(text: str, table: SlotTable) -> list[SlotPiece]:
     if not _IDENTIFIERS.fullmatch(text):
         return _phrase(text, table)
-    out: list[Piece] = []
+    out: list[SlotPiece] = []
     for part in re.findall(rf"{_ATOM}|\(\)|.", text):
         slot = table.add("i", part) if re.fullmatch(_ATOM, part) and part not in _KEYWORDS else ""
         out.append(("" if slot else part, slot))
@@ -358,7 +358,7 @@ def _joined(text: str, match: re.Match[str]) -> bool:
 
 def _bare(
     word: str, before: str, after: str, in_region: frozenset[str], table: SlotTable, *, joined: bool
-) -> list[Piece]:
+) -> list[SlotPiece]:
     lowered = word.lower()
     if lowered in _CONSTANTS:
         return [(_CONSTANTS[lowered], "")]

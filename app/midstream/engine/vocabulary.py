@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.engine.layout import Layout, replaced
-from midstream.engine.slots import Piece, SlotTable, code_pieces
+from midstream.engine.slots import SlotPiece, SlotTable, code_pieces
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Vocabulary:
                 self._cache[text] = found
         return found
 
-    def encode_pieces(self, pieces: list[Piece]) -> list[int]:
+    def encode_pieces(self, pieces: list[SlotPiece]) -> list[int]:
         ids: list[int] = []
         for text, slot in pieces:
             ids += [self.ids[slot]] if slot else self.encode_text(text)

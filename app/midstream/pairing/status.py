@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.responses.model_info import METADATA_PREFIX
 
 if TYPE_CHECKING:
-    from midstream.responses.events import Usage
+    from midstream.responses.events import TokenUsage
     from midstream.responses.profiles import Price
 
 UNSURE: Final = "model unsure"
@@ -424,7 +424,7 @@ class Cost:
     passed_s: float | None = None
 
     @classmethod
-    def of(cls, usage: Usage, metadata: Mapping[str, str], price: Price | None = None) -> Cost:
+    def of(cls, usage: TokenUsage, metadata: Mapping[str, str], price: Price | None = None) -> Cost:
         """Read the end of a response that was made at a price."""
         return cls(
             usage.input_tokens,

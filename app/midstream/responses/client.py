@@ -22,9 +22,9 @@ import msgspec
 from midstream.errors import UnavailableError
 from midstream.responses.connection import (
     NO_WEBSOCKET_STATUS,
-    Connection,
     Link,
     UpgradeRefusedError,
+    WebSocketLink,
 )
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
@@ -34,10 +34,10 @@ from midstream.responses.events import (
     Failed,
     Finished,
     ServerEvent,
-    Usage,
+    TokenUsage,
     WireResponse,
 )
-from midstream.responses.lane import Lane, Messages, Turn, failure
+from midstream.responses.lane import Exchange, Lane, Messages, failure
 from midstream.responses.stream import Stream
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Client:
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
         self._ahead = Lane(lambda turn: None, lambda turn, response: None)
-        self._unsent: list[Turn] = []
+        self._unsent: list[Exchange] = []
         self._resending: asyncio.Task[None] | None = None
         self._chain: _Chain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,7 +161,7 @@ class Client:
         """
         frame = self._asking(messages, instructions)
         frame |= {"stream_id": _AHEAD, "generate": False}
-        turn = Turn(Stream(self), frame)
+        turn = Exchange(Stream(self), frame)
         self._ahead.waiting.append(turn)
         try:
             await self._send(frame)
@@ -231,7 +231,7 @@ class Client:
             frame["correction"] = msgspec.to_builtins(correction)
         if self._dialect.stream_options:
             frame["stream_options"] = dict(self._dialect.stream_options)
-        turn = Turn(Stream(self), frame)
+        turn = Exchange(Stream(self), frame)
         await self.connect()
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id
@@ -270,7 +270,7 @@ class Client:
         turn = self._lane.running
         if turn is None or turn.stream is not stream:
             raise UnavailableError("This response has ended; send the instruction as a new one.")
-        successor = Turn(Stream(self), turn.frame)
+        successor = Exchange(Stream(self), turn.frame)
         turn.successors.append(successor)
         await self._send(
             {"type": "response.steer", "previous_response_id": stream.id, "input": text}
@@ -282,7 +282,7 @@ class Client:
     async def _dial(self) -> Link:
         if not self._http_only:
             try:
-                return await Connection.open(
+                return await WebSocketLink.open(
                     self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
                 )
             except UpgradeRefusedError as error:
@@ -339,7 +339,7 @@ class Client:
             raise UnavailableError("The connection to the model server was lost; try again.")
         await self._link.send(frame)
 
-    def _shorten(self, turn: Turn) -> None:
+    def _shorten(self, turn: Exchange) -> None:
         """Send only the new messages if the server has the rest of the conversation."""
         chain, messages, frame = self._chain, turn.messages, turn.frame
         if chain is None or messages is None or self._http_only:
@@ -352,7 +352,7 @@ class Client:
         frame["previous_response_id"] = chain.response_id
         frame["input"] = frame["input"][known:]
 
-    async def _submit(self, turn: Turn) -> None:
+    async def _submit(self, turn: Exchange) -> None:
         """Send a request. If the reader notices a loss first, the request is resent instead of
         failing.
         """
@@ -365,7 +365,7 @@ class Client:
                 self._lane.waiting.remove(turn)
                 raise
 
-    def _ask_again(self, turns: list[Turn]) -> None:
+    def _ask_again(self, turns: list[Exchange]) -> None:
         """Resend requests that no server acknowledged; none of them had delivered anything."""
         for turn in turns:
             if turn.full_frame is not None:
@@ -402,7 +402,7 @@ class Client:
 
     # Stopping.
 
-    async def _send_stop(self, turn: Turn) -> None:
+    async def _send_stop(self, turn: Exchange) -> None:
         if self._stop_rung == "drop":
             self._drop(turn)
             return
@@ -416,19 +416,19 @@ class Client:
                 {"type": "response.interrupt", "response_id": turn.stream.id, "mode": mode}
             )
 
-    def _arm(self, turn: Turn, seconds: float) -> None:
+    def _arm(self, turn: Exchange, seconds: float) -> None:
         """Drop a stopped response if it has not ended by then."""
         if turn.deadline is not None:
             turn.deadline.cancel()
         turn.deadline = asyncio.get_running_loop().call_later(seconds, self._drop, turn)
 
-    def _drop(self, turn: Turn) -> None:
+    def _drop(self, turn: Exchange) -> None:
         """Stop a response by abandoning its connection; a spare one is ready or dialled next."""
         if turn.stream.done:
             return
         if self._stop_rung == "probe":
             self._stop_rung = "drop"
-        self._lane.end(turn, Finished("incomplete", "interrupted", Usage(), ""))
+        self._lane.end(turn, Finished("incomplete", "interrupted", TokenUsage(), ""))
         self._leave()
         self._recover("it was left to stop a response")
 
@@ -472,13 +472,13 @@ class Client:
         else:
             self._ahead.handle(event)
 
-    def _on_created(self, turn: Turn) -> None:
+    def _on_created(self, turn: Exchange) -> None:
         if turn.stop is not None:
             self._spawn(self._send_stop(turn))
         elif self._stop_rung == "drop" and self._spare is None and not self._http_only:
             self._spawn(self._dial_spare())
 
-    def _on_ended(self, turn: Turn, response: WireResponse | None) -> None:
+    def _on_ended(self, turn: Exchange, response: WireResponse | None) -> None:
         if self._outlived() and self._spare is None and not self._http_only:
             self._spawn(self._dial_spare())
         self._chain = None

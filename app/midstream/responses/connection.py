@@ -79,7 +79,7 @@ class UpgradeRefusedError(UnavailableError):
         self.status = status
 
 
-class Connection:
+class WebSocketLink:
     """An open socket. ``on_event`` runs for every frame and must not block; ``on_lost`` runs once
     at the end.
     """
@@ -106,7 +106,7 @@ class Connection:
         on_lost: Callable[[Link, str], None],
         *,
         open_timeout: float = 10.0,
-    ) -> Connection:
+    ) -> WebSocketLink:
         """Dial the endpoint.
 
         Raises:

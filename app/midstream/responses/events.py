@@ -18,7 +18,7 @@ from midstream.responses.conversation import Entry, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens that one response took, as the server counted them."""
 
     input_tokens: int = 0
@@ -72,7 +72,7 @@ class Finished:
 
     status: str
     reason: str | None
-    usage: Usage
+    usage: TokenUsage
     text: str
     kept: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -128,10 +128,10 @@ class WireUsage(msgspec.Struct, frozen=True):
     input_tokens_details: TokensDetails | None = None
     output_tokens_details: TokensDetails | None = None
 
-    def counted(self) -> Usage:
+    def counted(self) -> TokenUsage:
         inputs = self.input_tokens_details or TokensDetails()
         outputs = self.output_tokens_details or TokensDetails()
-        return Usage(
+        return TokenUsage(
             input_tokens=self.input_tokens,
             cached_tokens=inputs.cached_tokens,
             output_tokens=self.output_tokens,

@@ -24,7 +24,7 @@ from midstream.responses.events import (
     Finished,
     ServerEvent,
     Started,
-    Usage,
+    TokenUsage,
     WireError,
     WireItem,
     WireResponse,
@@ -37,7 +37,7 @@ Messages = tuple[Entry, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class Exchange:
     """A stream together with what was asked for.
 
     Attributes:
@@ -64,7 +64,7 @@ class Turn:
     items: set[str] = field(default_factory=set[str])
     last_number: int = 0
     attempts: int = 0
-    successors: list[Turn] = field(default_factory=list["Turn"])
+    successors: list[Exchange] = field(default_factory=list["Exchange"])
     deadline: asyncio.TimerHandle | None = None
     last_item: str | None = None
     whole: dict[str, WireItem] = field(default_factory=dict[str, WireItem])
@@ -86,13 +86,13 @@ class Lane:
 
     def __init__(
         self,
-        on_created: Callable[[Turn], None],
-        on_ended: Callable[[Turn, WireResponse | None], None],
+        on_created: Callable[[Exchange], None],
+        on_ended: Callable[[Exchange, WireResponse | None], None],
     ) -> None:
-        self.waiting: deque[Turn] = deque()
-        self.running: Turn | None = None
+        self.waiting: deque[Exchange] = deque()
+        self.running: Exchange | None = None
         self.dropped = 0
-        self._steered: dict[str, list[Turn]] = {}
+        self._steered: dict[str, list[Exchange]] = {}
         self._on_created = on_created
         self._on_ended = on_ended
 
@@ -121,11 +121,11 @@ class Lane:
         elif kind == "response.steer.failed":
             self._steer_failed(event)
 
-    def find(self, stream: Stream) -> Turn | None:
+    def find(self, stream: Stream) -> Exchange | None:
         return next((turn for turn in self._all() if turn.stream is stream), None)
 
     def end(
-        self, turn: Turn, terminal: Finished | Failed, response: WireResponse | None = None
+        self, turn: Exchange, terminal: Finished | Failed, response: WireResponse | None = None
     ) -> None:
         """End a turn, wherever it stands; a failure takes its successors along."""
         if turn is self.running:
@@ -140,7 +140,7 @@ class Lane:
                 successor.stream.push_end(terminal)
         self._on_ended(turn, response)
 
-    def lose(self, failed: Failed) -> list[Turn]:
+    def lose(self, failed: Failed) -> list[Exchange]:
         """The connection is gone: end what had begun, return what was never acknowledged."""
         untouched = [turn for turn in self.waiting if turn.stop is None]
         for turn in self._all():
@@ -150,7 +150,7 @@ class Lane:
         self._steered.clear()
         return untouched
 
-    def _all(self) -> list[Turn]:
+    def _all(self) -> list[Exchange]:
         turns = [*self.waiting, *(turn for group in self._steered.values() for turn in group)]
         if self.running is not None:
             turns += [self.running, *self.running.successors]
@@ -182,13 +182,13 @@ class Lane:
         turn.stream.push_started(Started(response.id, response.metadata or {}))
         self._on_created(turn)
 
-    def _successor_of(self, response_id: str | None) -> Turn | None:
+    def _successor_of(self, response_id: str | None) -> Exchange | None:
         """The successor that steering created for a response; all its steers are merged into it."""
         if response_id is None or response_id not in self._steered:
             return None
         first, *others = self._steered.pop(response_id)
         for other in others:
-            other.stream.push_end(Finished("completed", "merged", Usage(), ""))
+            other.stream.push_end(Finished("completed", "merged", TokenUsage(), ""))
         return first
 
     def _terminal(self, response: WireResponse) -> None:
@@ -211,7 +211,7 @@ class Lane:
         terminal = Finished(
             status=response.status or "completed",
             reason=details.reason if details is not None else None,
-            usage=response.usage.counted() if response.usage is not None else Usage(),
+            usage=response.usage.counted() if response.usage is not None else TokenUsage(),
             text="",
             kept=response.text,
             metadata=response.metadata or {},
@@ -219,7 +219,7 @@ class Lane:
         )
         self.end(turn, terminal, response)
 
-    def _complete(self, turn: Turn, response: WireResponse) -> bool:
+    def _complete(self, turn: Exchange, response: WireResponse) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""
         whole, arrived = response.text, turn.stream.arrived
         if not whole or whole == arrived:

@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import replace
 from typing import Protocol
 
-from midstream.responses.events import Delta, Failed, Finished, Started, StreamEvent, Usage
+from midstream.responses.events import Delta, Failed, Finished, Started, StreamEvent, TokenUsage
 
 
 class Control(Protocol):
@@ -98,7 +98,7 @@ class Stream:
         if isinstance(terminal, Failed):
             if not self._interrupted:
                 return terminal
-            return Finished("incomplete", "interrupted", Usage(), self.text)
+            return Finished("incomplete", "interrupted", TokenUsage(), self.text)
         status, reason = terminal.status, terminal.reason
         if self._interrupted:
             status, reason = "incomplete", "interrupted"

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket
 
 from midstream.engine.types import TextModel
 from midstream.serving.access import AccessControl, Limited, refusal_response
-from midstream.serving.connection import Connection
+from midstream.serving.connection import ServerConnection
 from midstream.serving.http import EventStream, post_response, telemetry_events
 from midstream.serving.limits import Limits
 from midstream.serving.requests import RequestError
@@ -75,7 +75,7 @@ def create_app(
         service.connections += 1
         try:
             await socket.accept()
-            connection = Connection(socket, service)
+            connection = ServerConnection(socket, service)
             service.farewells.add(connection.farewell)
             try:
                 await connection.run()

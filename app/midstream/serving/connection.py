@@ -32,7 +32,7 @@ from midstream.serving.requests import (
     read_steer_messages,
 )
 from midstream.serving.service import Service
-from midstream.serving.turn import Interrupt, Steer, Turn
+from midstream.serving.turn import AcceptedSteer, Interrupt, ServedResponse
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class _Lane:
     task: asyncio.Task[None] | None = None
 
 
-class Connection:
+class ServerConnection:
     """Serves one accepted WebSocket until it is closed.
 
     Args:
@@ -81,9 +81,9 @@ class Connection:
         self._lanes: dict[str | None, _Lane] = {}
         self._named_lanes: set[str] = set()
         self._read_ahead: dict[str, str] = {}
-        self._running: dict[str, Turn] = {}
-        self._ended: dict[str, Turn] = {}
-        self._pending_steers: dict[str, list[Steer]] = {}
+        self._running: dict[str, ServedResponse] = {}
+        self._ended: dict[str, ServedResponse] = {}
+        self._pending_steers: dict[str, list[AcceptedSteer]] = {}
         self._encoder = msgspec.json.Encoder()
         self._sending = asyncio.Lock()
         self._bad_frames = 0
@@ -225,7 +225,7 @@ class Connection:
             while lane.waiting:
                 asked = lane.waiting.popleft()
                 request: CreateRequest | None = asked.request
-                steers: list[Steer] = []
+                steers: list[AcceptedSteer] = []
                 while request is not None:
                     turn = await self._guarded_turn(request, steers)
                     request, steers = self._successor(turn) if turn is not None else (None, [])
@@ -239,7 +239,9 @@ class Connection:
             if not lane.waiting:
                 self._lanes.pop(name, None)
 
-    async def _guarded_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
+    async def _guarded_turn(
+        self, request: CreateRequest, steers: list[AcceptedSteer]
+    ) -> ServedResponse | None:
         """Run one response; a fault of this server ends the response, not the connection."""
         try:
             return await self._run_turn(request, steers)
@@ -253,7 +255,9 @@ class Connection:
             )
             return None
 
-    async def _run_turn(self, request: CreateRequest, steers: list[Steer]) -> Turn | None:
+    async def _run_turn(
+        self, request: CreateRequest, steers: list[AcceptedSteer]
+    ) -> ServedResponse | None:
         """Run one response; None if it was refused before it was created."""
         try:
             history, parent = self._service.history(request, self._cache)
@@ -278,7 +282,7 @@ class Connection:
         await self._settle(turn)
         return turn
 
-    async def _settle(self, turn: Turn) -> None:
+    async def _settle(self, turn: ServedResponse) -> None:
         """Keep or evict conversations after a turn, and answer its steers if nothing follows."""
         conversation = turn.conversation
         if conversation is None:
@@ -321,7 +325,7 @@ class Connection:
                     )
                 )
 
-    def _successor(self, turn: Turn) -> tuple[CreateRequest | None, list[Steer]]:
+    def _successor(self, turn: ServedResponse) -> tuple[CreateRequest | None, list[AcceptedSteer]]:
         """The request that continues with a turn's steers, if any."""
         if not turn.steers or turn.required or turn.interrupted or turn.conversation is None:
             return None, []
@@ -361,7 +365,7 @@ class Connection:
 
     async def _steer(self, fields: dict[str, Any]) -> None:
         target = fields.get("previous_response_id")
-        turn: Turn | None = None
+        turn: ServedResponse | None = None
         if isinstance(target, str):
             turn = self._running.get(target) or self._ended.get(target)
         text: Any = fields.get("input")
@@ -376,7 +380,7 @@ class Connection:
                 await self._send(event | {"sequence_number": 0})
             return
         request = convert(fields, SteerRequest)
-        steer = Steer(
+        steer = AcceptedSteer(
             f"steer_{secrets.token_hex(12)}", request.input, read_steer_messages(request.input)
         )
         turn.steer(steer)
@@ -387,7 +391,7 @@ class Connection:
             }
         )
 
-    def _check_steer(self, turn: Turn, fields: dict[str, Any]) -> tuple[str, str]:
+    def _check_steer(self, turn: ServedResponse, fields: dict[str, Any]) -> tuple[str, str]:
         """Code and sentence of a refusal; both empty if the steer is fine."""
         unknown = sorted(set(fields) - {"type", "previous_response_id", "input"})
         if unknown:

@@ -14,7 +14,7 @@ from midstream.engine.types import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class StoredConversation:
     """A conversation up to and including one response.
 
     Attributes:
@@ -47,12 +47,12 @@ class ConversationCache:
         self._entries = entries
         self._limit = characters
         self._characters = 0
-        self._held: OrderedDict[str, Conversation] = OrderedDict()
+        self._held: OrderedDict[str, StoredConversation] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, conversation: Conversation) -> None:
+    def add(self, conversation: StoredConversation) -> None:
         """Store a conversation, evicting the least recently used ones if there are too many."""
         self.drop(conversation.response_id)
         self._held[conversation.response_id] = conversation
@@ -62,7 +62,7 @@ class ConversationCache:
         ):
             self.drop(next(iter(self._held)))
 
-    def get(self, response_id: str) -> Conversation | None:
+    def get(self, response_id: str) -> StoredConversation | None:
         found = self._held.get(response_id)
         if found is not None:
             self._held.move_to_end(response_id)

@@ -31,7 +31,7 @@ from midstream.processes import resident_bytes
 from midstream.serving.output import Event
 from midstream.serving.requests import RequestError, read_create, read_frame
 from midstream.serving.service import Service
-from midstream.serving.turn import TERMINAL_EVENTS, Turn
+from midstream.serving.turn import TERMINAL_EVENTS, ServedResponse
 
 _UNREAD_EVENTS = 64
 """Events a slow reader may leave waiting; text goes on joining behind them."""
@@ -117,7 +117,7 @@ def _final(response: dict[str, Any]) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def _left(request: Request, turn: Turn) -> AsyncGenerator[None]:
+async def _left(request: Request, turn: ServedResponse) -> AsyncGenerator[None]:
     """Stop the turn if the peer disconnects."""
 
     async def watch() -> None:
@@ -133,7 +133,7 @@ async def _left(request: Request, turn: Turn) -> AsyncGenerator[None]:
 
 
 async def _events(
-    turn: Turn, events: asyncio.Queue[Event], service: Service
+    turn: ServedResponse, events: asyncio.Queue[Event], service: Service
 ) -> AsyncGenerator[Event]:
     """Run a turn and yield its events; leaving early stops it."""
     running = asyncio.create_task(service.run(turn))
@@ -154,7 +154,7 @@ async def _events(
 
 
 async def _server_sent(
-    turn: Turn, events: asyncio.Queue[Event], service: Service
+    turn: ServedResponse, events: asyncio.Queue[Event], service: Service
 ) -> AsyncGenerator[bytes]:
     stream = _events(turn, events, service)
     async with contextlib.aclosing(stream):

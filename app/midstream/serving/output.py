@@ -9,7 +9,7 @@ import secrets
 from abc import ABC, abstractmethod
 from typing import Any
 
-from midstream.serving.tools import CallEnd, CallInput, CallSplitter, CallStart, Step, Text
+from midstream.serving.tools import CallEnd, CallInput, CallSplitter, CallStart, Step, TextStep
 
 Event = dict[str, Any]
 """A server event without its sequence number."""
@@ -212,7 +212,7 @@ class Output:
         """Take the model's next text."""
         if self._splitter is None:
             self.text += text
-            return self._apply([Text(text)])
+            return self._apply([TextStep(text)])
         events: list[Event] = []
         # Calls end at line ends: cut there, what belongs to whole items is known exactly.
         for part in text.splitlines(keepends=True):
@@ -261,9 +261,9 @@ class Output:
         events: list[Event] = []
         for step in steps:
             match step:
-                case Text(text=text) if self._open is not None:
+                case TextStep(text=text) if self._open is not None:
                     events.append(self._open.delta(text))
-                case Text(text=text):
+                case TextStep(text=text):
                     events += self._text(text)
                 case CallStart(name=name, custom=custom):
                     events += self._end("completed")

@@ -13,11 +13,11 @@ from typing import Any
 
 from midstream.engine.types import Message, TextModel
 from midstream.responses.events import ErrorCode
-from midstream.serving.conversations import Conversation, ConversationCache
+from midstream.serving.conversations import ConversationCache, StoredConversation
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Metrics
 from midstream.serving.requests import CreateRequest, RequestError, read_messages
-from midstream.serving.turn import Emit, Turn
+from midstream.serving.turn import Emit, ServedResponse
 from midstream.serving.worker import ModelWorker
 
 _FAREWELL_SECONDS = 0.5
@@ -48,7 +48,7 @@ class Service:
         self.metrics = Metrics()
         self.connections = 0
         self.farewells: set[Callable[[], Awaitable[None]]] = set()
-        self.turns: dict[Turn, None] = {}
+        self.turns: dict[ServedResponse, None] = {}
         self.ended: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
         self.news = asyncio.Event()
         self.leaving = asyncio.Event()
@@ -123,7 +123,7 @@ class Service:
 
     def history(
         self, request: CreateRequest, own: ConversationCache | None
-    ) -> tuple[tuple[Message, ...], Conversation | None]:
+    ) -> tuple[tuple[Message, ...], StoredConversation | None]:
         """Return the conversation a request means, its own messages included, and its parent.
 
         Args:
@@ -153,8 +153,8 @@ class Service:
         history: tuple[Message, ...],
         emit: Emit,
         owner: Hashable,
-    ) -> Turn:
-        return Turn(
+    ) -> ServedResponse:
+        return ServedResponse(
             request=request,
             history=history,
             worker=self.worker(request.model),
@@ -164,7 +164,7 @@ class Service:
             metrics=self.metrics,
         )
 
-    async def run(self, turn: Turn) -> None:
+    async def run(self, turn: ServedResponse) -> None:
         """Run a turn and list it in the telemetry.
 
         Raises:
@@ -192,6 +192,6 @@ class Service:
                 status=503,
             )
 
-    def store(self, conversation: Conversation) -> None:
+    def store(self, conversation: StoredConversation) -> None:
         """Allow any connection to continue from a conversation."""
         self._stored.add(conversation)

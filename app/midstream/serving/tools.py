@@ -28,7 +28,7 @@ Choice = str | dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextStep:
     """Text of a message."""
 
     text: str
@@ -54,7 +54,7 @@ class CallEnd:
     """The call is whole."""
 
 
-Step = Text | CallStart | CallInput | CallEnd
+Step = TextStep | CallStart | CallInput | CallEnd
 
 
 def forced_tool(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str | None:
@@ -166,7 +166,7 @@ class CallSplitter:
         if line:
             self._take(line, steps)
         if self._function is not None:
-            steps.append(Text("".join(self._function)))
+            steps.append(TextStep("".join(self._function)))
             self._function, self._inside = None, ""
         return steps
 
@@ -211,10 +211,10 @@ class CallSplitter:
             self._function.append(text)
             self._held += len(text)
             if self._held > _MOST_ARGUMENTS:
-                steps.append(Text("".join(self._function)))
+                steps.append(TextStep("".join(self._function)))
                 self._function, self._inside = None, ""
         else:
-            steps.append(CallInput(text) if self._inside else Text(text))
+            steps.append(CallInput(text) if self._inside else TextStep(text))
 
     def _called(self, last: str) -> Iterator[Step]:
         lines = self._function or []
@@ -225,7 +225,7 @@ class CallSplitter:
             call = None
         kind = self._tools.get(call.name) if call is not None else None
         if call is None or kind is None:
-            yield Text("".join(lines) + last)
+            yield TextStep("".join(lines) + last)
             return
         arguments = call.arguments
         if kind == "custom":

@@ -24,14 +24,14 @@ from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.responses.events import ErrorCode
 from midstream.responses.model_info import METADATA_PREFIX
-from midstream.serving.conversations import Conversation
+from midstream.serving.conversations import StoredConversation
 from midstream.serving.limits import Limits
 from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
 from midstream.serving.requests import CreateRequest
 from midstream.serving.tools import forced_tool, offered_tools, tool_instructions
-from midstream.serving.worker import Job, ModelWorker
+from midstream.serving.worker import GenerationJob, ModelWorker
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _QUEUE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Steer:
+class AcceptedSteer:
     """An instruction that was accepted while a response was written."""
 
     id: str
@@ -64,7 +64,7 @@ class Interrupt(Enum):
 
 
 @dataclass(slots=True)
-class _Record:
+class _ResponseState:
     """The response object's changing part."""
 
     status: str = "in_progress"
@@ -75,7 +75,7 @@ class _Record:
     measured: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class Turn:
+class ServedResponse:
     """One response.
 
     Args:
@@ -109,8 +109,8 @@ class Turn:
         self.id = f"resp_{secrets.token_hex(16)}"
         self.request = request
         self.history = history
-        self.steers: list[Steer] = []
-        self.conversation: Conversation | None = None
+        self.steers: list[AcceptedSteer] = []
+        self.conversation: StoredConversation | None = None
         self._worker = worker
         self._send = emit
         self._limits = limits
@@ -120,7 +120,7 @@ class Turn:
         self._sending = asyncio.Lock()
         self._interrupt: Interrupt | None = None
         self._ending = False
-        self._record = _Record()
+        self._record = _ResponseState()
         tools, choice = request.tools or [], request.tool_choice
         forced = forced_tool(tools, choice)
         self._single_call = request.parallel_tool_calls is False
@@ -130,7 +130,7 @@ class Turn:
             told = tool_instructions(tools, choice)
             instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
-        self._job = Job(
+        self._job = GenerationJob(
             GenerateRequest(
                 messages=history,
                 instructions=instructions,
@@ -168,7 +168,7 @@ class Turn:
         self._worker.cancel(self._job)
         self._job.nudge()
 
-    def steer(self, steer: Steer) -> None:
+    def steer(self, steer: AcceptedSteer) -> None:
         """Accept an instruction; the text ends with the current line."""
         self.steers.append(steer)
         self._job.stop_at_line_end()
@@ -297,7 +297,7 @@ class Turn:
         if record.output:
             messages = (*messages, Message("assistant", output.text))
         required = output.required if status == "completed" else ()
-        self.conversation = Conversation(self.id, messages, required, self.request.stream_id)
+        self.conversation = StoredConversation(self.id, messages, required, self.request.stream_id)
 
     def _fail(self, error: Exception) -> None:
         record = self._record

@@ -27,7 +27,7 @@ _LINE_GRACE_TOKENS = 160
 """Tokens a generation may still take to reach the end of its line when it should end there."""
 
 
-class Job:
+class GenerationJob:
     """One generation, seen from the event loop.
 
     Attributes:
@@ -172,11 +172,11 @@ class ModelWorker:
     def __init__(self, model: TextModel) -> None:
         self.model = model
         self._condition = threading.Condition()
-        self._queues: dict[Hashable, deque[Job]] = {}
+        self._queues: dict[Hashable, deque[GenerationJob]] = {}
         self._order: deque[Hashable] = deque()
-        self._running: Job | None = None
-        self._ahead: dict[Hashable, Job] = {}
-        self._reading: Job | None = None
+        self._running: GenerationJob | None = None
+        self._ahead: dict[Hashable, GenerationJob] = {}
+        self._reading: GenerationJob | None = None
         self._closing = False
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._work, name=f"model-{model.name}", daemon=True)
@@ -186,7 +186,7 @@ class ModelWorker:
         )
         self._reader.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: GenerationJob) -> None:
         """Queue a job behind its owner's others; owners take turns.
 
         One that only reads ahead takes the place of its owner's last one.
@@ -208,7 +208,7 @@ class ModelWorker:
             queue.append(job)
             self._condition.notify_all()
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: GenerationJob) -> None:
         """Stop a job; one that still waits finishes at once."""
         job.stop()
         with self._condition:
@@ -226,7 +226,7 @@ class ModelWorker:
             job.finished = True
             job.nudge()
 
-    def ahead(self, job: Job) -> int:
+    def ahead(self, job: GenerationJob) -> int:
         """Jobs before a waiting one, as owners take turns; 0 once it runs."""
         with self._condition:
             own = self._queues.get(job.owner)
@@ -300,13 +300,13 @@ class ModelWorker:
                 self._reading = None
             job.finish()
 
-    def _readable(self) -> Job | None:
+    def _readable(self) -> GenerationJob | None:
         """The next prompt to read ahead: while a generation runs only its owner's, else any."""
         if self._running is not None:
             return self._ahead.get(self._running.owner)
         return None if self._order else next(iter(self._ahead.values()), None)
 
-    def _next(self) -> Job | None:
+    def _next(self) -> GenerationJob | None:
         owner = self._order.popleft()
         queue = self._queues[owner]
         job = queue.popleft() if queue else None
