@@ -60,7 +60,7 @@ def report(error: BaseException) -> str:
         "The calls that led there, the innermost last; this report contains no file contents.",
     ]
     for link in _chain(error):
-        lines += ["", *_told(link)]
+        lines += ["", *_frames(link)]
     return "\n".join(lines) + "\n"
 
 
@@ -118,7 +118,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     return iter(found)
 
 
-def _told(error: BaseException) -> Iterator[str]:
+def _frames(error: BaseException) -> Iterator[str]:
     frames = traceback.extract_tb(error.__traceback__, limit=None)
     half = MOST_FRAMES // 2
     for number, frame in enumerate(frames):

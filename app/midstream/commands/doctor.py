@@ -104,12 +104,12 @@ def _themes(settings: Settings) -> Iterator[Finding]:
     labels, errors = theme_labels()
     wanted = settings.theme
     missing = theme_trouble(wanted, labels, errors) if wanted else ""
-    told = [str(error) for error in errors.values()]
-    if missing and missing not in told:
-        told.append(missing)
-    for trouble in told:
+    troubles = [str(error) for error in errors.values()]
+    if missing and missing not in troubles:
+        troubles.append(missing)
+    for trouble in troubles:
         yield Finding("theme", False, trouble)
-    if not told:
+    if not troubles:
         yield Finding("theme", True, wanted or "the program's choice")
 
 

@@ -108,7 +108,7 @@ def _read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError):
         raise UsageError(
-            f"{path} is no baseline; write one with midstream guard --write-baseline."
+            f"{path} is not a baseline; write one with midstream guard --write-baseline."
         ) from None
 
 
