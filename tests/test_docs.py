@@ -42,8 +42,10 @@ def test_links_and_named_files_exist(name: str) -> None:
 
 
 def defined(path: Path) -> set[str]:
-    """Classes, their methods and functions of a module."""
+    """Classes, their methods and functions of a module; nothing where there is no such file."""
     names: set[str] = set()
+    if not path.exists():
+        return names
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.ClassDef):
             inner = (n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))

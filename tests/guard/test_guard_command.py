@@ -105,7 +105,7 @@ def test_a_baseline_leaves_out_what_was_there(
     assert "S605" in (out := capsys.readouterr().out)
     assert "S307" not in out
     baseline.write_text("[]")
-    with pytest.raises(UsageError, match="no baseline"):
+    with pytest.raises(UsageError, match="not a baseline"):
         guard(str(code), "--baseline", str(baseline))
 
 
