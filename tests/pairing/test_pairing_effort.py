@@ -54,6 +54,7 @@ async def test_medium_has_a_finding_corrected_once(root: Path, model: SteppedMod
     assert [t.status for t in session.turns] == [TurnStatus.DONE, TurnStatus.DONE]
     assert session.turns[1].redirected_from == 1
     assert "its correction helped (no findings)" in session.turns[1].tried
+    assert any("Asking the model once to fix it." in n.text for n in session.status.notices)
     assert session.turns[1].tried in session.status.notices[-1].text
 
 

@@ -332,7 +332,7 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         assert "are not in run.py" in turn.failures[0]
         shown = [n.text for n in session.status.notices]
         assert "Asking the model once to fix it." in shown[0]
-        assert shown[-1].startswith("An edit of this answer found no place")
+        assert shown[-1].startswith("An edit did not match the file")
         assert session.turns.last is not None
         assert session.turns.last.redirected_from == turn.id
         assert witness.count(TurnStarted) == witness.count(TurnFinished) == 2
@@ -365,7 +365,7 @@ async def test_a_session_with_blocks_is_resumed(
     async with again:
         assert [(h.id, h.path, h.state, h.new) for h in again.hunks] == before
         for path in ("run.py", "new.py"):
-            assert await again.accept_rest(path) == 1, again.notices
+            assert await again.files.accept_rest(path) == 1, again.status.notices
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         assert (root / "new.py").read_text() == "fresh = 1\n"
 

@@ -266,7 +266,7 @@ async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
             root, settings=settings, endpoint=endpoint, watch=False
         ) as first:
             await ask(first, model, MISREAD)
-            journal = first.journal_path
+            journal = first.journal.path
         assert journal is not None
         async with await PairingSession.open(
             root, settings=settings, endpoint=endpoint, resume=journal, watch=False

@@ -1,4 +1,4 @@
-"""The models a person can choose from: installed folders for the built-in server, and endpoints.
+"""The models to choose from: installed folders for the built-in server, and endpoints.
 
 Knows their facts and what choosing one means for the settings; it opens no connection, and of a
 model folder it reads nothing but its small text files.
@@ -163,7 +163,7 @@ def _table(path: Path) -> dict[str, Any]:
 def efforts_of(profile: Profile | None) -> tuple[str, ...]:
     """The efforts to offer, least first: an endpoint's, or without one the built-in server's.
 
-    A profile that names none leaves all of them: that nobody has said which its model takes does
+    A profile that names none leaves all of them: not knowing which its model takes does
     not mean that it takes none.
     """
     if profile is None:
@@ -222,7 +222,7 @@ def with_choice(settings: Settings, choice: ModelChoice) -> Settings:
 
 
 def keep_choice(choice: ModelChoice) -> None:
-    """Write a model to the person's configuration file (blocking).
+    """Write a model to the user's configuration file (blocking).
 
     Raises:
         UserError: The file cannot be written, or is not valid.

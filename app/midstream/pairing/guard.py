@@ -1,7 +1,7 @@
 """The guard in a running session: every finished line is scanned, dangerous ones are reported.
 
-Scanning goes on beside the stream, which never waits for it: one scan at a time, always of the
-newest text, and each finding names its own line all the same.  A finding that halts is reported to
+Scanning runs beside the stream, which never waits for it: one scan at a time, always of the newest
+text; each finding names its own line.  A finding that halts is reported to
 the runner (``GuardStop``), which ends the answer, has the hunk quarantined (``hold``) and the model
 write it again, twice at most; then the user decides.  Findings that warn mark their hunk.  Which
 lines are dangerous is decided in ``midstream.guard``; what a screen shows is in ``lights``.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from midstream.pairing.status import SessionStatus
 
 CORRECTIONS: Final = 2
-"""How often the model is told to write one hunk again before the person decides."""
+"""How often the model is told to write one hunk again before the user decides."""
 MOST_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
 REVIEW_EVERY_S: Final = 0.1
@@ -135,7 +135,7 @@ class GuardStop:
 
     Attributes:
         watch: Where.
-        findings: What halts, by line; the first is the one that the model is told of.
+        findings: What halts, by line; the model is asked to correct the first.
         statement: Line of the segment at which the statement of the first begins.
     """
 
@@ -181,11 +181,11 @@ class RewritePlace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What was held back, and how the model is told.
+    """What was quarantined, and how the model is asked to correct it.
 
     Attributes:
         watch: Where.
-        request: What the model is told.
+        request: The correction that is sent.
         place: Where it is written again.
         quarantined: Whether its hunk is quarantined; one that was accepted before cannot be.
     """
@@ -207,7 +207,7 @@ class Guard:
     """Watches what streams into a session.
 
     Attributes:
-        on: Whether the person wants it.
+        on: Whether it is switched on.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class Guard:
         """Scan a rewrite from now on.
 
         Args:
-            rewrite: It begins now, or goes on under another turn.
+            rewrite: It begins now, or continues under another turn.
             after: What was held back, where it writes that again.
         """
         if not self.on:
@@ -352,7 +352,7 @@ class Guard:
         found = self.findings(hunk)
         return f"{found[0].message} ({found[0].rule})" if found else ""
 
-    # What a person does
+    # What the user does
 
     def release(self, hunk_id: int, reason: str) -> None:
         """Let a quarantined hunk be decided; its findings do not halt in this session any more.
@@ -375,12 +375,12 @@ class Guard:
     async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
         """Judge the hunks of a session that is taken up by what their files hold now.
 
-        A hunk that is dangerous is held back, unless a person has let it go; one that was held back
-        and is dangerous no more can be decided.
+        Dangerous hunks are quarantined unless the user released them; a quarantined hunk that is no
+        longer dangerous is released.
 
         Args:
             files: Proposals by path.
-            let_go: Hunks that a person has released.
+            let_go: Hunks that the user released.
         """
         waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
         if not self.on or not waiting:
@@ -447,7 +447,7 @@ class Guard:
         before = [*watch.above, *watch.region, *watch.below]
         seen, writing = 0, True
         while writing and not second.problem:
-            # Nothing tells the end of an answer and of its scan alike; nobody waits for this.
+            # No event marks the end of both the answer and its scan; nothing waits for this review.
             writing = watch.rewrite.live or watch.behind
             settled = sum(h.state != _STREAMING for h in self._hunks.for_path(path))
             if writing and settled == seen:

@@ -46,7 +46,7 @@ class Light:
 
     @property
     def words(self) -> str:
-        """The state as a person reads it."""
+        """The state in words."""
         if self.state is LightState.IDLE:
             return "scanning nothing"
         return f"unguarded: {self.why}" if self.why else self.state.value

@@ -1,7 +1,7 @@
 """Reading ahead: while an instruction is typed, the server prefills what would be asked.
 
 Most of the request is known before Enter, so the first token comes sooner.  Nothing begins here,
-and nothing is told or shown; what is wrong with an instruction is said when it is sent.  Only a
+and nothing is reported; errors in an instruction are reported when it is sent.  Only a
 server of our own on this machine is asked: others charge for what they read, and unsent text stays
 here.
 """
@@ -60,7 +60,7 @@ class ReadAhead:
                 messages=conversation.messages, instructions=conversation.system
             )
         except UserError:
-            self._last = None  # It is told on Enter.
+            self._last = None  # The error is reported on Enter.
 
     async def _request(self, question: Question) -> Conversation:
         last = self._log.turns[-1].path if self._log.turns else None

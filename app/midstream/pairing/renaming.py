@@ -1,9 +1,8 @@
-"""A name that is to be called otherwise once more: "rename total to amount", then "call it sum".
+"""Renaming something again: "rename total to amount", then "call it sum".
 
-What a person says of a name is about what the file calls it, or about what the proposal on screen
-does; a model sees one of them only.  So where a proposal has brought in one name, and a further
-sentence does nothing but give it yet another one, that sentence is put in the terms of what the
-model sees.  Pure functions.
+The user may mean the name in the file or the one in the proposal; a model sees only one of them.
+Where a proposal has introduced a name and the next instruction only asks for another one, the
+instruction is rephrased in terms of the text that the model sees.  Pure functions.
 """
 
 from __future__ import annotations

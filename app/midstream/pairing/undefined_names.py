@@ -1,7 +1,7 @@
-"""Names that nothing defines any more, once all hunks of a file are decided and some were rejected.
+"""Names that are no longer defined because only part of a change was accepted.
 
-A rename of which one hunk was accepted and another rejected is what the person decided, and leaves
-code that does not run.  It is said, never mended.
+A rename with one accepted and one rejected hunk is the user's decision, and leaves code that does
+not run.  It is reported, never fixed.
 """
 
 from __future__ import annotations

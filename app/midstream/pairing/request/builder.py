@@ -109,7 +109,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the model is told.
+    """The messages of a request.
 
     Attributes:
         system: System text.
@@ -182,7 +182,7 @@ class Written:
 
     Attributes:
         text: Its text as it came.
-        output: The same as entries to go on from, tool calls included.
+        output: The same as conversation entries, tool calls included.
         hunk_ids: The hunks that it made.
     """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHARACTERS_PER_TOKEN: Final = 3.6
 """Of code, with the vocabularies of hosted models; high enough to stay below a limit."""
 DEFAULT_LIMIT: Final = 24_000
-"""Tokens of context where nobody says how long the model's is."""
+"""Tokens of context for a model of unknown context length."""
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
 
@@ -38,7 +38,7 @@ class Part:
     """One piece of context.
 
     Attributes:
-        name: What a person calls it: a path, ``diff``, ``decisions``.
+        name: Its name on screen: a path, ``diff``, ``decisions``.
         kind: ``file``, ``selection``, ``instructions``, ``diff`` or ``decisions``.
         text: What is sent.
         most: Tokens that it may take at most, ``None`` for what is left.
@@ -124,7 +124,7 @@ def fit(parts: Sequence[Part], limit: int, left_out: Sequence[str] = ()) -> Cont
 
 
 def shown_tokens(tokens: int) -> str:
-    """A count as a person reads it: ``840``, ``3.1k``, ``24k``."""
+    """A count for display: ``840``, ``3.1k``, ``24k``."""
     if tokens < 1000:
         return str(tokens)
     return f"{tokens / 1000:.1f}k" if tokens < 10_000 else f"{tokens / 1000:.0f}k"
@@ -169,7 +169,7 @@ MOST_MENTIONED: Final = 6_000
 """Tokens of one file named with ``@``."""
 MOST_DECISIONS: Final = 1_200
 MOST_REJECTED_LINES: Final = 24
-"""Lines of a rejected hunk that a model is told."""
+"""Lines of a rejected hunk in a prompt."""
 MOST_HUNKS: Final = 8
 """Decisions that are told of, the last ones."""
 
@@ -182,9 +182,9 @@ class Wanted:
         path: The file that the instruction is about.
         text: Its text as it is proposed now, ``None`` to leave it out (a region request has it).
         line: 0-based line of ``text`` that matters most.
-        selection: 0-based half-open range of lines that the person selected.
+        selection: 0-based half-open range of lines that the user selected.
         mentioned: Files named with ``@``.
-        allowed: Ignored files that the person lets go out.
+        allowed: Ignored files that the user allowed.
         hunks: Hunks of the session, for the decisions.
     """
 
@@ -218,7 +218,7 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[str]]
 
 
 def decisions(hunks: Sequence[Hunk]) -> Part:
-    """What the person kept and turned down, and why."""
+    """The user's decisions and their reasons."""
     from midstream.edits.hunks import HunkState
 
     told: list[str] = []
@@ -235,7 +235,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
 
 
 def rejected_lines(hunk: Hunk) -> list[str]:
-    """The lines of a rejected hunk as a model is told them: indented, without credentials."""
+    """The lines of a rejected hunk for a prompt: indented, credentials masked."""
     lines = [
         *(f"    - {line}" for line in hunk.old),
         *(f"    + {mask(line)}" for line in hunk.new),
@@ -274,7 +274,7 @@ def _read(workspace: Workspace, path: str, allowed: Collection[str], refused: li
             return ""
         return _decoded(workspace.peek(path))
     except UserError:
-        return ""  # A link out of the folder, say; it was not asked for by name.
+        return ""  # For example a link out of the folder; the user did not name it.
 
 
 def _diff(workspace: Workspace, path: str) -> str:

@@ -67,7 +67,7 @@ def block_prompt(
     """The request for edits in a format in which the model names the places.
 
     Args:
-        instruction: What the person asks for.
+        instruction: The user's instruction.
         context: What goes along.
         edit_format: The format's name.
         tool: Whether the endpoint takes custom tools.
@@ -115,13 +115,13 @@ def _tagged(tag: str, attributes: Mapping[str, str], text: str) -> str:
 
 
 def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo) -> str:
-    """An instruction that also says which changes the person turned down, and why.
+    """The instruction, followed by the changes that the user rejected, and why.
 
     An edit model is given the instruction alone: it was trained on nothing else, and the region it
     gets holds no rejected line.
 
     Args:
-        instruction: What the person asks for.
+        instruction: The user's instruction.
         rejected: Rejected hunks of the file, oldest first; of many, the last ones are told.
         model: The model that is asked.
     """
@@ -146,7 +146,7 @@ def region_message(
         start: First base line of the region.
         stop: End of the region, exclusive.
         region: The region's text as it is proposed now (undecided hunks included).
-        instruction: What the person asks for.
+        instruction: The user's instruction.
     """
     from midstream.edits.request import RegionRequest, render_request
 

@@ -73,7 +73,7 @@ class Answer:
         conversation: What was sent.
         reply: Takes its text.
         files: Opens the files that it names.
-        history: The follow-ups that led to it, oldest first; empty for an instruction.
+        history: The follow-ups that led to it, oldest first; empty for a first answer.
         rewrites: In the order in which they began.
         live: Whether its text still counts.
         reported: Whether its end was announced.
@@ -84,7 +84,7 @@ class Answer:
         stream: The stream, once the request was sent.
         stream_tokens: Tokens of the response that is being read.
         confidence: How sure the model was, by the text that it wrote (candidates included).
-        output: What the conversation goes on from, once the server has ended it.
+        output: Output items to continue the conversation from, once the server has ended it.
     """
 
     def __init__(
@@ -147,12 +147,12 @@ class Answer:
 
     @property
     def reason(self) -> FollowUp | None:
-        """Why it goes on from another answer, ``None`` if it does not."""
+        """The follow-up that led to it, ``None`` for a first answer."""
         return self.history[-1] if self.history else None
 
     @property
     def exchange(self) -> Exchange:
-        """What a conversation goes on from."""
+        """What a follow-up continues from."""
         written = Written(self.text, self.output, tuple(self.hunk_ids))
         return Exchange(self.conversation, written, self.history)
 
@@ -161,7 +161,7 @@ class Answer:
         return sum(follow_up.kind is kind for follow_up in self.history)
 
     def resolve(self, error: Exception | None = None) -> None:
-        """Let the caller go on that waits for the request to be on its way."""
+        """Release the caller that waits for the request to be sent."""
         if self.begun is None or self.begun.done():
             return
         if error is None:
@@ -207,7 +207,6 @@ class AnswerObserver(ReplyObserver):
     answer: Answer = field(init=False, repr=False)
 
     def began(self, proposal: FileProposal, segment: Segment, *, tight: bool) -> None:
-        """A rewrite was opened; the guard watches it from now on."""
         start, stop, level = segment.start, segment.stop, segment.match_level
         self.journal.segment(
             SegmentEntry(proposal.path, start, stop, level, tight), frozenset(proposal.base.lines)
@@ -217,28 +216,22 @@ class AnswerObserver(ReplyObserver):
         self.guard.watch(rewrite)
 
     def fed(self, proposal: FileProposal, text: str) -> None:
-        """Text was added."""
         self.journal.text(proposal.path, text)
 
     def rewound(self, proposal: FileProposal) -> None:
-        """The unfinished line was dropped."""
         self.journal.add(Freeze(proposal.path))
         self.journal.add(Resume(proposal.path))
 
     def finished(self, proposal: FileProposal) -> None:
-        """The open rewrite is complete."""
         self.journal.add(Finish(proposal.path))
 
     def abandoned(self, proposal: FileProposal) -> None:
-        """The open rewrite was cut short."""
         self.journal.add(Abandon(proposal.path))
 
     def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
-        """A rewrite was to be taken back."""
         self.journal.add(Withdraw(proposal.path, segment.serial))
         if done:
             self.answer.rewrites[:] = [r for r in self.answer.rewrites if r.segment is not segment]
 
     def folded(self, proposal: FileProposal) -> None:
-        """Accepted hunks became part of the base."""
         self.files.record_base(proposal)

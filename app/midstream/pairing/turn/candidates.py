@@ -104,8 +104,8 @@ class AnswerWriter:
         """Have a correction of edits written, and show it if it is one.
 
         Args:
-            answer: It goes on from the one that is corrected.
-            first: What is wrong with that one.
+            answer: The follow-up to the answer that is corrected.
+            first: What is wrong with that answer.
         """
         text = await self._candidate(answer, 0)
         verdict = None
@@ -164,7 +164,7 @@ def _chosen_because(count: int, found: Sequence[tuple[str, Verdict]], best: int)
 
 
 class Trial:
-    """A throw-away copy of the folder in which the person's test command runs.
+    """A throw-away copy of the folder in which the user's test command runs.
 
     Attributes:
         trouble: Why it cannot, ``""`` if it can.

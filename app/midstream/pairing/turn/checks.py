@@ -1,7 +1,7 @@
-"""What is checked of an answer: does every file parse, and what does ruff find that is new.
+"""Checks of an answer: whether every file still parses, and which ruff findings are new.
 
-Python's parser holds the interpreter for as long as it reads, 20 us a line, in a thread as well.
-So a long text is read by a process of its own, while keys go on being answered here.
+Python's parser holds the GIL for as long as it runs, 20 us a line.  Long texts are parsed in a
+child process, so that the screen keeps answering keys.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the checks say about one version of a file.
+    """The result of the checks for one version of the files.
 
     Attributes:
         broken: Where it does not parse, ``""`` if it does (or is not Python).
         introduced: What ruff finds that it did not find before.
         tests: Whether the test command succeeded, ``None`` where it did not run.
         changed: Lines that differ from before.
-        misplaced: Edits that found no place.
+        misplaced: Edits that did not match the file.
     """
 
     broken: str = ""
@@ -110,7 +110,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict as a person reads it."""
+        """The verdict in words, for the user."""
         if self.broken:
             return f"does not parse ({self.broken})"
         parts: list[str] = []
@@ -118,7 +118,7 @@ class Verdict:
             parts.append("; ".join(map(str, self.introduced[:3])))
         if self.misplaced:
             many = "s" * (self.misplaced != 1)
-            parts.append(f"{self.misplaced} edit{many} without a place")
+            parts.append(f"{self.misplaced} edit{many} that did not match")
         if self.tests is not None:
             parts.append("tests pass" if self.tests else "tests fail")
         if not self.changed:
@@ -127,7 +127,7 @@ class Verdict:
 
     @property
     def correction(self) -> str:
-        """What the model is told about an answer that is not clean."""
+        """The instruction that has the model fix this."""
         what = self.broken or "; ".join(map(str, self.introduced[:3]))
         return f"The result must not have this error: {what}."
 

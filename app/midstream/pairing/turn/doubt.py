@@ -1,5 +1,5 @@
-"""What is told of an answer besides its text: that the model is unsure of it, that the request is
-beyond it, that there was nothing to change, that it is what was there before.
+"""Remarks on an answer: the model is unsure, the request is beyond it, nothing changed, or it only
+repeats an earlier answer.
 
 Only models that were calibrated for it know the first two; they say so in a response's metadata.
 """
@@ -90,8 +90,8 @@ def tell_doubt(
     Args:
         answer: It is complete and has hunks.
         server: Who wrote it.
-        status: Where it is told.
-        aloud: Whether it is told, and not only noted.
+        status: Where the notice is posted.
+        aloud: Whether a notice is posted; the turn is marked either way.
     """
     from midstream.edits.signs import overwritten, read_signs, strangers, vanished
 
@@ -107,7 +107,7 @@ def tell_doubt(
     gone = vanished(turn.instruction, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
     signs = read_signs(turn.instruction, before, new_text, python=python)
-    # What was kept and what came behind it were asked for by two sentences.
+    # The kept lines and the lines after them answer two different instructions.
     torn = () if turn.redirected_from is None else signs.unbound
     if not (confidence.unsure or ignored or gone or twice or torn):
         return
@@ -151,7 +151,7 @@ def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
 
     Args:
         endpoints: Configured endpoints that could do it.
-        implied: Whether nobody said what was asked for.
+        implied: Whether the session wrote the instruction itself.
     """
     named = ", ".join(endpoints[:MOST_ENDPOINTS])
     first = "change it by hand, ask there in your own words" if implied else "say it in other words"
@@ -200,7 +200,7 @@ def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> 
 
     Args:
         signs: What its lines show.
-        gone: Functions that it no longer defines and nobody spoke of.
+        gone: Functions that it no longer defines and the instruction does not mention.
         odd: Names that neither the file nor the instruction has.
     """
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What the files would be with an answer, on copies that nobody sees."""
+"""Dry runs: an answer applied to copies of the files, for the checks."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class DryRunFiles:
 def _apply(
     text: str, parser: Parser, main: str, find: Callable[[str], SourceText | None]
 ) -> tuple[dict[str, Sequence[str]], int]:
-    """The lines of each file that an answer names, and its edits without a place (blocking)."""
+    """The lines of each file that an answer names, and how many edits do not match (blocking)."""
     from midstream.edits.documents import SourceText
     from midstream.edits.events import FileOp
     from midstream.edits.hunks import HunkStore

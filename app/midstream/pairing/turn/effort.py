@@ -3,7 +3,7 @@
 ``low`` is one greedy pass.  ``medium`` checks the answer (does the file still parse, did ruff's F
 and E9 find anything new) and has it corrected once.  ``high`` and ``xhigh`` have several candidates
 written, rank them by those checks and by the user's own quick test command, and stream the best.
-A hosted endpoint is told the effort and does with it what it does.
+A hosted endpoint gets the effort as a request parameter.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class AnswerFactory:
         return await self.builder.context(scope, question)
 
     async def follow(self, old: Answer, follow_up: FollowUp) -> Answer:
-        """Begin the answer that goes on from one which was cut or has ended."""
+        """Begin the follow-up to an answer that was cut or has ended."""
         if follow_up.question is not None:
             question = follow_up.question
             async with self._files.lock:

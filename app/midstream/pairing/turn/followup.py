@@ -1,4 +1,4 @@
-"""Why a turn goes on from another one, and what it starts from."""
+"""The reason for a further turn, and what it starts from."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ class FollowUp:
     Attributes:
         kind: The reason.
         instruction: What the turn shows as asked for.
-        message: What the model is told.
+        message: Text of the next user message.
         why: The reason in words, for the user.
-        kept: Text of the region that the model is told it has written; ``None`` where it names the
-            places itself.
-        start: Base line from which the region is written anew; ``None`` to go on in the rewrite
-            that is open.
+        kept: Text of the region that counts as written; ``None`` where the model names the places
+            itself.
+        start: Base line from which the region is rewritten; ``None`` to continue the open rewrite.
         carried: Text that a new rewrite takes over as its beginning.
         question: A request to make anew, in place of a further message.
         verdict: What the checks found, for ``CHECKS``.
         held: What the guard held back, where a region is written again.
-        notice: What the user is told when it begins.
+        notice: Posted when it begins.
     """
 
     kind: FollowUpKind
@@ -47,5 +46,5 @@ class FollowUp:
 
     @property
     def continues_rewrite(self) -> bool:
-        """Whether it goes on in the rewrite that is open."""
+        """Whether it continues the open rewrite."""
         return self.kept is not None and self.start is None

@@ -1,4 +1,4 @@
-"""What others want of the running turn: typed messages, in the order in which they came."""
+"""The runner's inbox: typed messages in order of arrival."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StopMessage:
 
 @dataclass(slots=True, eq=False)
 class RedirectMessage:
-    """End the running turn, keep what was written, and go on with another instruction.
+    """Stop, keep what was written, and continue with another instruction.
 
     Attributes:
         answer: The answer that was live then.

@@ -1,4 +1,4 @@
-"""The turns of a session, and everything that is told of them: events, meter, journal."""
+"""The turns of a session, and what is recorded about them: events, meter, journal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class TurnLog:
-    """Keeps the turns, and tells what happens to them.
+    """Keeps the turns and records what happens to them.
 
     Attributes:
         turns: Oldest first.
         current: The running or last answer.
         hunks: Every hunk of the session.
         status: State, notices, events, rates and counts.
-        journal: What the session can be resumed from.
+        journal: The session's journal.
     """
 
     def __init__(

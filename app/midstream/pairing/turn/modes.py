@@ -46,11 +46,11 @@ _AFTER_GUARD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a further turn goes on from.
+    """What a follow-up continues from.
 
     Attributes:
-        conversation: What the model was told.
-        written: What it wrote then.
+        conversation: What was sent.
+        written: What the model answered.
         history: The follow-ups that led there, oldest first.
     """
 
@@ -121,7 +121,7 @@ class EditMode(Protocol):
     def conversation(
         self, exchange: Exchange, follow_up: FollowUp, builder: RequestBuilder
     ) -> Conversation:
-        """What the model is told for a follow-up."""
+        """The conversation that a follow-up sends."""
         ...
 
     def reopened(self, follow_up: FollowUp, files: OpenFiles) -> EditMode:

@@ -1,8 +1,7 @@
-"""The files that an answer names: which ones it may mean, and having them open in time.
+"""The files that an answer names: which file a name means, and opening it in time.
 
-A model writes paths as it likes: with ``a/`` and ``b/`` in front, with ``path/to/``, or by the last
-part alone.  A file outside the folder, of git, or one that git ignores and nobody opened is not
-there for it.
+Models write paths with ``a/`` and ``b/`` in front, with ``path/to/``, or only their last part.
+Files outside the folder, in ``.git``, or ignored by git and not open count as missing.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class ResponseReader:
     async def stream(self, answer: Answer) -> AnswerEnd:
         """Send the request of an answer and put its text where it belongs as it comes."""
         try:
-            stream = await self._send(answer)
+            stream = await self._send(answer, effort=self._effort.passed_on())
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
@@ -70,7 +70,13 @@ class ResponseReader:
         answer.resolve()
         return AnswerEnd(await self._read(answer, stream))
 
-    async def _send(self, answer: Answer) -> Stream | None:
+    async def _send(
+        self,
+        answer: Answer,
+        effort: str | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+    ) -> Stream | None:
         client = await self._server.ready()
         if not answer.live:
             return None
@@ -78,8 +84,10 @@ class ResponseReader:
             messages=answer.conversation.messages,
             instructions=answer.conversation.system,
             correction=answer.conversation.correction,
-            effort=self._effort.passed_on(),
             tools=answer.mode.tools,
+            effort=effort,
+            temperature=temperature,
+            seed=seed,
         )
         answer.stream = stream
         if not answer.live:
@@ -129,18 +137,10 @@ class ResponseReader:
         """
         from midstream.responses.events import Delta, Failed, Finished, Started
 
-        client = await self._server.ready()
-        stream = await client.create(
-            messages=answer.conversation.messages,
-            instructions=answer.conversation.system,
-            correction=answer.conversation.correction,
-            tools=answer.mode.tools,
-            temperature=temperature if sample else None,
-            seed=sample or None,
-        )
-        answer.stream = stream
-        if not answer.live:
-            await stream.interrupt()
+        drawn = temperature if sample else None
+        stream = await self._send(answer, temperature=drawn, seed=sample or None)
+        if stream is None:
+            return None
         text: list[str] = []
         async for event in stream:
             match event:

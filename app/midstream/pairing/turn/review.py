@@ -1,7 +1,8 @@
-"""Looking at an answer that has come to its end: what is told of it, and what follows from it."""
+"""Review of a finished answer: notices about it, and the follow-up that it needs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.pairing.status import FollowUpKind
@@ -22,7 +23,7 @@ MOST_MENDINGS: Final = 1
 
 
 class Reviewer:
-    """Looks at finished answers."""
+    """Reviews finished answers."""
 
     def __init__(self, files: OpenFiles, server: ServerLink, log: TurnLog, effort: Effort) -> None:
         self._files = files
@@ -31,7 +32,7 @@ class Reviewer:
         self._effort = effort
 
     async def review(self, answer: Answer) -> FollowUp | None:
-        """Tell what is to be said about an answer; what has to follow it, if anything."""
+        """Post notices about an answer; the follow-up that it needs, if any."""
         reply, status = answer.reply, self._log.status
         if reply.failures:
             answer.turn.failures = tuple(failure.words for failure in reply.failures)
@@ -39,7 +40,7 @@ class Reviewer:
                 return _mend(answer)
             errors = [failure.error.message for failure in reply.failures]
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-            status.warn(f"An edit of this answer found no place: {errors[0]}{more}")
+            status.warn(f"An edit did not match the file: {errors[0]}{more}")
         if reply.problems:
             status.warn(f"Look closely at this answer: {reply.problems[0].message}.")
         for path in answer.paths:
@@ -72,7 +73,8 @@ class Reviewer:
         if verdict.clean:
             answer.turn.tried = f"1 pass, checked: {verdict.words}"
             return None
-        return answer.mode.correct(answer.turn, verdict)
+        notice = f"The checks found an error ({verdict.words}). Asking the model once to fix it."
+        return replace(answer.mode.correct(answer.turn, verdict), notice=notice)
 
     def _compare(self, answer: Answer, first: Verdict, verdict: Verdict) -> None:
         """Tell whether the correction of a region helped; one that did not is taken back."""
@@ -94,7 +96,7 @@ def _mend(answer: Answer) -> FollowUp:
         FollowUpKind.MISPLACED,
         answer.turn.instruction,
         answer.reply.outcome(answer.mode.edit_format).message(),
-        f"corrects {count} edit{'s' * (count != 1)} without a place",
+        f"corrects {count} edit{'s' * (count != 1)} that did not match",
         notice=(
             f"{count} edit{'s' * (count != 1)} did not match the file "
             f"({failures[0].error.message}). Asking the model once to fix "

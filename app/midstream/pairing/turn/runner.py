@@ -1,9 +1,8 @@
 """The runner of a session: one coroutine in which every turn begins, is written, and ends.
 
-What others want is a message in its inbox: an instruction, a stop, a redirect, a finding of the
-guard.  A message that ends the running answer takes effect where it is put there (the answer is not
-live any more, so no further text is taken); the runner then cuts the answer, tells the server, and
-goes on with what follows.
+Instructions, stops, redirects and guard findings are messages in its inbox.  A message that ends
+the running answer takes effect as soon as it is posted: the answer is no longer live, so no further
+text is taken.  The runner then cuts the answer, tells the server, and begins what follows.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class TurnRunner:
         self._running: asyncio.Task[None] | None = None
         self._children: set[asyncio.Task[Any]] = set()
 
-    # What others ask of it
+    # Called from outside
 
     @property
     def preparing(self) -> bool:
@@ -125,7 +124,7 @@ class TurnRunner:
         await stop.done
 
     async def redirect(self, text: str) -> Turn:
-        """End the running turn, keep what was written, and go on with another instruction.
+        """Stop, keep what was written, and continue with another instruction.
 
         Raises:
             UserError: No turn is running, or the model cannot be reached any more.
@@ -232,7 +231,7 @@ class TurnRunner:
         return answer
 
     async def _write(self, answer: Answer) -> Answer | None:
-        """Write an answer and review it; the one that goes on from it, or comes after it."""
+        """Write and review an answer; its follow-up, or the next answer."""
         writing = self._child(self._writer.write(answer))
         while (message := await self._inbox.next_before(writing)) is not None:
             match message:
@@ -255,7 +254,7 @@ class TurnRunner:
         return await self._review(answer, await writing)
 
     async def _review(self, answer: Answer, end: AnswerEnd) -> Answer | None:
-        """Look at an answer that has ended; the one that follows from it, or comes after it."""
+        """Review an answer that has ended; its follow-up, or the next answer."""
         if answer.turn.running:  # The response has broken off without a word.
             self._log.cut(answer, TurnStatus.STOPPED)
         if answer.turn.status is not TurnStatus.DONE or not end.review:
@@ -295,7 +294,7 @@ class TurnRunner:
         *,
         decline: bool = False,
     ) -> Answer | None:
-        """Hold back what the guard found; the answer that writes it again, or comes after it.
+        """Quarantine what the guard found; the answer that corrects it, or the next answer.
 
         Args:
             stop: What was found.
@@ -323,7 +322,7 @@ class TurnRunner:
         return new
 
     async def _follow(self, old: Answer, follow_up: FollowUp) -> Answer:
-        """Begin the answer that goes on from one which was cut or has ended."""
+        """Begin the follow-up to an answer that was cut or has ended."""
         new = await self._answers.follow(old, follow_up)
         old.resolve()
         if follow_up.notice:
@@ -376,7 +375,7 @@ class TurnRunner:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._children.discard(task)
         if not task.cancelled():
-            task.exception()  # One that was left behind has nobody else to look at it.
+            task.exception()  # Retrieved, in case the task was left behind.
 
 
 def _answer(stop: GuardStop) -> Answer:

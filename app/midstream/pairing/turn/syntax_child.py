@@ -12,7 +12,7 @@ _MODEST: Final = 10
 
 
 def main() -> None:
-    """Answer with ``syntax_error`` of the text; whoever types goes before."""
+    """Print ``syntax_error`` of the text, at a low priority."""
     if hasattr(os, "nice"):
         os.nice(_MODEST)
     text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
