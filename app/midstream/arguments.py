@@ -9,7 +9,7 @@ from typing import NoReturn
 from midstream.errors import UsageError
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser that raises instead of exiting, and whose help is plain text."""
 
     def format_help(self) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream import __version__
-from midstream.arguments import Parser
+from midstream.arguments import CommandParser
 from midstream.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -57,11 +57,13 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
     run: Callable[[argparse.Namespace], int] | None = None
 
-    def parser(self) -> Parser:
+    def parser(self) -> CommandParser:
         """Its parser; the parsed options have the function to call as ``run``."""
         module = import_module(self.module) if self.module else None
         description = (self.run.__doc__ if module is None else module.__doc__) or ""
-        parser = Parser(prog=f"midstream {self.name}", description=description.partition("\n\n")[0])
+        parser = CommandParser(
+            prog=f"midstream {self.name}", description=description.partition("\n\n")[0]
+        )
         add_arguments = self.add_arguments if module is None else module.add_arguments
         if add_arguments is not None:
             add_arguments(parser)
@@ -136,11 +138,11 @@ def _dispatch(arguments: list[str]) -> int:
     return options.run(options)
 
 
-def screen_parser() -> Parser:
+def screen_parser() -> CommandParser:
     """The parser of ``midstream [PATH]``."""
     width = max(len(command.name) for command in COMMANDS)
     listed = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
-    parser = Parser(
+    parser = CommandParser(
         prog="midstream",
         description="A terminal pair programmer: decide hunks while the model is still writing.",
         epilog=f"commands:\n{listed}\n\n`midstream COMMAND --help` explains one.",

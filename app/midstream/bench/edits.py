@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from midstream.arguments import Parser as CommandLine
+from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_least, at_most, print_figures
 from midstream.edits.aligner import Aligner, Change, LineIndex
 from midstream.edits.documents import SourceText
@@ -58,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = CommandLine(prog="midstream bench edits", description=__doc__)
+    parser = CommandParser(prog="midstream bench edits", description=__doc__)
     parser.add_argument(
         "--repo", type=Path, metavar="FOLDER", help="git repository to take changes of"
     )

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
-from midstream.arguments import Parser
+from midstream.arguments import CommandParser
 from midstream.bench import timing
 from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.bench.peers import (
@@ -77,7 +77,7 @@ class EngineReport:
 
 def run(argv: Sequence[str]) -> int:
     """Measure and print; returns the exit code."""
-    parser = Parser(prog="midstream bench engine", description=__doc__)
+    parser = CommandParser(prog="midstream bench engine", description=__doc__)
     parser.add_argument("--model", type=Path, help="model folder (the shipped one)")
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int, help="threads inside one operator")

@@ -28,7 +28,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from midstream.arguments import Parser
+from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_least, at_most, print_figures
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
@@ -295,7 +295,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = Parser(prog="midstream bench guard", description=__doc__)
+    parser = CommandParser(prog="midstream bench guard", description=__doc__)
     parser.add_argument(
         "--files", type=int, default=150, help="files of the library and of packages"
     )

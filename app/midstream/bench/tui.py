@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from midstream.arguments import Parser
+from midstream.arguments import CommandParser
 from midstream.bench import screen_runs
 from midstream.bench.figures import Figure, print_figures
 
@@ -34,7 +34,7 @@ _NOT_QUICK: Final = ("fast", "tmux", "fast-loop", "slow-link")
 
 def run(argv: Sequence[str]) -> int:
     """Measure and print; 1 when a goal is missed."""
-    parser = Parser(prog="midstream bench tui", description="Measure the screen.")
+    parser = CommandParser(prog="midstream bench tui", description="Measure the screen.")
     parser.add_argument("--quick", action="store_true", help="fewer keys, starts and situations")
     parser.add_argument(
         "--only", nargs="+", choices=_RUNS, metavar="WHAT", help=f"some of: {', '.join(_RUNS)}"

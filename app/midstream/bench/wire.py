@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from statistics import median, quantiles
 
-from midstream.arguments import Parser, whole
+from midstream.arguments import CommandParser, whole
 from midstream.bench.reference_edits import REFERENCE_EDITS
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
@@ -615,7 +615,7 @@ def run(argv: Sequence[str]) -> int:
     """Measure and print; returns the exit code (1 if text came after a stop, or somebody got no
     turn).
     """
-    parser = Parser(prog="midstream bench wire", description=__doc__)
+    parser = CommandParser(prog="midstream bench wire", description=__doc__)
     parser.add_argument("--rounds", type=whole(4), default=50, help="turns per figure (default 50)")
     parser.add_argument("--clients", type=whole(1), default=64, help="clients at once (default 64)")
     parser.add_argument(

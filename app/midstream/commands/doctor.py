@@ -29,7 +29,7 @@ KeyTroubles = Callable[[str, Iterable[tuple[str, str]]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one test.
 
     Attributes:
@@ -63,17 +63,19 @@ def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
     return 0 if usable else 1
 
 
-def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[Finding]:
+def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[CheckResult]:
     """Test one thing after the other."""
     version = sys.version.split()[0]
-    yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", True)
+    yield CheckResult("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", True)
     settings = Settings()
     try:
         settings = load_settings(folder)
         where = config_path()
-        yield Finding("settings", True, f"{where}{'' if where.exists() else ' (not created yet)'}")
+        yield CheckResult(
+            "settings", True, f"{where}{'' if where.exists() else ' (not created yet)'}"
+        )
     except UserError as error:
-        yield Finding("settings", False, str(error), True)
+        yield CheckResult("settings", False, str(error), True)
     else:
         yield from _keys(settings, key_troubles)
     yield from _themes(settings)
@@ -87,17 +89,17 @@ def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[Finding]:
         yield from _model(settings)
 
 
-def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[Finding]:
+def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[CheckResult]:
     troubles = key_troubles(settings.keys, settings.key_binds)
     for trouble in troubles:
-        yield Finding("keys", False, trouble)
+        yield CheckResult("keys", False, trouble)
     if not troubles:
         own = len(settings.key_binds)
         counted = f", {own} action{'s' * (own != 1)} with your own keys" if own else ""
-        yield Finding("keys", True, f"{settings.keys}{counted}")
+        yield CheckResult("keys", True, f"{settings.keys}{counted}")
 
 
-def _themes(settings: Settings) -> Iterator[Finding]:
+def _themes(settings: Settings) -> Iterator[CheckResult]:
     """Problems with theme files and with the chosen theme."""
     from midstream.theme_files import theme_labels, theme_trouble
 
@@ -108,38 +110,40 @@ def _themes(settings: Settings) -> Iterator[Finding]:
     if missing and missing not in troubles:
         troubles.append(missing)
     for trouble in troubles:
-        yield Finding("theme", False, trouble)
+        yield CheckResult("theme", False, trouble)
     if not troubles:
-        yield Finding("theme", True, wanted or "the program's choice")
+        yield CheckResult("theme", True, wanted or "the program's choice")
 
 
-def _terminal() -> Finding:
+def _terminal() -> CheckResult:
     size = shutil.get_terminal_size()
     term = os.environ.get("TERM", "")
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     what = f"{term or 'TERM is not set'}, {size.columns}x{size.lines}, {encoding or 'no encoding'}"
     if term in ("", "dumb"):
-        return Finding("terminal", False, f"{what}; the screen needs a terminal with cursor keys")
+        return CheckResult(
+            "terminal", False, f"{what}; the screen needs a terminal with cursor keys"
+        )
     if encoding != "utf8":
-        return Finding("terminal", False, f'{what}; set a UTF-8 locale, or "ascii = true"')
+        return CheckResult("terminal", False, f'{what}; set a UTF-8 locale, or "ascii = true"')
     if size.columns < 60 or size.lines < 16:
-        return Finding("terminal", False, f"{what}; it should have at least 80x24")
-    return Finding("terminal", True, what)
+        return CheckResult("terminal", False, f"{what}; it should have at least 80x24")
+    return CheckResult("terminal", True, what)
 
 
-def _git() -> Finding:
+def _git() -> CheckResult:
     program = shutil.which("git")
     if program is None:
-        return Finding(
+        return CheckResult(
             "git",
             False,
             "not found; install it to see branches and commit. Checkpoints are copies without it",
         )
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return Finding("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
+    return CheckResult("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
 
 
-def _state() -> Finding:
+def _state() -> CheckResult:
     from midstream.workspace.paths import make_private, state_dir
 
     folder = state_dir()
@@ -149,11 +153,11 @@ def _state() -> Finding:
             file.write(b"x")
     except OSError as error:
         detail = f"{folder}: {error.strerror}; set MIDSTREAM_STATE_DIR to a writable folder"
-        return Finding("state", False, detail, True)
-    return Finding("state", True, f"{folder} (journals, checkpoints, server logs)")
+        return CheckResult("state", False, detail, True)
+    return CheckResult("state", True, f"{folder} (journals, checkpoints, server logs)")
 
 
-def _watch(folder: Path) -> Finding:
+def _watch(folder: Path) -> CheckResult:
     from midstream.workspace.files import Workspace
     from midstream.workspace.watch import Watcher
 
@@ -178,13 +182,13 @@ def _watch(folder: Path) -> Finding:
     try:
         found = asyncio.run(mode())
     except UserError as error:
-        return Finding("watching", False, str(error))
+        return CheckResult("watching", False, str(error))
     if found == "native":
-        return Finding("watching", True, "changes by other programs are noticed at once")
-    return Finding("watching", False, found)
+        return CheckResult("watching", True, "changes by other programs are noticed at once")
+    return CheckResult("watching", False, found)
 
 
-def _endpoint(settings: Settings) -> Finding:
+def _endpoint(settings: Settings) -> CheckResult:
     from midstream.pairing.server import configured_endpoint
 
     async def reach() -> str:
@@ -201,9 +205,9 @@ def _endpoint(settings: Settings) -> Finding:
         return f"{endpoint.url} answers in {(time.perf_counter() - started) * 1000:.0f} ms"
 
     try:
-        return Finding("endpoint", True, asyncio.run(reach()), True)
+        return CheckResult("endpoint", True, asyncio.run(reach()), True)
     except UserError as error:
-        return Finding("endpoint", False, str(error), True)
+        return CheckResult("endpoint", False, str(error), True)
 
 
 _SAMPLE = """\
@@ -215,7 +219,7 @@ def total(values):
 """
 
 
-def _model(settings: Settings) -> Iterator[Finding]:
+def _model(settings: Settings) -> Iterator[CheckResult]:
     """One real edit with the configured model, in a temporary folder."""
     from midstream.pairing.headless import Job, NothingToChangeError, run_job
 
@@ -229,12 +233,12 @@ def _model(settings: Settings) -> Iterator[Finding]:
             rate = outcome.tokens_per_second
             pace = f", {rate:,.0f} tokens/s" if rate else ""
             detail = f"{sink.model}: a sample edit in {time.perf_counter() - started:.1f} s{pace}"
-            yield Finding("model", True, detail, True)
+            yield CheckResult("model", True, detail, True)
         except NothingToChangeError:
             detail = f"{sink.model} runs, but did not carry out the sample edit; try another model"
-            yield Finding("model", False, detail)
+            yield CheckResult("model", False, detail)
         except UserError as error:
-            yield Finding("model", False, str(error), True)
+            yield CheckResult("model", False, str(error), True)
 
 
 class _Quiet:
