@@ -51,7 +51,7 @@ def write_gguf(folder: ModelFolder, target: Path) -> None:
     """Write a folder's model.
 
     Raises:
-        NotWritableError: it was not built by `engine.graphs`, or the `onnx` package is missing.
+        NotWritableError: the training recipe did not build it, or the `onnx` package is missing.
     """
     if find_spec("onnx") is None:
         raise NotWritableError("the onnx package, which reads the weights, is not installed")
@@ -67,7 +67,7 @@ def write_gguf(folder: ModelFolder, target: Path) -> None:
 
 
 class _Model:
-    """A folder's weights and sizes, by the names that `engine.graphs` gives."""
+    """A folder's weights and sizes, by the names that the training recipe gives."""
 
     def __init__(self, folder: ModelFolder) -> None:
         """Read everything; raises KeyError where a name is missing."""

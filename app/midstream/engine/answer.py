@@ -32,9 +32,8 @@ class StreamDecoder:
     """Turns generated tokens into text as soon as the text is certain.
 
     `feed` returns what became certain with a token, lines as they end; the concatenation of all of
-    it and of `finish` is the rewrite after the kept lines. A token that makes no sense where it
-    stands (an anchor out of order) adds nothing, and a line that is no line of Python is not
-    written.
+    it and of `finish` is the rewrite after the kept lines. A token that makes no sense at its place
+    (an anchor out of order) adds nothing, and a line that is not valid Python is not written.
     """
 
     vocab: Vocabulary
@@ -206,7 +205,7 @@ FAR_BEHIND: Final = 8.0
 
 @dataclass(slots=True)
 class AnswerChoice:
-    """The state of one answer, told token by token; a `plan.Choice`.
+    """The state of one answer, fed token by token; a `plan.Choice`.
 
     Attributes:
         vocab: the tokens.

@@ -119,13 +119,6 @@ class EditJudge:
     """Judges one answer while it is written; a `plan.Judge`."""
 
     def __init__(self, request: EditRequest, vocab: Vocabulary, table: Calibration) -> None:
-        """Prepare.
-
-        Args:
-            request: what was asked.
-            vocab: tells what a token is.
-            table: the model's calibration.
-        """
         self._request = request
         self._vocab = vocab
         self._table = table

@@ -71,8 +71,8 @@ class Decoder:
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
         runtime_s: seconds spent inside ONNX Runtime so far.
         row_cost: what one more row of a run has cost so far.
-        written: rows of the live cache that ever held something: the memory that it really takes
-            (room beyond them is only reserved).
+        written: rows of the live cache that were ever written: the memory that it really takes (the
+            rest is only reserved).
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Decoder:
 
         Args:
             folder: the model folder.
-            provider: a key of `session.PROVIDERS`.
-            threads: threads inside one operator; None for what suits the graph's size.
-            device: bind the cache as a device's, whatever the provider (for tests: "cpu").
+            provider: a key of `graph.PROVIDERS`.
+            threads: threads inside one operator; None chooses by the graph's size.
+            device: bind the cache as this device's regardless of the provider (for tests: "cpu").
 
         Raises:
             ModelFolderError, UnavailableError: as in `open_session` and `read_graph_io`.
@@ -143,7 +143,7 @@ class Decoder:
 
         Args:
             ids: the tokens, at least one.
-            past: cached rows to keep; what lies behind them is overwritten.
+            past: cached rows to keep; later ones are overwritten.
             exact: make every row's bits independent of how many rows run together (see `_padded`).
 
         Returns:

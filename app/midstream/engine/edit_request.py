@@ -24,11 +24,7 @@ class EditRequest:
     Attributes:
         instruction: what to do, in words.
         region: the source text of the region: whole lines, each ended by a newline.
-        before: context lines above the region (this codec does not read them).
-        after: context lines below the region (this codec does not read them).
-        path: the file's path (this codec does not read it).
-        kept: whole lines of the rewrite that are already written and stay (stop, redirect); "" at
-            first.
+        kept: whole lines of the rewrite that are written and stay (stop, redirect).
         earlier: instructions under which `kept` was written. Where the model takes appended
             redirects (`CodecLimits.appended`), the newest of them stands before the source and
             `instruction` behind the kept lines; else `instruction` stands before the source,
@@ -38,9 +34,6 @@ class EditRequest:
 
     instruction: str
     region: str
-    before: str = ""
-    after: str = ""
-    path: str = ""
     kept: str = ""
     earlier: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None

@@ -42,7 +42,7 @@ class ModelFolderError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Most tokens that are proposed at once; `pace.Pace` chooses how many."""
+    """Most tokens that are proposed at once; `drafting.DraftLength` chooses how many."""
 
     most: int = 32
 
@@ -65,7 +65,7 @@ class Calibration:
     """How a model's answers are judged; see `confidence`.
 
     Attributes:
-        threshold: an answer below this probability of being right is one to look at closely.
+        threshold: an answer with a lower probability of being right is flagged.
         bias: constant of the logistic regression.
         weights: its weights, by the name of a feature.
     """
@@ -91,7 +91,7 @@ class ModelFolder:
         input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
         empty otherwise.
         shares_cache: whether past and present may be one buffer; None where no file says so.
-        drafting: how much is drafted; None where the model wants no drafts.
+        drafting: how much is drafted; None for no drafts.
         limits: limits below the context's.
         confidence: how answers are judged; None where the folder does not say.
         row_bytes: bytes of cache that one token takes, estimated from the configuration; None where

@@ -60,7 +60,7 @@ def open_session(folder: ModelFolder, *, provider: str, threads: int) -> Any:
         threads: threads inside one operator.
 
     Raises:
-        UnavailableError: the provider is unknown, or the installed onnxruntime has it not.
+        UnavailableError: the provider is unknown, or the installed onnxruntime lacks it.
         ModelFolderError: the graph cannot be loaded.
     """
     runtime: Any = import_module("onnxruntime")

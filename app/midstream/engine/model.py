@@ -225,11 +225,11 @@ def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = Non
 
     Args:
         folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
-        provider: where it runs; see `session.PROVIDERS`.
+        provider: where it runs; see `graph.PROVIDERS`.
         threads: threads inside one operator; None for the cores this process may use.
 
     Raises:
         ModelFolderError: the sentence names the file or graph input at fault.
-        UnavailableError: the installed onnxruntime has not that provider.
+        UnavailableError: the installed onnxruntime lacks that provider.
     """
     return OnnxModel(read_folder(folder), provider=provider, threads=threads)

@@ -71,13 +71,12 @@ class EncodedRequest:
 
     Attributes:
         prompt_ids: what the model reads.
-        draft_ids: what its answer would be if it changed nothing; empty where nothing can be
-        guessed.
+        draft_ids: what its answer would be if it changed nothing; may be empty.
         stop_ids: tokens that end the answer.
         decoder: turns the answer's tokens into text.
-        most: tokens after which an answer has surely gone astray; None where it can be any length.
-        choice: chooses tokens where the likeliest are asked for; None takes the likeliest ones.
-        judge: says how sure the model may be; None where its folder has no calibration.
+        most: tokens after which an answer is surely a loop; None for no limit.
+        choice: chooses tokens of greedy answers; None takes the likeliest ones.
+        judge: estimates confidence; None if the folder has no calibration.
     """
 
     prompt_ids: list[int]

@@ -171,9 +171,6 @@ def read_edit(
     return EditRequest(
         instruction=_shortened(instructions[-1], region.region),
         region=region.region,
-        before=region.before,
-        after=region.after,
-        path=region.path,
         kept=kept[: kept.rfind("\n") + 1],
         earlier=tuple(_shortened(text, region.region) for text in instructions[:-1]),
         correction=correction,

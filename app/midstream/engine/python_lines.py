@@ -195,11 +195,11 @@ def inside(lines: Sequence[str]) -> bool:
 
 
 def may_stand(line: str, old: str | None, *, inside: bool) -> bool:
-    """Whether a line may take the place of another one, or come anew where there was none.
+    """Whether a line may replace another one, or be added.
 
     Args:
-        line: what is to stand there.
-        old: what stood there, None for a new line.
+        line: the new line.
+        old: the line that it replaces, None for an added one.
         inside: whether brackets are open that began on a line before; a part of a statement is
             judged by its brackets and quotes only.
     """
@@ -217,10 +217,10 @@ def may_stand(line: str, old: str | None, *, inside: bool) -> bool:
 def may_come(
     line: str, old: str | None, *, above: Sequence[str], source: Sequence[str], used: int
 ) -> bool:
-    """Whether a line of an answer may be written, itself and as a part of its statement.
+    """Whether a line of an answer may be written, on its own and as part of its statement.
 
     Args:
-        line: what is to stand there.
+        line: the new line.
         old: the source line that it replaces, None for a new line.
         above: the answer's lines before it.
         source: the lines that the answer rewrites.

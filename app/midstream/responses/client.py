@@ -143,11 +143,11 @@ class Client:
         return self._dialect.midstream and self.connected and not self._http_only
 
     async def read_ahead(self, *, messages: Sequence[Entry], instructions: str = "") -> Stream:
-        """Have the server read a conversation that will probably be asked about soon.
+        """Have the server read the prompt of a request that will probably follow.
 
-        Nothing is generated, and whatever is asked goes first; a response that is being written
-        goes on meanwhile. The server gives up what it was reading ahead before. Only Midstream's
-        own server does all that, over an open connection (`reads_ahead`).
+        Nothing is generated, requests go first, and a running response continues. What the server
+        was reading ahead before is given up. Only Midstream's own server does this, over an open
+        connection (`reads_ahead`).
 
         Args:
             messages: As in `create`; the last is what is being typed.
@@ -192,8 +192,8 @@ class Client:
                 and their outputs. With ``previous_response_id`` only what follows that response,
                 else the whole conversation.
             instructions: System text; never inherited from an earlier response.
-            previous_response_id: A response of this connection (or a stored one) to go on from. Not
-                needed for speed: a conversation that only grew is continued by itself.
+            previous_response_id: A response of this connection (or a stored one) to continue from.
+                Not needed for speed: a conversation that only grew is continued automatically.
             max_output_tokens: Limit of the output.
             metadata: Up to 16 strings that come back in the response.
             effort: Reasoning effort, "none" to "max"; what it means is up to the model.
@@ -208,7 +208,7 @@ class Client:
 
         Raises:
             UnavailableError: No connection could be made.
-            ValueError: A call among the messages has no output; no server goes on from that.
+            ValueError: A call among the messages has no output; no server accepts that.
         """
         if missing := unanswered(messages):
             raise ValueError(f"calls without an output: {', '.join(missing)}")

@@ -42,12 +42,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The next stretch of text, exactly as it follows the one before.
+    """The next piece of text.
 
     Attributes:
-        text: Never empty. Several frames that arrived between two reads come as one.
-        tokens: Model tokens behind ``text``; 0 when the server does not say (only Midstream's own
-        does).
+        text: Never empty. Frames that arrived between two reads are joined.
+        tokens: Model tokens of `text`; 0 if unknown (only Midstream's own server counts them).
     """
 
     text: str
@@ -63,11 +62,10 @@ class Finished:
         reason: None when completed, else "interrupted", "max_output_tokens", "steered", …
         usage: Counted tokens; all zero if the server sent none.
         text: All text that was delivered as `Delta`, joined.
-        kept: The text that the server keeps as this response's output, which is what a
-        continuation by
-            ``previous_response_id`` builds on; "" after an interrupt that discards.
+        kept: The text that the server keeps as this response's output, which a continuation by
+            `previous_response_id` builds on; "" after an interrupt that discards.
         metadata: Metadata of the final response.
-        output: The same as ``kept``, as entries to go on from: messages and calls of tools.
+        output: The same as `kept`, as conversation entries: messages and tool calls.
     """
 
     status: str
@@ -263,10 +261,8 @@ def decode_event(frame: str | bytes) -> ServerEvent:
     An event that the client does not act on may hold anything; only its type is kept then.
 
     Raises:
-        ValueError: The frame is not a JSON object, or an event the client depends on has a field
-        of the
-            wrong type (`msgspec.DecodeError` and its subclass `msgspec.ValidationError` are
-            ValueErrors).
+        ValueError: The frame is not a JSON object, or an event the client depends on has a field of
+            the wrong type.
     """
     try:
         return _decoder.decode(frame)

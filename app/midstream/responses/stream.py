@@ -107,9 +107,10 @@ class Stream:
     async def interrupt(self, *, keep: bool = False) -> None:
         """Stop this response here and now.
 
-        From this call on no `Delta` is delivered, also none that had already arrived. The server
-        is told next, and `Finished` with status "incomplete" and reason "interrupted" follows when
-        it has stopped (or could not be reached). Calling it again, or after the end, does nothing.
+        From this call on no `Delta` is delivered, not even one that had already arrived. Then the
+        server is told, and `Finished` with status "incomplete" and reason "interrupted" follows
+        when it has stopped (or could not be reached). Calling it again, or after the end, does
+        nothing.
 
         Args:
             keep: Ask the server to keep the partial text in the conversation, for a continuation by
@@ -127,7 +128,7 @@ class Stream:
         """Give the server a further instruction while it writes.
 
         The server ends this response at a safe boundary (reason "steered") or completes it, and
-        goes on in the stream returned here by itself. If the server refuses, that stream fails and
+        continues in the stream returned here. If the server refuses, that stream fails and
         this one goes on.
         """
         return await self._control.steer(self, text)

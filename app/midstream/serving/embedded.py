@@ -74,7 +74,7 @@ class EmbeddedServer:
             Where it serves, with the token of this start.
 
         Raises:
-            UnavailableError: It does not start; the sentence is the child's own where it gave one.
+            UnavailableError: It does not start; the child's own message is used if there is one.
         """
         if self.alive:
             raise UnavailableError("The model server is running already.")

@@ -183,14 +183,14 @@ def count_tokens(text: str) -> int:
 
 
 class ReplayModel:
-    """A `TextModel` that says what a script says.
+    """A `TextModel` that answers from a script.
 
     Args:
         script: The answer, a function that makes it, or a loaded script file.
         rate: Tokens per second, 0 for as fast as possible; entries of a script file have their own.
         delay: Seconds before the first token.
         name: The model's name.
-        facts: Facts in place of the usual ones.
+        facts: Facts instead of the default ones.
     """
 
     def __init__(

@@ -36,9 +36,9 @@ class Service:
 
     Attributes:
         connections: Open WebSockets.
-        farewells: How to tell each connection that the server is about to end.
+        farewells: Called on shutdown, one per connection.
         turns: Responses that run or wait, in the order they came.
-        ended: Telemetry of the ones that ended last.
+        ended: Telemetry of the latest ended ones.
         news: Set when a turn begins or ends; a waiter clears it first.
         leaving: Set when the server is about to end.
     """
