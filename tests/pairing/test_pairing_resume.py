@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.journal import KINDS, Replay
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -250,3 +251,17 @@ async def test_no_journal_when_it_is_switched_off(
         await session.turns.instruct("one", path="run.py", cursor=3)
         await session.turns.finished()
     assert Journal.latest(state, root) is None
+
+
+def test_entries_of_earlier_versions_are_read() -> None:
+    held = KINDS["quarantine"].read({"id": 1, "note": "a password in the code"})
+    replay = Replay()
+    turn = {"id": 1, "instruction": "one", "path": "run.py", "start": 0, "stop": 1, "gone": "field"}
+    base = {"path": "run.py", "data": "eJxLSk3LL0rlAgAK9wJ+", "digest": None}
+    KINDS["base"].read(base).replay(replay)
+    KINDS["begin"].read({"turn": turn}).replay(replay)
+    KINDS["text"].read({"path": "run.py", "text": "changed\n"}).replay(replay)
+    KINDS["finish"].read({"path": "run.py"}).replay(replay)
+    held.replay(replay)
+    assert [hunk.state for hunk in replay.hunks] == [HunkState.QUARANTINED]
+    assert replay.turns[0].instruction == "one"

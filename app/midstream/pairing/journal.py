@@ -209,14 +209,14 @@ class _SegmentEntry(Entry):
         journal.write_unfinished_line(self.path)
         super().write(journal)
 
+    def replay(self, state: Replay) -> None:
+        getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
+
 
 class Freeze(_SegmentEntry):
     """A segment was frozen."""
 
     kind = "freeze"
-
-    def replay(self, state: Replay) -> None:
-        state.files[self.path].freeze()
 
 
 class Resume(_SegmentEntry):
@@ -224,26 +224,17 @@ class Resume(_SegmentEntry):
 
     kind = "resume"
 
-    def replay(self, state: Replay) -> None:
-        state.files[self.path].resume()
-
 
 class Finish(_SegmentEntry):
     """The text of a segment is complete."""
 
     kind = "finish"
 
-    def replay(self, state: Replay) -> None:
-        state.files[self.path].finish()
-
 
 class Abandon(_SegmentEntry):
     """A segment ended before its text did."""
 
     kind = "abandon"
-
-    def replay(self, state: Replay) -> None:
-        state.files[self.path].abandon()
 
 
 @dataclass(frozen=True)
@@ -307,7 +298,7 @@ class Edit(Entry):
 
 @dataclass(frozen=True)
 class Quarantined(Entry):
-    """The guard holds a hunk back; ``note`` is the reason in journals before 0.2."""
+    """The guard holds a hunk back; earlier versions wrote the reason as ``note``."""
 
     kind = "quarantine"
     id: int

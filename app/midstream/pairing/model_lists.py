@@ -19,7 +19,7 @@ import msgspec
 
 from midstream.errors import UnavailableError, UserError
 from midstream.responses.catalogue import ListedModel, list_models
-from midstream.responses.profiles import Price, Profile
+from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from midstream.workspace import atomic
 from midstream.workspace.paths import state_dir
@@ -90,59 +90,19 @@ class Asked:
         return " ".join((f"{said}.", *self.troubles))
 
 
-class _Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    id: str
-    context: int | None = None
-    price: tuple[float, float, float] | None = None
-    owner: str = ""
-
-
-class _Kept(msgspec.Struct, frozen=True):
-    at: float
-    models: list[_Row]
-    engine: str = ""
-
-
 def kept_lists() -> dict[str, KeptList]:
     """The cached lists (blocking); none if the file is missing or damaged."""
     try:
-        rows = msgspec.json.decode((state_dir() / FILE).read_bytes(), type=dict[str, _Kept])
+        return msgspec.json.decode((state_dir() / FILE).read_bytes(), type=dict[str, KeptList])
     except (OSError, msgspec.DecodeError, RecursionError):
         return {}
-    return {
-        url: KeptList(
-            tuple(
-                ListedModel(r.id, r.context, Price(*r.price) if r.price else None, r.owner)
-                for r in kept.models
-            ),
-            kept.at,
-            kept.engine,
-        )
-        for url, kept in rows.items()
-    }
 
 
 def keep_lists(lists: Lists) -> None:
     """Cache lists (blocking); a failed write is ignored."""
     newest = sorted(lists.items(), key=lambda item: -item[1].at)[:_MOST_KEPT]
-    rows = {
-        url: _Kept(
-            kept.at,
-            [
-                _Row(
-                    m.id,
-                    m.context,
-                    (m.price.input, m.price.output, m.price.cached) if m.price else None,
-                    m.owner,
-                )
-                for m in kept.models
-            ],
-            kept.engine,
-        )
-        for url, kept in newest
-    }
     with contextlib.suppress(OSError):
-        atomic.overwrite(state_dir() / FILE, msgspec.json.encode(rows))
+        atomic.overwrite(state_dir() / FILE, msgspec.json.encode(dict(newest)))
 
 
 def ask_everybody(

@@ -41,12 +41,12 @@ class SessionState(StrEnum):
     """The model server is being started or reached; instructions wait for it."""
     READY = "ready"
     WAITING = "waiting"
-    """An instruction was sent, no token has come yet."""
+    """An instruction was sent; no token has arrived yet."""
     STREAMING = "streaming"
     STOPPING = "stopping"
-    """The view is frozen, the server's last word is awaited."""
+    """The view is frozen; the server has not confirmed the stop yet."""
     OFFLINE = "offline"
-    """No model server; the next instruction tries again."""
+    """No model server; the next instruction tries to reach it again."""
 
 
 class TurnStatus(StrEnum):
@@ -114,34 +114,33 @@ class Turn:
 
     Attributes:
         id: The generation id; text of an older generation is dropped.
-        instruction: What the person asked for.
+        instruction: What was asked for.
         path: The file, relative to the root.
         start: First line of the region, 0-based, in the base text the turn began with.
         stop: End of the region, exclusive.
         symbol: Dotted name of the function or class the region is, or ``""``.
-        why: How the region was found, in words for the person.
+        why: How the region was found, for display.
         status: How far it has come.
         tokens: Tokens received so far; a server that does not count them sends one per delta.
         ttft_s: Seconds from sending to the first text, or ``None`` before it.
         elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
-        error: The sentence to show when the status is ``failed``.
+        error: The message to show when the status is ``failed``.
         again: What the next instruction does about that, such as "connects again"; ``""`` where it
             does nothing.
         redirected_from: The id of the turn this one goes on from, or ``None``.
         follows: Why it goes on from that one.
-        background: Whether the session asked by itself; a screen shows it without moving.
-        implied: Whether nobody said the instruction: it was made of a change that somebody made.
-        words: Whether an answer in words was wanted and no change.
+        background: Whether the session asked by itself; the screen does not follow it.
+        implied: Whether the session derived the instruction from a change that was saved.
+        words: Whether an answer in words was wanted instead of a change.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
             in any other it names the places itself.
-        failures: Why edits of the answer found no place: a sentence each, and below it what was
-            quoted and what the file has.
-        confidence: Calibrated probability that the answer is right, ``None`` where the model does
-            not say.
-        unsure: The sentence to show where that is too little; ``""`` elsewhere.
+        failures: Why edits of the answer did not match the file: a sentence each, and below it
+            what was quoted and what the file has.
+        confidence: Calibrated probability that the answer is right, ``None`` if unknown.
+        unsure: The warning to show where that is too low; ``""`` elsewhere.
         doubted: The hunks of such an answer.
         hunks: The hunks of the answer, once it has ended.
-        tried: What effort was spent on it and why this answer won, in words; ``""`` for one pass.
+        tried: What effort was spent and why this answer won, for display; ``""`` for one pass.
     """
 
     id: int
@@ -172,7 +171,7 @@ class Turn:
 
     @property
     def place(self) -> str:
-        """The region in words."""
+        """The region, for display."""
         if self.symbol:
             return f"`{self.symbol}`"
         if self.start == self.stop:

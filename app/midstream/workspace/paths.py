@@ -1,4 +1,4 @@
-"""Where Midstream keeps its own state, and how a path is shown to a person.
+"""Where Midstream keeps its own state, and how a path is shown to the user.
 
 Layout below :func:`state_dir`::
 
