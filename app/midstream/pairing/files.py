@@ -5,7 +5,7 @@ start of a turn.  Streaming does not take it, so text keeps arriving while a fil
 no model and no turn.
 
 A hunk action is one method of :class:`OpenFiles` that takes a step of the hunk store through
-``_apply``, with the :class:`~midstream.pairing.journal.Entry` that replays it.
+``_apply``, with the :class:`~midstream.pairing.journal.SessionEntry` that replays it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
 from midstream.pairing.journal import (
-    Absent,
-    Base,
-    Decide,
-    DecideLines,
-    Edit,
-    Entry,
-    Redo,
+    AbsentEntry,
+    BaseEntry,
+    DecideEntry,
+    DecideLinesEntry,
+    EditEntry,
+    RedoEntry,
+    SessionEntry,
     SessionJournal,
-    Split,
-    Undo,
-    Writing,
-    Wrote,
+    SplitEntry,
+    UndoEntry,
+    WritingEntry,
+    WroteEntry,
 )
 from midstream.pairing.status import (
     FileChangedOnDisk,
@@ -143,7 +143,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
         proposal = self._proposals[path] = FileProposal(path, text, self._hunks)
         self.digests[path] = digest
-        self._journal.add(Base(path, data, digest))
+        self._journal.add(BaseEntry(path, data, digest))
         self._status.emit(FileOpened(path))
         return proposal
 
@@ -168,7 +168,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """From now on an empty text of this file means that there is no such file."""
         if path not in self.absent:
             self.absent.add(path)
-            self._journal.add(Absent(path))
+            self._journal.add(AbsentEntry(path))
 
     # Following the disk
 
@@ -194,7 +194,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
         proposal.advance(text)
         self.digests[proposal.path] = digest
-        self._journal.add(Base(proposal.path, data, digest))
+        self._journal.add(BaseEntry(proposal.path, data, digest))
         lost = 0
         for hunk in self._hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
@@ -224,7 +224,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
         data, _ = encode(proposal.path, proposal.base)
-        self._journal.add(Base(proposal.path, data, self.digests[proposal.path]))
+        self._journal.add(BaseEntry(proposal.path, data, self.digests[proposal.path]))
 
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""
@@ -280,7 +280,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
 
         what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
-        return bool(await self._apply(hunk_ids[0], step, Decide(hunk_ids, state, note), what))
+        return bool(await self._apply(hunk_ids[0], step, DecideEntry(hunk_ids, state, note), what))
 
     async def decide_lines(
         self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
@@ -307,7 +307,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         def step() -> Sequence[Hunk]:
             return self._hunks.decide_lines(hunk_id, start, stop, state, note)
 
-        entry = DecideLines(hunk_id, start, stop, state, note)
+        entry = DecideLinesEntry(hunk_id, start, stop, state, note)
         return bool(await self._apply(hunk_id, step, entry, f"{state} some lines of a hunk"))
 
     async def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -326,7 +326,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         parts = await self._apply(
             hunk_id,
             lambda: self._hunks.split(hunk_id, cuts),
-            Split(hunk_id, list(cuts)),
+            SplitEntry(hunk_id, list(cuts)),
             "split a hunk",
         )
         return tuple(hunk.id for hunk in parts)
@@ -342,10 +342,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             self._hunks.edit(hunk_id, new)
             return (self._hunks.get(hunk_id),)
 
-        return bool(await self._apply(hunk_id, step, Edit(hunk_id, list(new)), "edit a hunk"))
+        return bool(await self._apply(hunk_id, step, EditEntry(hunk_id, list(new)), "edit a hunk"))
 
     async def _apply(
-        self, hunk_id: int, step: Callable[[], Sequence[Hunk]], entry: Entry, what: str
+        self, hunk_id: int, step: Callable[[], Sequence[Hunk]], entry: SessionEntry, what: str
     ) -> Sequence[Hunk]:
         """Take a step of the hunk store that can be undone, and write what follows from it.
 
@@ -368,7 +368,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 error = await self._sync(hunks, f"{what} in {hunks[0].path}")
                 if error is None:
                     return hunks
-                self._take_back(Undo(), self._hunks.undo())
+                self._take_back(UndoEntry(), self._hunks.undo())
                 if attempt == ATTEMPTS - 1 or not _stale(error):
                     self._status.fail(str(error))
                     break
@@ -397,18 +397,18 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         async with self.lock:
             if self._cannot_undo():
                 return ()
-            return await self._travel(Undo(), self._hunks.undo, Redo(), self._hunks.redo)
+            return await self._travel(UndoEntry(), self._hunks.undo, RedoEntry(), self._hunks.redo)
 
     async def redo(self) -> tuple[int, ...]:
         """Redo the decision that ``undo`` took back; ids of the hunks changed."""
         async with self.lock:
-            return await self._travel(Redo(), self._hunks.redo, Undo(), self._hunks.undo)
+            return await self._travel(RedoEntry(), self._hunks.redo, UndoEntry(), self._hunks.undo)
 
     async def _travel(
         self,
-        there: Entry,
+        there: SessionEntry,
         move: Callable[[], Sequence[Hunk]],
-        back: Entry,
+        back: SessionEntry,
         move_back: Callable[[], Sequence[Hunk]],
     ) -> tuple[int, ...]:
         from midstream.edits.hunks import UndecidableError
@@ -472,7 +472,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             )
             self._announce(gone)
 
-    def _take_back(self, entry: Entry, hunks: Sequence[Hunk]) -> None:
+    def _take_back(self, entry: SessionEntry, hunks: Sequence[Hunk]) -> None:
         self._journal.add(entry)
         self._announce(hunks)
 
@@ -513,7 +513,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
     ) -> None:
         expected = {path: self.digests[path] for path in batch}
-        self._journal.add(Writing(digests))
+        self._journal.add(WritingEntry(digests))
         writing = asyncio.create_task(
             asyncio.to_thread(self._workspace.write_all, batch, expected, label)
         )
@@ -529,7 +529,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
-        self._journal.add(Wrote(digests))
+        self._journal.add(WroteEntry(digests))
 
 
 def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:

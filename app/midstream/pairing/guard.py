@@ -21,7 +21,7 @@ from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.guard.secrets import mask
-from midstream.pairing.journal import Quarantined, Release
+from midstream.pairing.journal import QuarantineEntry, ReleaseEntry
 from midstream.pairing.lights import Light, LightState, looks_sensitive
 from midstream.pairing.status import HunkDecided
 
@@ -369,7 +369,7 @@ class Guard:
             raise UsageError(f"Hunk {hunk_id} is not quarantined.") from None
         hunk = self._hunks.get(hunk_id)
         self._released |= {(hunk.path, finding.key) for finding in self.findings(hunk)}
-        self._journal.add(Release(hunk_id, mask(reason)))
+        self._journal.add(ReleaseEntry(hunk_id, mask(reason)))
         self._status.emit(HunkDecided(hunk.path, hunk_id))
 
     async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
@@ -397,7 +397,7 @@ class Guard:
                     self._quarantine(hunk, halting[0])
                 elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
                     self._hunks.release(hunk.id, note := "the guard finds nothing in it any more")
-                    self._journal.add(Release(hunk.id, note))
+                    self._journal.add(ReleaseEntry(hunk.id, note))
 
     def _sees(self, path: str) -> bool:
         """Whether what the guard does not find in a file can be taken for not being there."""
@@ -559,7 +559,7 @@ class Guard:
             self._hunks.quarantine(hunk.id, why)
         except ValueError:
             return False
-        self._journal.add(Quarantined(hunk.id, why.rule, why.message))
+        self._journal.add(QuarantineEntry(hunk.id, why.rule, why.message))
         self._status.emit(HunkDecided(hunk.path, hunk.id))
         return True
 

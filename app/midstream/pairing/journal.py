@@ -3,8 +3,8 @@
 The journal holds the inputs of the edits part (base texts, streamed text, decisions), not its
 state.  Replaying them in order leads to the same hunks with the same ids.
 
-To journal another action, add an :class:`Entry` to this file and to :data:`KINDS`, and pass it to
-:meth:`SessionJournal.add` where the action happens.
+To journal another action, add a :class:`SessionEntry` to this file and to :data:`KINDS`, and pass
+it to :meth:`SessionJournal.add` where the action happens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ResumeError(UserError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SessionEntry:
     """One entry of the journal: its fields are what is written.
 
     ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
@@ -62,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Base(Entry):
+class BaseEntry(SessionEntry):
     """A file was opened, or its base replaced by what is on disk; no digest means no file."""
 
     kind = "base"
@@ -95,7 +95,7 @@ class Base(Entry):
 
 
 @dataclass(frozen=True)
-class Absent(Entry):
+class AbsentEntry(SessionEntry):
     """From now on an empty text of this file means that there is no such file."""
 
     kind = "absent"
@@ -106,7 +106,7 @@ class Absent(Entry):
 
 
 @dataclass(frozen=True)
-class _TurnEntry(Entry):
+class _TurnEntry(SessionEntry):
     turn: Turn
 
     def write(self, journal: SessionJournal) -> None:
@@ -121,7 +121,7 @@ class _TurnEntry(Entry):
 
 
 @dataclass(frozen=True)
-class Begin(_TurnEntry):
+class BeginEntry(_TurnEntry):
     """A turn opened a segment over the current base; ``repair``: its indentation is corrected."""
 
     kind = "begin"
@@ -133,19 +133,19 @@ class Begin(_TurnEntry):
         super().replay(state)
 
 
-class Ask(_TurnEntry):
+class AskEntry(_TurnEntry):
     """A turn began in which the model names the places itself."""
 
     kind = "ask"
 
 
-class Redirect(_TurnEntry):
+class RedirectEntry(_TurnEntry):
     """The frozen segment continues under another turn."""
 
     kind = "redirect"
 
 
-class End(_TurnEntry):
+class EndEntry(_TurnEntry):
     """A turn ended."""
 
     kind = "end"
@@ -155,7 +155,7 @@ class End(_TurnEntry):
 
 
 @dataclass(frozen=True)
-class Segment(Entry):
+class SegmentEntry(SessionEntry):
     """An answer that names its places itself opened a segment."""
 
     kind = "segment"
@@ -172,7 +172,7 @@ class Segment(Entry):
 
 
 @dataclass(frozen=True)
-class Withdraw(Entry):
+class WithdrawEntry(SessionEntry):
     """A segment was taken back."""
 
     kind = "withdraw"
@@ -190,7 +190,7 @@ class Withdraw(Entry):
 
 
 @dataclass(frozen=True)
-class Text(Entry):
+class TextEntry(SessionEntry):
     """Whole lines of a segment; written by ``SessionJournal.text``."""
 
     kind = "text"
@@ -202,7 +202,7 @@ class Text(Entry):
 
 
 @dataclass(frozen=True)
-class _SegmentEntry(Entry):
+class _SegmentStep(SessionEntry):
     path: str
 
     def write(self, journal: SessionJournal) -> None:
@@ -213,32 +213,32 @@ class _SegmentEntry(Entry):
         getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
 
 
-class Freeze(_SegmentEntry):
+class FreezeEntry(_SegmentStep):
     """A segment was frozen."""
 
     kind = "freeze"
 
 
-class Resume(_SegmentEntry):
+class ResumeEntry(_SegmentStep):
     """A frozen segment goes on."""
 
     kind = "resume"
 
 
-class Finish(_SegmentEntry):
+class FinishEntry(_SegmentStep):
     """The text of a segment is complete."""
 
     kind = "finish"
 
 
-class Abandon(_SegmentEntry):
+class AbandonEntry(_SegmentStep):
     """A segment ended before its text did."""
 
     kind = "abandon"
 
 
 @dataclass(frozen=True)
-class Decide(Entry):
+class DecideEntry(SessionEntry):
     """Hunks were decided in one step."""
 
     kind = "decide"
@@ -254,7 +254,7 @@ class Decide(Entry):
 
 
 @dataclass(frozen=True)
-class DecideLines(Entry):
+class DecideLinesEntry(SessionEntry):
     """Some lines of a hunk were decided in one step."""
 
     kind = "decide_lines"
@@ -273,7 +273,7 @@ class DecideLines(Entry):
 
 
 @dataclass(frozen=True)
-class Split(Entry):
+class SplitEntry(SessionEntry):
     """A hunk was split."""
 
     kind = "split"
@@ -285,7 +285,7 @@ class Split(Entry):
 
 
 @dataclass(frozen=True)
-class Edit(Entry):
+class EditEntry(SessionEntry):
     """The user wrote the new lines of a hunk."""
 
     kind = "edit"
@@ -297,7 +297,7 @@ class Edit(Entry):
 
 
 @dataclass(frozen=True)
-class Quarantined(Entry):
+class QuarantineEntry(SessionEntry):
     """The guard holds a hunk back; earlier versions wrote the reason as ``note``."""
 
     kind = "quarantine"
@@ -313,7 +313,7 @@ class Quarantined(Entry):
 
 
 @dataclass(frozen=True)
-class Release(Entry):
+class ReleaseEntry(SessionEntry):
     """The user released a quarantined hunk."""
 
     kind = "release"
@@ -325,7 +325,7 @@ class Release(Entry):
         state.released.add(self.id)
 
 
-class Undo(Entry):
+class UndoEntry(SessionEntry):
     """The last step was undone."""
 
     kind = "undo"
@@ -335,7 +335,7 @@ class Undo(Entry):
         state.open_step = self.kind
 
 
-class Redo(Entry):
+class RedoEntry(SessionEntry):
     """The last undone step was redone."""
 
     kind = "redo"
@@ -346,7 +346,7 @@ class Redo(Entry):
 
 
 @dataclass(frozen=True)
-class Writing(Entry):
+class WritingEntry(SessionEntry):
     """Files are about to be written so that they have these digests; on disk when this returns.
 
     Replay does nothing: whether it happened is seen from the disk (``Replay.finish``).
@@ -365,7 +365,7 @@ class Writing(Entry):
 
 
 @dataclass(frozen=True)
-class Wrote(Entry):
+class WroteEntry(SessionEntry):
     """Those files were written."""
 
     kind = "wrote"
@@ -376,14 +376,31 @@ class Wrote(Entry):
         state.open_step = ""
 
 
-KINDS: Final[Mapping[str, type[Entry]]] = {
+KINDS: Final[Mapping[str, type[SessionEntry]]] = {
     entry.kind: entry
     for entry in (
-        *(Base, Absent),
-        *(Begin, Ask, Redirect, End),
-        *(Segment, Withdraw, Text, Freeze, Resume, Finish, Abandon),
-        *(Decide, DecideLines, Split, Edit, Quarantined, Release, Undo, Redo),
-        *(Writing, Wrote),
+        *(BaseEntry, AbsentEntry),
+        *(BeginEntry, AskEntry, RedirectEntry, EndEntry),
+        *(
+            SegmentEntry,
+            WithdrawEntry,
+            TextEntry,
+            FreezeEntry,
+            ResumeEntry,
+            FinishEntry,
+            AbandonEntry,
+        ),
+        *(
+            DecideEntry,
+            DecideLinesEntry,
+            SplitEntry,
+            EditEntry,
+            QuarantineEntry,
+            ReleaseEntry,
+            UndoEntry,
+            RedoEntry,
+        ),
+        *(WritingEntry, WroteEntry),
     )
 }
 
@@ -404,7 +421,7 @@ class SessionJournal:
     ) -> None:
         self._create = create
         self._journal = journal
-        self._early: dict[tuple[str, str], Base | Absent] = {}
+        self._early: dict[tuple[str, str], BaseEntry | AbsentEntry] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
 
@@ -413,14 +430,14 @@ class SessionJournal:
         """The journal's first file, ``None`` while there is none."""
         return None if self._journal is None else self._journal.path
 
-    def add(self, entry: Entry) -> None:
-        """Write an entry; ``Base`` and ``Absent`` wait for the first turn."""
+    def add(self, entry: SessionEntry) -> None:
+        """Write an entry; base and absent entries wait for the first turn."""
         if self._journal is not None:
             entry.write(self)
-        elif self._create is not None and isinstance(entry, (Base, Absent)):
+        elif self._create is not None and isinstance(entry, (BaseEntry, AbsentEntry)):
             self._early[entry.kind, entry.path] = entry
 
-    def begin(self, entry: Begin | Ask, known: frozenset[str] = frozenset()) -> None:
+    def begin(self, entry: BeginEntry | AskEntry, known: frozenset[str] = frozenset()) -> None:
         """Write the start of a turn, making the journal if this is the first.
 
         Args:
@@ -439,7 +456,7 @@ class SessionJournal:
             self._early.clear()
         self.add(entry)
 
-    def segment(self, entry: Segment, known: frozenset[str]) -> None:
+    def segment(self, entry: SegmentEntry, known: frozenset[str]) -> None:
         """Write the start of a segment; ``known`` as for ``begin``."""
         self._known[entry.path] = known
         self.add(entry)
@@ -449,12 +466,12 @@ class SessionJournal:
         lines = (self._unfinished.pop(path, "") + text).split("\n")
         self._unfinished[path] = lines.pop()
         if lines:
-            self.add(Text(path, "".join(f"{self._masked(path, line)}\n" for line in lines)))
+            self.add(TextEntry(path, "".join(f"{self._masked(path, line)}\n" for line in lines)))
 
     def write_unfinished_line(self, path: str) -> None:
         """Write the rest of the text of a file."""
         if rest := self._unfinished.pop(path, ""):
-            self.add(Text(path, self._masked(path, rest)))
+            self.add(TextEntry(path, self._masked(path, rest)))
 
     def drop_unfinished_line(self, path: str) -> None:
         """Forget the rest of the text of a file."""
@@ -553,21 +570,21 @@ class Replay:
         wanted = self._unwritten() if self.open_step else {}
         if wanted and all(on_disk.get(path) == digest for path, digest in wanted.items()):
             self.digests.update(wanted)
-            journal.add(Wrote(wanted))
+            journal.add(WroteEntry(wanted))
         elif wanted and self.open_step == "undo":
             self.hunks.redo()
-            journal.add(Redo())
+            journal.add(RedoEntry())
         elif wanted:
             self.hunks.undo()
-            journal.add(Undo())
+            journal.add(UndoEntry())
         for path, proposal in self.files.items():
             if proposal.current is not None:
                 proposal.abandon()
-                journal.add(Abandon(path))
+                journal.add(AbandonEntry(path))
         for turn in self.turns:
             if turn.running:
                 turn.status = TurnStatus.STOPPED
-                journal.add(End(turn))
+                journal.add(EndEntry(turn))
 
     def _unwritten(self) -> dict[str, str | None]:
         """Files that the last step changes, with the digests they should get."""

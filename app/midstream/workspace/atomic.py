@@ -334,7 +334,7 @@ def _renameat2() -> Callable[[str, str], int] | None:
 def open_for_writing(path: str) -> bool:
     """Whether any process has the file open for writing; False where the system cannot tell.
 
-    A read lease is granted only while no process has the file open for writing (fcntl(2), "Leases").
+    A read lease is granted only while no process has it open for writing (fcntl(2), "Leases").
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)

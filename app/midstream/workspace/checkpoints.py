@@ -30,7 +30,7 @@ _DESCRIPTION = "checkpoint.json"
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class SavedFile:
     """What one batch does to one file."""
 
     rel: str
@@ -68,7 +68,7 @@ def _new_checkpoint_id() -> str:
     return f"{time.time_ns():020d}-{secrets.token_hex(3)}"
 
 
-def _describe(checkpoint: Checkpoint, changes: Sequence[FileChange]) -> dict[str, Any]:
+def _describe(checkpoint: Checkpoint, changes: Sequence[SavedFile]) -> dict[str, Any]:
     """The JSON form of a checkpoint without file contents."""
     return {
         "version": 1,
@@ -94,11 +94,11 @@ def _parse_description(data: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(str(data["id"]), str(data["label"]), float(data["time"]), paths)
 
 
-def _parse_change(file: Mapping[str, Any], before: bytes | None) -> FileChange:
+def _parse_change(file: Mapping[str, Any], before: bytes | None) -> SavedFile:
     """One file of :func:`describe`, with its content."""
     folders = tuple(str(folder) for folder in file["folders"])
     after = file["after"]
-    return FileChange(
+    return SavedFile(
         str(file["path"]), before, None if after is None else str(after), int(file["mode"]), folders
     )
 
@@ -122,7 +122,7 @@ class CheckpointLog:
         """Where new checkpoints go: ``"git"`` or ``"copies: why"``."""
         return f"copies: {self._reason}" if self._reason else "git"
 
-    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
+    def save(self, label: str, changes: Sequence[SavedFile]) -> Checkpoint:
         """Remember ``changes``; OSError when not even a copy can be made."""
         if self._git is not None and not self._reason:
             try:
@@ -137,7 +137,7 @@ class CheckpointLog:
         with contextlib.suppress(GitFailedError):
             self._saved_in.pop(checkpoint.id).forget(checkpoint)
 
-    def load(self, checkpoint_id: str) -> list[FileChange]:
+    def load(self, checkpoint_id: str) -> list[SavedFile]:
         """The changes of one checkpoint; KeyError when it is nowhere."""
         for store in self._stores():
             with contextlib.suppress(KeyError, GitFailedError):
@@ -168,7 +168,7 @@ class FolderStore:
         self._session = new_session_id()
         self._started = False
 
-    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
+    def save(self, label: str, changes: Sequence[SavedFile]) -> Checkpoint:
         """Remember ``changes``; the folder appears under its name only when it is complete."""
         checkpoint = Checkpoint(
             _new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
@@ -187,7 +187,7 @@ class FolderStore:
         """Drop a checkpoint whose batch did not happen."""
         shutil.rmtree(self._session_folder() / checkpoint.id, ignore_errors=True)
 
-    def load(self, checkpoint_id: str) -> list[FileChange]:
+    def load(self, checkpoint_id: str) -> list[SavedFile]:
         """The changes of one checkpoint; KeyError when it is not there."""
         for folder in self._folder.glob(f"*/{checkpoint_id}"):
             data = json.loads((folder / "checkpoint.json").read_text())
@@ -237,7 +237,7 @@ class GitStore:
         self._chain: list[str] = []
         self._commits: dict[str, str] = {}
 
-    def save(self, label: str, changes: Sequence[FileChange]) -> Checkpoint:
+    def save(self, label: str, changes: Sequence[SavedFile]) -> Checkpoint:
         """Remember ``changes`` in a new commit."""
         if not self._chain:
             self._drop_old_sessions()
@@ -270,7 +270,7 @@ class GitStore:
         else:
             run_git(self._root, ["update-ref", "-d", self._ref])
 
-    def load(self, checkpoint_id: str) -> list[FileChange]:
+    def load(self, checkpoint_id: str) -> list[SavedFile]:
         """The changes of one checkpoint; KeyError when it is not there."""
         if checkpoint_id not in self._commits:
             self.checkpoints()

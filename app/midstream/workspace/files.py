@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from midstream.workspace import atomic, boundary
-from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, FileChange
+from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, SavedFile
 from midstream.workspace.errors import (
     BusyFileError,
     FileTooLargeError,
@@ -40,7 +40,7 @@ from midstream.workspace.ledger import Ledger, content_digest
 from midstream.workspace.listing import list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
 from midstream.workspace.transaction import (
-    Change,
+    FileWrite,
     plan_change,
     recover,
     remove_empty,
@@ -291,7 +291,7 @@ class Workspace:
             later = [item for item in self.log.checkpoints() if item.id >= checkpoint_id]
             if not later or later[0].id != checkpoint_id:
                 raise MissingCheckpointError("That checkpoint is gone", "choose another one")
-            first: dict[str, FileChange] = {}
+            first: dict[str, SavedFile] = {}
             last: dict[str, str | None] = {}
             for item in later:
                 for change in self.log.load(item.id):
@@ -377,7 +377,7 @@ class Workspace:
         expected: str | None,
         mode_from: str | None,
         mode: int | None,
-    ) -> Change:
+    ) -> FileWrite:
         if rel == ".":
             raise NotAFileError("The workspace folder itself is not a file", "name a file in it")
         if data is not None and len(data) > MAX_FILE_BYTES:
@@ -399,14 +399,14 @@ class Workspace:
                 f"{shown(rel)} is read-only", "make it writable (chmod u+w) and try again"
             )
         like = status if mode_from is None else self._load(mode_from)[1]
-        return Change(rel, before, data, status, like, mode, plan)
+        return FileWrite(rel, before, data, status, like, mode, plan)
 
-    def _remembered(self, change: Change) -> FileChange:
+    def _remembered(self, change: FileWrite) -> SavedFile:
         mode = 0o644 if change.status is None else stat.S_IMODE(change.status.st_mode)
         folders = tuple(os.path.relpath(folder, self._root) for folder in change.plan.folders)
-        return FileChange(change.rel, change.before, change.plan.after, mode, folders)
+        return SavedFile(change.rel, change.before, change.plan.after, mode, folders)
 
-    def _restore(self, changes: list[FileChange], label: str, *, undoable: bool) -> list[str]:
+    def _restore(self, changes: list[SavedFile], label: str, *, undoable: bool) -> list[str]:
         """Restore the bytes before ``changes`` in every file that still holds the bytes after."""
         batch = {change.rel: change.before for change in changes}
         expected = {change.rel: change.after for change in changes}

@@ -43,7 +43,7 @@ _RECORDS_LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedChange:
+class PlannedWrite:
     """One file of a batch, as the intent record has it; a digest of None means no such file."""
 
     target: str
@@ -70,7 +70,7 @@ class PlannedChange:
 class _IntentRecord:
     """The record of one batch on disk; :meth:`close` deletes it."""
 
-    def __init__(self, folder: Path, changes: list[PlannedChange]) -> None:
+    def __init__(self, folder: Path, changes: list[PlannedWrite]) -> None:
         make_private(folder)
         stem = f"{time.time_ns()}-{os.getpid()}-{secrets.token_hex(4)}"
         fresh = folder / f"{stem}.new"
@@ -93,7 +93,7 @@ class _IntentRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileWrite:
     """One file of a batch on its way to disk; bytes are None where there is no file."""
 
     rel: str
@@ -105,12 +105,12 @@ class Change:
     """Of the file whose mode and owner the new one takes; None for the usual mode."""
     mode: int | None
     """Permission bits for a file that does not exist now; None leaves them to ``like``."""
-    plan: PlannedChange
+    plan: PlannedWrite
 
 
-def plan_change(target: str, before: bytes | None, after: bytes | None) -> PlannedChange:
+def plan_change(target: str, before: bytes | None, after: bytes | None) -> PlannedWrite:
     """Plan a change of ``target`` (a real path)."""
-    return PlannedChange(
+    return PlannedWrite(
         target,
         secrets.token_hex(6),
         None if before is None else content_digest(before),
@@ -120,7 +120,7 @@ def plan_change(target: str, before: bytes | None, after: bytes | None) -> Plann
 
 
 def write_batch(
-    changes: Sequence[Change], ledger: Ledger, records: Path, not_happened: Callable[[], None]
+    changes: Sequence[FileWrite], ledger: Ledger, records: Path, not_happened: Callable[[], None]
 ) -> None:
     """Write all of ``changes`` or none.
 
@@ -143,7 +143,7 @@ def write_batch(
     except OSError as error:
         not_happened()
         raise state_refused(records, error) from error
-    tried: list[Change] = []
+    tried: list[FileWrite] = []
     try:
         for change in changes:
             _stage(change)
@@ -182,7 +182,7 @@ def state_refused(folder: Path, error: OSError) -> StateFolderError:
     )
 
 
-def _stage(change: Change) -> None:
+def _stage(change: FileWrite) -> None:
     """Write the new bytes beside the target."""
     if change.after is None:
         return
@@ -197,7 +197,7 @@ def _stage(change: Change) -> None:
         Path(plan.part).rename(plan.swap)
 
 
-def _swap(change: Change) -> None:
+def _swap(change: FileWrite) -> None:
     plan = change.plan
     with _explained(change.rel):
         if plan.before is None:
@@ -208,7 +208,7 @@ def _swap(change: Change) -> None:
             atomic.replace(plan.swap, plan.target, plan.before, plan.after)
 
 
-def _roll_back(change: Change, ledger: Ledger) -> bool:
+def _roll_back(change: FileWrite, ledger: Ledger) -> bool:
     undone = _undo_change(change.plan)
     if undone:
         ledger.record(change.rel, change.plan.before, len(change.before or b""))
@@ -246,7 +246,7 @@ def _missing_folders(target: str) -> tuple[str, ...]:
     return tuple(reversed(missing))
 
 
-def _undo_change(change: PlannedChange) -> bool:
+def _undo_change(change: PlannedWrite) -> bool:
     """Restore the target's old bytes if it still holds ours; True when it is as before.
 
     A target that the user has changed since is left alone.
@@ -270,7 +270,7 @@ def _undo_change(change: PlannedChange) -> bool:
     return False
 
 
-def _delete_temporaries(change: PlannedChange) -> str | None:
+def _delete_temporaries(change: PlannedWrite) -> str | None:
     """Delete the temporary files of ``change``; the path of one kept for its unknown bytes, if any.
 
     Unknown bytes can only be a user's save that was caught in the exchange when the process was
@@ -356,8 +356,8 @@ def _recover_record(record: Path) -> list[str]:
         os.close(descriptor)
 
 
-def _planned(entry: dict[str, Any]) -> PlannedChange:
-    return PlannedChange(
+def _planned(entry: dict[str, Any]) -> PlannedWrite:
+    return PlannedWrite(
         entry["target"],
         entry["token"],
         entry["before"],

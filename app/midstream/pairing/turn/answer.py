@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.writing import ReplyObserver
-from midstream.pairing.journal import Abandon, Finish, Freeze, Resume, Withdraw
-from midstream.pairing.journal import Segment as SegmentEntry
+from midstream.pairing.journal import (
+    AbandonEntry,
+    FinishEntry,
+    FreezeEntry,
+    ResumeEntry,
+    SegmentEntry,
+    WithdrawEntry,
+)
 from midstream.pairing.request.builder import Conversation, Written
 from midstream.pairing.status import Confidence, FollowUpKind, Turn, TurnStatus
 from midstream.pairing.turn.followup import FollowUp
@@ -219,17 +225,17 @@ class AnswerObserver(ReplyObserver):
         self.journal.text(proposal.path, text)
 
     def rewound(self, proposal: FileProposal) -> None:
-        self.journal.add(Freeze(proposal.path))
-        self.journal.add(Resume(proposal.path))
+        self.journal.add(FreezeEntry(proposal.path))
+        self.journal.add(ResumeEntry(proposal.path))
 
     def finished(self, proposal: FileProposal) -> None:
-        self.journal.add(Finish(proposal.path))
+        self.journal.add(FinishEntry(proposal.path))
 
     def abandoned(self, proposal: FileProposal) -> None:
-        self.journal.add(Abandon(proposal.path))
+        self.journal.add(AbandonEntry(proposal.path))
 
     def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
-        self.journal.add(Withdraw(proposal.path, segment.serial))
+        self.journal.add(WithdrawEntry(proposal.path, segment.serial))
         if done:
             self.answer.rewrites[:] = [r for r in self.answer.rewrites if r.segment is not segment]
 

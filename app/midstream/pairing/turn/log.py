@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from midstream.pairing.journal import End, SessionJournal
+from midstream.pairing.journal import EndEntry, SessionJournal
 from midstream.pairing.status import (
     Confidence,
     Cost,
@@ -118,7 +118,7 @@ class TurnLog:
             return
         answer.reported = True
         answer.turn.hunks = tuple(answer.hunk_ids)
-        self.journal.add(End(answer.turn))
+        self.journal.add(EndEntry(answer.turn))
         self.status.emit(TurnFinished(answer.turn))
 
     def conclude(self, answer: Answer, *, offline: bool = False) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from midstream.pairing.journal import Ask, Begin, Redirect
+from midstream.pairing.journal import AskEntry, BeginEntry, RedirectEntry
 from midstream.pairing.renaming import renamed_again
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
 from midstream.pairing.status import FollowUpKind, Turn
@@ -336,9 +336,9 @@ class RegionMode:
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
         if resumed:
-            journal.add(Redirect(turn))
+            journal.add(RedirectEntry(turn))
         else:
-            journal.begin(Begin(turn, self.mends_indentation), self.known)
+            journal.begin(BeginEntry(turn, self.mends_indentation), self.known)
 
     def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
         return (self.proposal.path,) if self.segment in self.proposal.segments else ()
@@ -450,7 +450,7 @@ class BlockMode:
         return self
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
-        journal.begin(Ask(turn))
+        journal.begin(AskEntry(turn))
 
     def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
         return paths
