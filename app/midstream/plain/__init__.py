@@ -1,4 +1,4 @@
-"""The linear mode: a pairing session line by line, for screen readers, pipes and dumb terminals.
+"""Plain mode: a pairing session line by line, for screen readers, pipes and dumb terminals.
 
-It shows and does nothing that a session does not offer, moves no cursor, and imports no screen.
+It moves no cursor and imports no Textual.
 """

@@ -35,7 +35,7 @@ class PlainCommands:
     Args:
         session: The session.
         say: Prints one line.
-        terminal: Whether a person types the lines, so that an editor can take the terminal.
+        terminal: Whether a user types the lines, so that an editor can take the terminal.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class PlainCommands:
         return self._session.hunks.get(self._ids[number - 1])
 
     def _meant(self, rest: str) -> list[Hunk]:
-        """The hunks that a line names; without a number the one that waits."""
+        """The hunks a command names; without a number, the only undecided one."""
         waiting = self._session.hunks.undecided()
         if rest == "all":
             return waiting
@@ -205,7 +205,7 @@ class PlainCommands:
         self._decided("Rejected", done)
 
     async def _decide_lines(self, rest: str, why: str, *, accept: bool) -> bool:
-        """Decide some lines of a hunk, if that is what is asked; says whether it is."""
+        """Decide some lines of a hunk, if the command names lines; returns whether it does."""
         asked = lines_of(rest)
         if asked is None:
             return False
@@ -355,7 +355,7 @@ class PlainCommands:
         self._path, self._lines = turn.path, None
 
     async def _choose(self, number: int) -> None:
-        """Send the last instruction again, for one of the places that it could have meant."""
+        """Send the last instruction again, for one of the places it may mean."""
         if not 1 <= number <= len(self._choices):
             raise UsageError(f"Type a number from 1 to {len(self._choices)} or a new instruction.")
         candidate = self._choices[number - 1]

@@ -1,4 +1,4 @@
-"""The linear mode itself: reads lines, tells what the session says, does what a line asks for.
+"""Plain mode: reads lines, carries out commands, prints what the session reports.
 
 At a terminal a line acts at once: while the model writes, an instruction redirects it.  From a pipe
 a line waits until the answer before it has ended, except those that are for a running answer
@@ -72,7 +72,7 @@ class PlainLoop:
         session: The session.
         source: Where lines come from.
         put: Prints text.
-        terminal: Whether a person types the lines.
+        terminal: Whether a user types the lines.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class PlainLoop:
         return not self._terminal and not said.word.now
 
     async def _go_on(self) -> None:
-        """Do the lines whose time has come; leave when there will be no more."""
+        """Carry out the lines that are due; leave when no more will come."""
         while self._later and not self._left:
             if self._commands.takes_text:
                 await self._take_text(self._later.popleft())
@@ -183,7 +183,7 @@ class PlainLoop:
             self._prompt()
 
     async def _do(self, said: Said) -> None:
-        # What came before the line is told before what the line does.
+        # Print pending events before what the line does.
         self._tell_news()
         try:
             if said.word.name == "quit":
@@ -254,7 +254,7 @@ class PlainLoop:
         self._say(_LEVELS.get(notice.level, "") + notice.text)
 
     def _say(self, line: str) -> None:
-        # What comes while a prompt waits for a line begins on a line of its own.
+        # Output below a waiting prompt starts on a new line.
         self._put("\n" * self._prompted + printable(line) + "\n")
         self._prompted = False
 
@@ -273,7 +273,7 @@ class PlainLoop:
         loop, inbox, may_read = asyncio.get_running_loop(), self._inbox, self._may_read
 
         def read() -> None:
-            # A closed loop means that the session has ended; nobody waits for the line.
+            # A closed loop means that the session has ended; the line is not needed.
             with contextlib.suppress(RuntimeError, ValueError, OSError):
                 for line in self._source:
                     may_read.clear()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from midstream.tui.telemetry.beside import WaferPane
 
 QUIET_S = 2.0
-"""Nobody has typed for so long: a moment for what would keep a key waiting."""
+"""Seconds without a key after which work may run that would delay one."""
 NO_KEY = "unbound"
 """The name of a key that no keyboard has."""
 
@@ -59,7 +59,7 @@ class MidstreamApp(App[None]):
 
     Args:
         root: The folder.
-        settings: What the person configured.
+        settings: The user's settings.
         demo: The example project, when this is the demo.
         resume: The journal of an earlier session to take up again.
         open_file: A file to show at once, relative to the folder.
@@ -104,7 +104,7 @@ class MidstreamApp(App[None]):
         self.wafer: WaferPane | None = None
         self.failure: UserError | None = None
         self.defect: tuple[Exception, Path | None] | None = None
-        """What the program failed with, and the report."""
+        """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
         self._input_at = 0.0
         self._resume = resume
@@ -138,7 +138,7 @@ class MidstreamApp(App[None]):
         return {name: palette.label for name, palette in self.palettes.items()}
 
     def _theme_troubles(self) -> list[str]:
-        """What is wrong with theme files and with the theme that is asked for."""
+        """Problems with theme files and with the requested theme."""
         told = list(map(str, self._theme_errors.values()))
         wanted = self.settings.theme
         if wanted and (why := theme_trouble(wanted, self._theme_labels, self._theme_errors)):
@@ -146,7 +146,7 @@ class MidstreamApp(App[None]):
         return told
 
     def get_driver_class(self) -> type[Driver]:
-        """The driver for this platform, without detours where there is such a one."""
+        """The driver for this platform; ours writes without a detour where it can."""
         driver = super().get_driver_class()
         if not EAGER or sys.platform == "win32":
             return driver
@@ -159,7 +159,7 @@ class MidstreamApp(App[None]):
         return self.review
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold what is typed until the screen is there that it is meant for."""
+        """Hold early keys until the review screen is mounted."""
         if isinstance(event, events.InputEvent):
             self._input_at = time.monotonic()
         if isinstance(event, (events.Key, events.Paste)) and not self.review.is_ready:
@@ -168,7 +168,6 @@ class MidstreamApp(App[None]):
             await super().on_event(event)
 
     def screen_ready(self) -> None:
-        """The review screen is mounted: keys typed before act now, in order."""
         early, self._early = self._early, []
         for event in early:
             self.post_message(event)
@@ -182,7 +181,7 @@ class MidstreamApp(App[None]):
         self.set_interval(LOOK_EVERY_S, self._look_around)
 
     def _paint_again(self, _: object) -> None:
-        """Paint everything: the shell has written over the screen meanwhile."""
+        """Repaint everything: the shell has written over the screen meanwhile."""
         self.refresh(layout=True)
 
     def _start(self) -> None:
@@ -221,7 +220,7 @@ class MidstreamApp(App[None]):
         garbage.begin()
 
     async def take_up(self, journal: Path) -> None:
-        """Put an earlier session in the place of the current one, which ends.
+        """Replace the current session by an earlier one.
 
         Raises:
             UserError: It cannot be opened; the current session goes on.
@@ -254,19 +253,16 @@ class MidstreamApp(App[None]):
         self._close_messages_no_wait()
 
     def report_defect(self, error: Exception) -> str:
-        """Write a report of an internal error; returns the sentence to show."""
         path = keep_report(error)
         where = "" if path is None else f"; the report is in {tilde(path)}"
         return f"Midstream itself failed ({brief(error)}){where}. Nothing was lost."
 
     async def on_unmount(self) -> None:
-        """End the session with the screen."""
         garbage.end()
         if self.session is not None:
             await self.session.close()
 
     def use_theme(self, name: str) -> None:
-        """Draw with another theme from now on."""
         palette = self.palettes.get(name)
         if palette is None or palette is self.palette:
             return
@@ -288,7 +284,7 @@ class MidstreamApp(App[None]):
             garbage.tidy()
 
     def _look_at_themes(self) -> None:
-        """Take over what has changed in the person's own theme files."""
+        """Apply changes in the user's own theme files."""
         news = self._theme_folder.look()
         for name in news.gone:
             shipped = themes_dir() / f"{name}.toml"
@@ -308,11 +304,6 @@ class MidstreamApp(App[None]):
             self.say("info", f"Theme {labels} was read again.")
 
     def apply(self, settings: Settings) -> None:
-        """Take settings over that were just read from the files.
-
-        What the command line gave stays; what cannot change in a running program holds from the
-        next start.
-        """
         former, self.settings = self.settings, replace(settings, **cast("Any", self.flags))
         now = self.settings
         if now.theme != former.theme:
@@ -334,26 +325,21 @@ class MidstreamApp(App[None]):
 
     @property
     def shows_wafer(self) -> bool:
-        """Whether a simulated wafer is beside the code."""
         return self.wafer is not None
 
     @property
     def running(self) -> bool:
-        """Whether the model is answering."""
         return self.review.state.running
 
     @property
     def shown_path(self) -> str:
-        """The file on the review screen, or ``""``."""
         return self.review.state.path
 
     @property
     def has_terminal_focus(self) -> bool:
-        """Whether the terminal window has the focus, as far as it tells."""
         return self.app_focus
 
     def say(self, level: str, text: str) -> None:
-        """Show a sentence on the review screen."""
         self.review.notices.say(level, text)
 
     def open_screen(
@@ -361,11 +347,9 @@ class MidstreamApp(App[None]):
         screen: Screen[Result],
         closed: ScreenResultCallbackType[Result] | None = None,
     ) -> None:
-        """Push a screen; ``closed`` gets its result."""
         self.push_screen(screen, closed)
 
     def show_wafer(self, model: str | None) -> None:
-        """Show the simulated wafer beside the code, or remove it with ``None``."""
         if self.wafer is not None:
             self.wafer.remove()
             self.wafer = None
@@ -376,28 +360,22 @@ class MidstreamApp(App[None]):
             self.review.panes.body.mount(self.wafer)
 
     def stop_model(self) -> None:
-        """Stop the model."""
         self.review.steer.stop()
 
     def repaint(self) -> None:
-        """Repaint the whole terminal."""
         self.refresh(layout=True)
 
     def suspend_to_shell(self) -> None:
-        """Suspend the process; ``fg`` resumes it."""
         self.action_suspend_process()
 
     def quit(self) -> None:
-        """End the program."""
         self.exit()
 
     @property
     def given_endpoint(self) -> str:
-        """Name of the server this program was given in place of a configured one, else ``""``."""
         return "" if self._endpoint is None else self._endpoint.host
 
     def use_model(self, settings: Settings) -> None:
-        """Answer with the model that these settings name, from the next instruction on."""
         self.settings = settings
         self._endpoint = None
         # A model that was chosen on screen is not the command line's any more.
@@ -408,11 +386,9 @@ class MidstreamApp(App[None]):
         self.review.refresh_facts()
 
     def key_for(self, action_id: str) -> str:
-        """The first key of an action, as people write it."""
         return first_key(self.keys, action_id)
 
     def all_keys_for(self, action_id: str) -> str:
-        """All keys of an action."""
         return all_keys(self.keys, action_id)
 
 
@@ -470,7 +446,7 @@ def _resuming(root: Path) -> str:
 
 
 def _what_is_kept(app: MidstreamApp, root: Path) -> str:
-    """What became of a person's work when the program had to stop."""
+    """What became of the user's work when the program had to stop."""
     session = app.session
     if session is None or not session.turns:
         return "your files are as they were"

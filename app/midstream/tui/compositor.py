@@ -1,9 +1,9 @@
-"""A compositor that asks only those widgets for their lines that will be seen in what is repainted.
+"""A compositor that renders only the widget lines a repaint will show.
 
-Textual's asks every widget whose container overlaps the rectangle around all that is repainted for
-all its lines, on every frame: on a full screen of nested containers that is most of a frame's work.
-Here a widget is asked for those lines that are repainted in a place which no widget above it fills.
-Which widget that is stays the same until the next layout, and is looked up once.
+On every frame, Textual's compositor renders all lines of every widget that overlaps the bounding
+box of the dirty regions; on a full screen of nested containers that is most of a frame's work.  This one
+renders only dirty lines that no widget above covers, and looks up once per layout which widget is on
+top where.
 
 Overrides one underscored method of Textual and its caller, held by contract tests; see ``eager``
 for the switch.
@@ -45,7 +45,7 @@ class PiecesUpdate(CompositorUpdate):
         self._lines = lines
 
     def render_segments(self, console: Console) -> str:
-        """What the terminal is sent."""
+        """The terminal output."""
         last = self._lines[-1][0]
         written: list[str] = []
         for y, pieces in self._lines:
@@ -56,7 +56,7 @@ class PiecesUpdate(CompositorUpdate):
 
 
 class SparingCompositor(Compositor):
-    """Renders the same lines as its parent, with fewer widgets asked."""
+    """Renders the same lines as its parent, from fewer widgets."""
 
     _spans: Mapping[int, Sequence[tuple[int, int]]] | None = None
     """Columns that are repainted, by line; ``None`` where all of them are."""
@@ -68,7 +68,7 @@ class SparingCompositor(Compositor):
     def render_partial_update(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
     ) -> CompositorUpdate | None:
-        """Render what has changed, ``None`` if nothing has; whoever asks takes any update."""
+        """Render what has changed, ``None`` if nothing has; callers accept any update."""
         regions = self._dirty_regions.copy()
         self._dirty_regions.clear()
         if not regions:
@@ -77,7 +77,7 @@ class SparingCompositor(Compositor):
         return self._pieces(spans) or self._any_chops(regions, spans)
 
     def _pieces(self, spans: Sequence[tuple[int, int, int]]) -> PiecesUpdate | None:
-        """What is repainted, if each widget fills all of its place; ``None`` if one does not."""
+        """The update, if each widget fills its whole region; ``None`` otherwise."""
         wanted = [
             (y, [chop for chop in self._line(y) if chop.x < stop and chop.stop > start], stop)
             for y, start, stop in spans
@@ -124,7 +124,7 @@ class SparingCompositor(Compositor):
         return chops
 
     def _any_chops(self, regions: set[Region], spans: list[tuple[int, int, int]]) -> ChopsUpdate:
-        """What is repainted, whatever the widgets give."""
+        """The update for widgets that do not fill their regions."""
         columns: dict[int, list[tuple[int, int]]] = {}
         for y, first, last in spans:
             columns.setdefault(y, []).append((first, last))
@@ -149,7 +149,7 @@ class SparingCompositor(Compositor):
         spans, around = self._spans, (crop.column_span,)
         chops: list[dict[int, Strip | None]] = [{} for _ in cuts]
         lines = [y for y in range(*crop.line_span) if is_rendered_line(y)]
-        # What lies beside the spans is not written out, so nobody is asked for it.
+        # What lies beside the spans is not written, so it need not be rendered.
         missing = {
             y: {
                 cut
@@ -190,9 +190,9 @@ class SparingCompositor(Compositor):
                         wanted.discard(cut)
                         left_open -= 1
                         line[cut] = piece
-        # In the order of their columns, as whoever writes them out expects.
+        # In the order of their columns, as the writer expects.
         for y in lines:
             line = chops[y]
             chops[y] = {cut: line.get(cut) for cut in cuts[y][:-1]}
-        # A place that nobody fills is ``None``, in the parent as well, whose type leaves that out.
+        # An unfilled place is ``None``, as in the parent, whose type does not say so.
         return cast("Sequence[Mapping[int, Strip]]", chops)

@@ -3,8 +3,8 @@
 Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream
 waits up to a whole frame.  Here a paint that is due happens at once when the last one is
 :data:`SHORTEST_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
-the output as fast as we make it, paints are put off instead of blocking the event loop.  What is
-typed into a field is painted before anything else happens, and keys go before frames of a stream.
+the output fast enough, paints are postponed instead of blocking the event loop.  Typed text is
+painted before anything else happens, and keys go before stream frames.
 
 This module, ``compositing``, ``tui.output``, ``widgets/line_api`` with ``widgets/diff_pane``, and
 what ``widgets/composer`` keeps of its colours are all that touches semi-internal parts of Textual;
@@ -48,7 +48,7 @@ class EagerScreen(Screen[Any]):
     _last_paint = 0.0
     _retry_armed = False
     _frame_made = False
-    """Whether what is due is a frame of a stream, which nobody has asked for by a key."""
+    """The pending paint is a stream frame, not a response to input."""
     paint_s = 0.0
     """Processor time of the last paint."""
 
@@ -80,7 +80,7 @@ class EagerScreen(Screen[Any]):
         return known[1]
 
     def bound_to(self, widget: Widget, key: str) -> Binding | None:
-        """What a key does on a widget itself, the person's own keys included."""
+        """The binding of a key on a widget itself, the user's own keys included."""
         for node, bindings in self._binding_chain:
             if node is widget:
                 return next(iter(bindings.key_to_bindings.get(key, ())), None)
@@ -88,7 +88,7 @@ class EagerScreen(Screen[Any]):
 
     async def _on_layout(self, message: messages.Layout) -> None:
         # Textual measures a widget again only if it has counted a change since, and it does not
-        # count a second change before the widget is idle; a layout of ours may lie between the two.
+        # count a second change before the widget is idle; our own layout may come between the two.
         message.widget._layout_updates += 1
 
     async def _on_idle(self, event: events.Idle) -> None:
@@ -107,7 +107,7 @@ class EagerScreen(Screen[Any]):
         await self._invoke_and_clear_callbacks()
 
     async def let_keys_pass(self) -> None:
-        """Let a key that has arrived come before what takes long; nothing where there is none."""
+        """Handle a key that has arrived before doing something slow."""
         # Only our own driver knows (see ``tui.output``).
         is_coming: Callable[[], bool] | None = getattr(self.app._driver, "key_is_coming", None)
         if is_coming is None or is_coming():
@@ -173,13 +173,13 @@ class EagerScreen(Screen[Any]):
 
 
 async def let_keys_pass() -> None:
-    """Let the loop go round until a key that has arrived is on screen."""
+    """Yield to the event loop until a key that has arrived is on screen."""
     for _ in range(_HOPS):
         await asyncio.sleep(0)
 
 
 def paint_now(widget: Widget) -> None:
-    """Have a widget painted before the messages that its change has brought about are handled."""
+    """Paint a widget before the messages its change has caused are handled."""
     screen = cast("Screen[Any]", widget.screen)
     if isinstance(screen, EagerScreen):
         screen.paint_at_once(widget)

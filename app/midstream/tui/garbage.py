@@ -3,7 +3,7 @@
 A full collection takes time in proportion to all that is in memory, some 20 ms with a file of
 100,000 lines on screen: a page that comes late.  So none happens by itself.  While text streams
 nothing is collected at all, and what a stream has made is not looked at when it ends either, where
-it would be all young at once (7 ms for 2,000 lines) and somebody is about to press a key.
+it would be all young at once (7 ms for 2,000 lines) just when a key is likely.
 """
 
 from __future__ import annotations

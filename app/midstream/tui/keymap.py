@@ -182,7 +182,7 @@ _SHOWN: Final = {
 
 
 def show_key(key: str) -> str:
-    """One key as people write it: ``ctrl+c``, ``?``, ``esc``."""
+    """One key as shown to the user: ``ctrl+c``, ``?``, ``esc``."""
     *modifiers, name = key.strip().split("+")
     return "+".join([*modifiers, _SHOWN.get(name, name)])
 
@@ -230,7 +230,7 @@ def own_keys(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str
 
 
 def key_troubles(preset: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """A sentence for everything that is wrong with the person's own keys under a preset."""
+    """A sentence for every mistake in the user's own keys under a preset."""
     own, wrong = own_keys(pairs)
     return [*wrong, *left_without(preset, own), *clashes(keys_of(preset, own))]
 

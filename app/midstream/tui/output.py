@@ -3,7 +3,7 @@
 Textual leaves all output to a thread, which has to get hold of the interpreter first: 0.5 ms for a
 key in a stream, and up to 5 ms while a frame is made.  Here what the terminal takes at once is
 written at once, through a descriptor of our own that never waits; the rest, and all that comes
-while there is a rest, goes to a thread as before, so that a slow terminal holds nobody up.
+while there is a rest, goes to a thread as before, so that a slow terminal does not block the loop.
 
 Keys come by a thread as well, which also wakes ten times a second when there are none.  Here the
 event loop itself waits for them.
@@ -189,7 +189,7 @@ class PromptDriver(LinuxDriver):
             return
         except OSError:
             data = b""
-        if not data:  # The terminal is gone, and nobody can type any more.
+        if not data:  # The terminal is gone; no more keys will come.
             self._hang_up()
             self._app.exit()
             return

@@ -1,8 +1,8 @@
-"""How far apart the frames of a stream are: so far that they leave the loop free for keys.
+"""How often the frames of a stream are painted, so that the event loop stays free for keys.
 
-A frame that is cheap comes sixty times a second.  Where frames are dear (a fast stream, a wide
-window, a slow machine) they come less often and each shows more, so that their share of a core
-stays the same.  What a person types is painted at once and does not wait for a frame.
+Cheap frames come sixty times a second.  Where frames are expensive (a fast stream, a wide window, a
+slow machine) they come less often and each shows more, so that their share of a core stays the
+same.  Typed text is painted at once and does not wait for a frame.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 SHARE: Final = 0.055
 """Part of a core that frames may take."""
 LONGEST_S: Final = 0.1
-"""Seconds between two frames at most, however dear they are."""
+"""Seconds between two frames at most, however expensive they are."""
 _WEIGHT: Final = 0.2
 """Of the newest frame in the mean."""
 

@@ -35,7 +35,7 @@ class Pastes:
         return chip
 
     def name(self, chip: str, block: str) -> None:
-        """Let a chip that somebody else words stand for a block."""
+        """Let a chip with a given text stand for a block."""
         self._blocks[chip] = block
 
     def expand(self, text: str) -> str:

@@ -307,7 +307,7 @@ class RowPainter:
         return code
 
     def _note(self, row: ViewRow, marks: Marks, inks: Inks) -> list[Segment]:
-        """What is to be said beside a row."""
+        """The note beside a row."""
         if not marks.note or row.look in (Look.PENDING, Look.WRITING):
             return []
         state = None if row.hunk is None else row.hunk.state
@@ -388,7 +388,7 @@ class RowPainter:
 
 
 def _overlay(runs: Sequence[Span], ranges: Sequence[Range], mark: str) -> list[Span]:
-    """Split runs at the ends of ranges and append ``mark`` to the kind of what lies inside."""
+    """Split runs at the ends of ranges and append ``mark`` to the kinds inside."""
     result: list[Span] = []
     for start, stop, kind in runs:
         at = start
@@ -406,5 +406,5 @@ def _overlay(runs: Sequence[Span], ranges: Sequence[Range], mark: str) -> list[S
 
 
 def _stands_out(style: Style, ground: Style) -> bool:
-    """Whether a style has more than a colour of its own for its letters."""
+    """Whether a style has more than a foreground colour."""
     return bool(style.underline) or style.bgcolor != ground.bgcolor

@@ -85,7 +85,7 @@ class RowStrips:
             changed = self._changed_words(row)
             marks = _UNMARKED
             if marked is not None or changed:
-                # Beside the cursor it is told in words, elsewhere as far as there is room.
+                # In words beside the cursor, elsewhere as far as there is room.
                 brief = note == UNSURE and not cursor
                 marks = Marks(cursor, selected, scoped, changed, found, note, brief)
             strips = self._paint(painter, row, syntax, marks)

@@ -66,7 +66,6 @@ class FileView:
         """What the rows were made from; they are the same while it is."""
 
     def refresh(self) -> bool:
-        """Rebuild the rows if anything changed; says whether it did."""
         if self.seen == self._now:
             return False
         self._note_rejected()
@@ -89,7 +88,7 @@ class FileView:
         return self.proposal.version, self.hunks.version, self.folded, self.split, self.closed
 
     def _note_rejected(self) -> None:
-        """A hunk that is rejected before our eyes keeps its rows; one that was before is short."""
+        """A hunk rejected while on screen keeps its rows; an earlier one is folded."""
         rejected = self.hunks.rejected(self.proposal.path)
         self.closed = rejected if self.seen is None else self.closed & rejected
         self._rejected = rejected
@@ -249,7 +248,7 @@ class FileView:
         line = 0 if row.new is None else row.new - self.segments[block.segment].segment.start
         source, old = block.segment, row.old
         if old is None and look is Look.DELETED and hunk is not None and hunk.decidable:
-            # The base has the new lines there; these are told by the numbers of those.
+            # The base has the new lines there; use their numbers.
             old = hunk.start + index if index < hunk.stop - hunk.start else None
         return ViewRow(look, old, new, row.text, hunk, index, source, line, first, beside)
 

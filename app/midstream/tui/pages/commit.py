@@ -53,14 +53,12 @@ class CommitScreen(PageScreen):
     refused: tuple[str, str] | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Files, the change of one of them, the message."""
         yield from super().compose_body()
         yield MessageField(
             self.palette, self.program.commit_message, "What changed, in one line; then why."
         )
 
     def on_mount(self) -> None:
-        """Look at the index."""
         super().on_mount()
         self._look()
 
@@ -111,7 +109,6 @@ class CommitScreen(PageScreen):
     # showing
 
     def show_all(self) -> None:
-        """Files, the change and the title."""
         if not self.is_mounted:
             return
         changes = self.changes
@@ -224,7 +221,6 @@ class CommitScreen(PageScreen):
             text.append(f"{visible(line)}\n", palette.style("foreground"))
 
     def hidden_hints(self) -> frozenset[str]:
-        """What cannot be done at the moment is not offered."""
         changes, hidden = self.changes, {"commit.files"}
         if changes is None or changes.trouble or not (changes.files or changes.others):
             return frozenset(
@@ -243,7 +239,6 @@ class CommitScreen(PageScreen):
         return frozenset(hidden)
 
     def hint_words(self) -> dict[str, str]:
-        """A staged file is taken out by the same key."""
         staged = self.file is not None and self.file.state == "staged"
         return {"commit.stage": "unstage"} if staged else {}
 
@@ -259,15 +254,12 @@ class CommitScreen(PageScreen):
     # doing
 
     def action_message(self) -> None:
-        """Write the message."""
         self.set_focus(self.message.field)
 
     def action_files(self) -> None:
-        """Back to the files."""
         self.set_focus(self.list)
 
     def action_stage(self) -> None:
-        """Stage the file under the cursor, or take its accepted change out of the index."""
         file, session = self.file, self.session
         if file is None or session is None:
             return
@@ -293,7 +285,6 @@ class CommitScreen(PageScreen):
         self.work.run(work)
 
     def action_whole(self) -> None:
-        """Stage the file under the cursor as it is on disk."""
         file, session = self.file, self.session
         if file is None or session is None:
             return
@@ -305,7 +296,6 @@ class CommitScreen(PageScreen):
             self._do(session.commit.stage_whole(file.path))
 
     def action_stage_all(self) -> None:
-        """Stage every accepted change."""
         changes, session = self.changes, self.session
         if changes is None or session is None:
             return
@@ -319,7 +309,6 @@ class CommitScreen(PageScreen):
         self._do(session.commit.stage(*paths))
 
     def action_commit(self) -> None:
-        """Commit what is staged."""
         changes, session = self.changes, self.session
         if changes is None or session is None:
             return

@@ -47,7 +47,6 @@ class HelpScreen(SheetScreen):
         self._composing = composing
 
     def compose_sheet(self) -> ComposeResult:
-        """The sentences and the columns."""
         groups: dict[str, list[Action]] = {group.value: [] for group in Group}
         groups[_WRITING] = []
         for action in ACTIONS:
@@ -86,7 +85,6 @@ class HelpScreen(SheetScreen):
         return table
 
     def on_resize(self, event: events.Resize) -> None:
-        """One column where two would not fit."""
         self.set_class(event.size.width < 124, "-narrow")
 
 
@@ -114,7 +112,6 @@ class PageHelp(SheetScreen):
         self._anywhere = anywhere
 
     def compose_sheet(self) -> ComposeResult:
-        """The table."""
         yield self.written(self._table)
 
     def _table(self) -> Table:

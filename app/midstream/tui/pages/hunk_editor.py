@@ -19,7 +19,6 @@ class _Words(Static):
     """The row that says how to save; a click on it saves."""
 
     def on_click(self, event: events.Click) -> None:
-        """Save."""
         event.stop()
         screen = self.screen
         if isinstance(screen, HunkEditor):
@@ -77,7 +76,6 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         self.field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         box = Vertical()
         box.border_title = self._title
         with box:
@@ -92,14 +90,12 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
             )
 
     def on_mount(self) -> None:
-        """Type at the end of the first line."""
         self.field.focus()
         self.field.move_cursor((0, len(self.field.document.get_line(0))))
 
     def action_save(self) -> None:
-        """Close and save."""
         self.dismiss((True, self.field.text))
 
     def action_leave(self) -> None:
-        """Close; whoever opened this keeps the text."""
+        """Close without saving; the caller keeps the text."""
         self.dismiss((False, self.field.text))

@@ -1,7 +1,7 @@
 """The models page: installed folders, endpoints and what they list, what they cost, switching.
 
 Which models there are and what choosing one means is ``pairing.choosing``'s to say. Endpoints are
-asked for their lists only when the person wants it; what they said the last time is shown at once.
+asked for their lists only on request; their last answer is shown at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class ModelsScreen(PageScreen):
         self.asking = False
 
     def on_mount(self) -> None:
-        """Look for models."""
         super().on_mount()
         self.work.run(self._read)
 
@@ -81,7 +80,6 @@ class ModelsScreen(PageScreen):
     # showing
 
     def show_all(self) -> None:
-        """The list and the model under the cursor."""
         if not self.is_mounted:
             return
         current = self.current
@@ -146,7 +144,6 @@ class ModelsScreen(PageScreen):
         return ListRow(choice.id, tuple(left), (state,) if state[0] else ())
 
     def show_detail(self) -> None:
-        """The facts of the model under the cursor."""
         choice, palette = self.choice, self.palette
         text = Text(no_wrap=False, overflow="fold")
         if choice is not None:
@@ -184,7 +181,6 @@ class ModelsScreen(PageScreen):
         return facts
 
     def hidden_hints(self) -> frozenset[str]:
-        """Without a model there is nothing to use."""
         hidden: set[str] = set()
         if self.choice is None:
             hidden |= {"models.use", "models.keep", "models.effort"}
@@ -200,7 +196,6 @@ class ModelsScreen(PageScreen):
         return "auto" if self.session is None else self.session.turns.effort
 
     def action_ask(self) -> None:
-        """Ask the endpoints, and engines on this machine, for their models."""
         if self.asking:
             return
         self.asking = True
@@ -221,7 +216,6 @@ class ModelsScreen(PageScreen):
         )
 
     def action_effort(self) -> None:
-        """The next effort that the model in use knows."""
         session, current = self.session, self.current
         if session is None or current is None:
             return
@@ -232,11 +226,9 @@ class ModelsScreen(PageScreen):
         self.notices.say("info", f"Effort {self.effort} from the next instruction on.")
 
     def action_use(self) -> None:
-        """Use the model under the cursor from the next instruction on."""
         self._use(keep=False)
 
     def action_keep(self) -> None:
-        """Use it, and write that to the settings."""
         choice, settings = self.choice, self.program.settings
         if choice is None:
             return
@@ -315,7 +307,7 @@ def _price_words(choice: ModelChoice) -> str:
     if price is None:
         return "unknown"
     if not (price.input or price.output):
-        return "nothing, it runs here"
+        return "free, it runs here"
     cached = f", {price.cached:g} for what is cached" if price.cached != price.input else ""
     return f"${price.input:g} in, ${price.output:g} out per million tokens{cached}"
 
@@ -323,7 +315,7 @@ def _price_words(choice: ModelChoice) -> str:
 def _effort_words(choice: ModelChoice) -> str:
     profile = choice.profile
     if profile is not None and not profile.dialect.midstream and not profile.efforts:
-        return "nobody has said; each can be tried"
+        return "unknown; try any level"
     return ", ".join(choice.efforts)
 
 

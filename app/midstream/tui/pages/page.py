@@ -1,8 +1,7 @@
-"""What the pages share: a full screen with a title row, a list, one line for sentences, and keys.
+"""The base of the pages: a full screen with a title row, a list, a notice line and keys.
 
-A page is opened over the review screen and left with Escape.  It shows things and asks the session
-or the settings to change them; it writes nothing itself.  Commit, sessions, settings and models are
-pages.
+A page opens over the review screen and closes with Escape.  It asks the session or the settings to
+change things; it writes nothing itself.  Commit, sessions, settings and models are pages.
 """
 
 from __future__ import annotations
@@ -61,7 +60,6 @@ class TitleRow(Painted):
         self.refresh()
 
     def render(self) -> Text:
-        """The title and the facts, as far as there is room."""
         line = Text(" ", no_wrap=True, overflow="crop")
         line.append(self.title, self._palette.style("accent", bold=True))
         separator = f"  {self._glyphs.separator}  "
@@ -78,7 +76,7 @@ class TitleRow(Painted):
 
 
 class Detail(VerticalScroll):
-    """What is told about the row under the cursor, beside or below the list."""
+    """Details of the row under the cursor, beside or below the list."""
 
     class Resized(Message):
         """There is another amount of room."""
@@ -88,11 +86,9 @@ class Detail(VerticalScroll):
         self.content = Static("", id=content_id, markup=False)
 
     def compose(self) -> ComposeResult:
-        """The text."""
         yield self.content
 
     def on_resize(self) -> None:
-        """Lines are broken at the width there is."""
         self.post_message(self.Resized())
 
     @property
@@ -117,7 +113,7 @@ class PageScreen(EagerScreen):
     PAGE: ClassVar[Place]
     TITLE_WORDS: ClassVar[str]
     DETAIL: ClassVar[str] = "about"
-    """Id of what is told about the row under the cursor."""
+    """Id of the details."""
 
     def __init__(self, program: AppServices) -> None:
         super().__init__(id=self.PAGE.value)
@@ -140,7 +136,7 @@ class PageScreen(EagerScreen):
 
     @property
     def detail(self) -> Detail:
-        """What is told about the row under the cursor."""
+        """Details of the row under the cursor."""
         return self.query_one(Detail)
 
     @property
@@ -154,7 +150,6 @@ class PageScreen(EagerScreen):
         return self.query_one(EntryRow)
 
     def compose(self) -> ComposeResult:
-        """The rows of every page."""
         yield TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
         yield from self.compose_body()
         yield EntryRow()
@@ -162,7 +157,6 @@ class PageScreen(EagerScreen):
         yield KeyBar(self.palette)
 
     def compose_body(self) -> ComposeResult:
-        """What is between the title and the sentences: a list, and what its row is about."""
         with Container(id="body"):
             yield RowList(
                 self.palette, self.glyphs, ground="background", keep_right=True, widget_id="list"
@@ -178,12 +172,10 @@ class PageScreen(EagerScreen):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        """The list gets the keys."""
         self.set_focus(self.list)
         self.show_keys()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Side by side, or one above the other."""
         wide = event.size.width >= WIDE
         self.set_class(wide, "-wide")
         self.set_class(not wide, "-narrow")
@@ -191,7 +183,6 @@ class PageScreen(EagerScreen):
         self.call_after_refresh(self.show_all)
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
         self.palette = palette
         self.title_row.set_palette(palette)
         self.notice.set_palette(palette)
@@ -216,11 +207,9 @@ class PageScreen(EagerScreen):
         return not self.typing or BY_ID[str(parameters[0])].typing
 
     async def action_page(self, action_id: str) -> None:
-        """Do what a bound key stands for."""
         await self.run_action(BY_ID[action_id].call)
 
     def action_move(self, rows: int) -> None:
-        """Move in the list."""
         self.list.move(rows)
 
     def hidden_hints(self) -> frozenset[str]:
@@ -259,7 +248,6 @@ class PageScreen(EagerScreen):
         self.query_one(KeyBar).show(tuple(hints))
 
     def on_descendant_focus(self) -> None:
-        """Keys depend on the focus."""
         self.show_keys()
 
     @on(Detail.Resized)
@@ -269,7 +257,7 @@ class PageScreen(EagerScreen):
     def tell_facts(
         self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
     ) -> None:
-        """Write names and values in two columns.
+        """Append names and values in two columns.
 
         Args:
             text: Where to.
@@ -306,11 +294,9 @@ class PageScreen(EagerScreen):
         self.notices.clear()
 
     def action_answer(self, number: int) -> None:
-        """Answer the question."""
         self.notices.answer(number)
 
     def action_help(self) -> None:
-        """The keys of this page."""
         own, anywhere = (
             [
                 (self.program.all_keys_for(action.id), action.help)
@@ -322,7 +308,6 @@ class PageScreen(EagerScreen):
         self.program.open_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
 
     def action_close(self) -> None:
-        """Close the innermost thing that is open."""
         if self.notices.asking:
             self.notices.clear()
         elif self.entry.is_open:
@@ -339,11 +324,9 @@ class PageScreen(EagerScreen):
         self.notices.clear()
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll what is told beside or below the list."""
         self.detail.scroll_relative(y=rows, animate=False)
 
     def action_repaint(self) -> None:
-        """Paint the whole screen again."""
         self.program.repaint()
 
 

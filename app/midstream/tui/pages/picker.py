@@ -71,7 +71,6 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         self.list.can_focus = False
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         box = Vertical()
         box.border_title = self._title
         with box:
@@ -80,7 +79,6 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             yield Static(classes="none", markup=False)
 
     def on_mount(self) -> None:
-        """Show everything."""
         self.list.show(self._rows[:MOST_SHOWN], select=self._select)
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.

@@ -49,7 +49,6 @@ class SessionsScreen(PageScreen):
         self.read = False
 
     def on_mount(self) -> None:
-        """Read the journals."""
         super().on_mount()
         self.run_worker(self._read(), group="journals", exclusive=True)
 
@@ -76,7 +75,6 @@ class SessionsScreen(PageScreen):
     # showing
 
     def show_all(self) -> None:
-        """The list and the session under the cursor."""
         if not self.is_mounted:
             return
         count = len(self.infos)
@@ -122,7 +120,6 @@ class SessionsScreen(PageScreen):
         return "done", "muted"
 
     def show_detail(self) -> None:
-        """What the row under the cursor is about."""
         info, palette = self.info, self.palette
         text = Text(no_wrap=False, overflow="fold")
         muted, plain = palette.style("muted"), palette.style("foreground")
@@ -170,7 +167,6 @@ class SessionsScreen(PageScreen):
             text.append(f"  {visible(' '.join(words.split()))}\n", plain)
 
     def hidden_hints(self) -> frozenset[str]:
-        """Without a session there is nothing to resume or delete."""
         if self.info is None:
             return frozenset({"sessions.resume", "sessions.delete"})
         return frozenset()
@@ -178,7 +174,6 @@ class SessionsScreen(PageScreen):
     # doing
 
     def action_resume(self) -> None:
-        """Take the session under the cursor up, in place of the current one."""
         info, session = self.info, self.session
         if info is None or session is None:
             return
@@ -211,7 +206,6 @@ class SessionsScreen(PageScreen):
         self.work.run(work)
 
     def action_delete(self) -> None:
-        """Delete the journal under the cursor, after a question."""
         info = self.info
         if info is None:
             return
@@ -250,7 +244,7 @@ def _first(summary: SessionSummary) -> str:
 
 
 def _when(seconds: float) -> str:
-    """A moment as people read it, shorter the nearer it is."""
+    """A time in words, shorter the more recent it is."""
     then, now = time.localtime(seconds), time.localtime()
     if then[:3] == now[:3]:
         return time.strftime("today %H:%M", then)

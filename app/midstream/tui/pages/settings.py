@@ -69,7 +69,6 @@ class SettingsScreen(PageScreen):
         self._endpoint_editor = EndpointEditor(self)
 
     def on_mount(self) -> None:
-        """Read the files after the first paint."""
         super().on_mount()
         self.call_after_refresh(self._first_read)
 
@@ -97,7 +96,6 @@ class SettingsScreen(PageScreen):
     # the list
 
     def show_all(self) -> None:
-        """The list, and the details of the row under the cursor."""
         if not self.is_mounted or not self.resolved:
             return
         path = config_path()
@@ -165,7 +163,6 @@ class SettingsScreen(PageScreen):
         return self.endpoints.get((self.list.value or "").removeprefix("endpoints."))
 
     def hidden_hints(self) -> frozenset[str]:
-        """Only what is in the user's file can be removed from it."""
         if self.list.value is None:
             return frozenset({"settings.change", "settings.reset"})
         setting = self._setting
@@ -173,7 +170,6 @@ class SettingsScreen(PageScreen):
         return frozenset() if own else frozenset({"settings.reset"})
 
     def hint_words(self) -> dict[str, str]:
-        """What changing means for the row under the cursor."""
         words = {"settings.find": "all"} if self.wanted else {}
         if self._setting is not None:
             verbs = {Kind.BOOLEAN: "switch", Kind.CHOICE: "choose"}
@@ -185,7 +181,6 @@ class SettingsScreen(PageScreen):
     # details
 
     def show_detail(self) -> None:
-        """Show the details of the row under the cursor."""
         text = Text(no_wrap=False, overflow="fold")
         if self._setting is not None:
             self._describe_setting(text, self._setting)
@@ -320,7 +315,6 @@ class SettingsScreen(PageScreen):
     # changing a setting
 
     def action_change(self) -> None:
-        """Change what is under the cursor."""
         if self.trouble:
             self.notices.say("error", self.trouble)
         elif self._setting is not None:
@@ -331,7 +325,6 @@ class SettingsScreen(PageScreen):
             self._endpoint_editor.add()
 
     def action_reset(self) -> None:
-        """Remove what is under the cursor from the user's file."""
         if self.trouble:
             self.notices.say("error", self.trouble)
         elif self._setting is not None:

@@ -34,7 +34,6 @@ class KeySheet(VerticalScroll, can_focus=True):
     ]
 
     def on_resize(self) -> None:
-        """Look whether there is more than fits, when that is known."""
         self.call_after_refresh(self._say_how_to_go_on)
 
     def _say_how_to_go_on(self) -> None:
@@ -77,7 +76,6 @@ class SheetScreen(EagerScreen, ModalScreen[None]):
         self._written: list[tuple[Static, Callable[[], RenderableType]]] = []
 
     def compose(self) -> ComposeResult:
-        """The frame."""
         box = Vertical()
         box.border_title = self._title
         with box, KeySheet():
@@ -94,7 +92,6 @@ class SheetScreen(EagerScreen, ModalScreen[None]):
         return text
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
         self._palette = palette
         for text, write in self._written:
             text.update(write())
@@ -139,7 +136,6 @@ class ReadingScreen(SheetScreen):
         self.paragraphs = tuple(paragraphs)
 
     def compose_sheet(self) -> ComposeResult:
-        """The paragraphs."""
         yield self.written(self._text)
 
     def _text(self) -> Text:

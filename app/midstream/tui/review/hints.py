@@ -1,4 +1,4 @@
-"""Which keys the key bar shows: those that do something useful where the person is now."""
+"""Which keys the key bar shows: those that are useful at the moment."""
 
 from __future__ import annotations
 
@@ -16,27 +16,15 @@ class Moment:
     """The facts the choice depends on.
 
     Attributes:
-        composing: The composer has the focus.
-        in_rail: The file rail has the focus.
-        typed: There is text in the composer.
-        running: A turn runs.
-        background: It is one that the session asked for; an instruction takes its place.
-        following: The view follows the writing.
-        file: A file is open.
+        background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
-        undecided: Hunks that wait, in all files.
-        together: Several hunks of this file wait, and some may be accepted together.
-        decided: Any hunk was decided.
-        undoable: Undo does something.
-        marked: Lines are marked.
-        partly: Some of them are lines of an undecided hunk.
-        searching: Matches are marked.
-        recallable: There are earlier instructions.
-        rail: The file rail is shown.
+        undecided: Undecided hunks in all files.
+        together: Several hunks of this file are undecided, and some may be accepted together.
+        partly: Some of the marked lines belong to an undecided hunk.
         cut: The row under the cursor does not fit.
         choosing: A list of mentions is open.
         pasted: A chip stands for a pasted block.
-        failed: Edits of the last answer found no place.
+        failed: Edits of the last answer did not match.
     """
 
     composing: bool = False

@@ -85,7 +85,6 @@ class ReviewPanes:
         yield self.keys
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint everything with another theme."""
         for widget in vars(self).values():
             if isinstance(widget, Themed):
                 widget.set_palette(palette)

@@ -132,11 +132,9 @@ class ReviewScreen(EagerScreen):
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         yield from self.panes.compose()
 
     def on_mount(self) -> None:
-        """Start the timers, and show what is known without a session."""
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._lexer = self.set_interval(FRAME_S, self._lex, pause=True)
         self.panes.pane.set_layout(self._services.settings.layout)
@@ -152,7 +150,6 @@ class ReviewScreen(EagerScreen):
     # actions
 
     async def action_key(self, action_id: str) -> None:
-        """Carry out the action of a key binding."""
         await self.perform(action_id)
 
     async def perform(self, action_id: str) -> None:
@@ -180,7 +177,6 @@ class ReviewScreen(EagerScreen):
         return True
 
     def action_number(self, number: int) -> None:
-        """Answer a question or choose an example."""
         if not self.notices.answer(number):
             self._choose_example(number)
 
@@ -469,12 +465,10 @@ class ReviewScreen(EagerScreen):
         self.decide.reason_left(event.row, event.text)
 
     def on_descendant_focus(self) -> None:
-        """Keys, titles and hints depend on the focus."""
         self.refresh_facts()
         self.aim.update()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout by size."""
         self.panes.lay_out(*event.size)
         self.call_after_refresh(self.refresh_facts)
 

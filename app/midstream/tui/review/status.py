@@ -45,7 +45,6 @@ class Status:
         self._services = services
 
     def refresh(self) -> None:
-        """Read and show everything again."""
         panes, view = self._panes, self._state.view
         if not panes.screen.is_mounted or not self._services.is_running:
             return
@@ -158,7 +157,7 @@ class Status:
         panes.keys.show(hints(moment, self._services.keys))
 
     def _composing(self) -> Moment:
-        """What the keys of the composer depend on: little, since every character asks for it."""
+        """What the composer's keys depend on; kept cheap, since every character needs it."""
         composer, session = self._panes.composer, self._state.session
         text = composer.text
         return Moment(

@@ -88,7 +88,6 @@ class Steer:
     # the composer
 
     def compose(self) -> None:
-        """Go to the composer."""
         self._panes.focus_composer()
 
     def choose(self) -> None:

@@ -73,21 +73,17 @@ class WaferPane(Vertical):
         self._asked = 0
 
     def compose(self) -> ComposeResult:
-        """The map, and lines below it."""
         yield self._map
         yield self._facts
 
     def on_mount(self) -> None:
-        """Begin to watch."""
         self.set_interval(FRAME_S, self._tick)
         self._ask(Measured.of(self.program.session))
 
     def on_resize(self) -> None:
-        """Other lines fit."""
         self.call_after_refresh(self.show)
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
         self._palette = palette
         self._make = Lines(palette, self._make.glyphs)
         self._map.set_palette(palette)

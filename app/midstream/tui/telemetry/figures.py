@@ -52,18 +52,14 @@ class Measured:
     """What the session has measured on the wall clock, read at one moment.
 
     Attributes:
-        model: Name of the model that answers.
-        state: What the session is doing.
-        rate: Tokens per second over the last second, 0 while none come.
-        mean: Mean rate of the running or last answer, ``None`` before any.
+        rate: Tokens per second over the last second.
+        mean: Mean rate of the running or last answer.
         history: Rates of past quarter seconds.
         ttft_s: Seconds to the first text of the running or last answer.
         request_s: Seconds until the server had taken that request.
         tokens: Tokens of the running or last answer so far.
-        session_tokens: Tokens of all answers.
         cost: What the server counted for the last answer; all unknown while it runs.
-        total: The same for all answers.
-        pacing: What simulated machine the server imitates, ``""`` where none.
+        pacing: The simulated machine the server imitates, or ``""``.
     """
 
     model: str = ""
@@ -459,7 +455,7 @@ def fold(lines: Sequence[Text], width: int) -> list[Text]:
 
 
 class FactLines(Widget):
-    """Shows lines that somebody else made; paints only when they differ."""
+    """Shows prepared lines; repaints only when they differ."""
 
     DEFAULT_CSS = """
     FactLines { height: 1fr; width: 1fr; background: $ms-background; color: $ms-foreground;
@@ -483,7 +479,6 @@ class FactLines(Widget):
         return "\n".join(line.plain.rstrip() for line in self.lines)
 
     def render(self) -> Text:
-        """All lines."""
         return Text("\n").join(self.lines)
 
 

@@ -148,7 +148,6 @@ class TelemetryScreen(EagerScreen):
         return self.program.session
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         yield FactLines("head")
         with Horizontal(id="body"):
             yield FactLines("wall")
@@ -162,13 +161,11 @@ class TelemetryScreen(EagerScreen):
         yield KeyBar(self._palette, widget_id="hints")
 
     def on_mount(self) -> None:
-        """Begin to watch."""
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._opening = self.set_interval(OPENING_S, self._look_for_session, pause=True)
         self._look_for_session()
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw with other colours."""
         self._palette = palette
         self._make = Lines(palette, self._make.glyphs)
         self.query_one(WaferMap).set_palette(palette)
@@ -176,7 +173,6 @@ class TelemetryScreen(EagerScreen):
         self.show_all()
 
     def on_unmount(self) -> None:
-        """Watch no longer."""
         self._unsubscribe()
 
     def _look_for_session(self) -> None:
@@ -231,7 +227,6 @@ class TelemetryScreen(EagerScreen):
         self._show_map()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout by size."""
         width, height = event.size
         self.room = "small"
         for room, least in (("medium", MEDIUM), ("wide", WIDE)):
@@ -278,7 +273,6 @@ class TelemetryScreen(EagerScreen):
     # showing
 
     def show_all(self) -> None:
-        """Read and show everything."""
         if not self._shown:
             return
         now = Measured.of(self.session)
@@ -384,32 +378,27 @@ class TelemetryScreen(EagerScreen):
         plan = simulated.report.plan
         return used_window(plan, enlarge=True) != used_window(plan, enlarge=False)
 
-    # what people do
+    # actions
 
     def action_model(self, step: int) -> None:
-        """Simulate the next model of the list, or the one before."""
         here = self.models.index(self.model)
         self.model = self.models[(here + step) % len(self.models)]
         self.show_all()
 
     def action_context(self) -> None:
-        """Simulate the next context: the session's own, or a long one."""
         here = CONTEXTS.index(self.fixed_context)
         self.fixed_context = CONTEXTS[(here + 1) % len(CONTEXTS)]
         self.show_all()
 
     def action_view(self) -> None:
-        """What the colours of the map mean: layers, SRAM fill, cache fill."""
         self.map_view = MAP_VIEWS[(MAP_VIEWS.index(self.map_view) + 1) % len(MAP_VIEWS)]
         self.show_all()
 
     def action_enlarge(self) -> None:
-        """Show the whole wafer, or the used part of it enlarged."""
         self.enlarge = not self.enlarge
         self.show_all()
 
     def action_beside(self) -> None:
-        """Show the simulated wafer beside the code, or remove it."""
         if self.program.shows_wafer:
             self.program.show_wafer(None)
         elif self.size.width >= BESIDE_FROM:
@@ -419,7 +408,6 @@ class TelemetryScreen(EagerScreen):
         self.dismiss(None)
 
     def action_page(self, step: int) -> None:
-        """Next page, where not everything fits at once."""
         self.page = (self.page + step) % len(PAGES[self.room])
         self._choose_page()
         self.call_after_refresh(self.show_all)
@@ -430,16 +418,13 @@ class TelemetryScreen(EagerScreen):
             self.program.stop_model()
 
     def action_repaint(self) -> None:
-        """Paint the whole screen again."""
         self.program.repaint()
 
     def action_help(self) -> None:
-        """The keys of this page."""
         keys = [(_shown(key), key.help) for key in KEYS]
         self.program.open_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
 
     def action_close(self) -> None:
-        """Back to the code."""
         self.dismiss(None)
 
     @on(KeyBar.Pressed)

@@ -56,14 +56,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class MapFacts:
-    """What the map shows; two of the same picture differ only in what works.
+    """What the map shows; two of the same picture differ only in activity.
 
     Attributes:
-        plan: The placement.
-        view: Layers, SRAM fill or cache fill.
         context: Tokens in the cache.
         enlarge: Whether a small model is drawn enlarged.
-        working: Index of the item that works now, ``None`` while none does.
+        working: Index of the item that is working, ``None`` while none is.
         passed: Items the token has left since the last picture.
     """
 
@@ -411,7 +409,6 @@ class WaferMap(Painted):
         return self._glyphs.spark.isascii() or self._palette.ansi or app.no_color
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self._strips, self._brush = [], None
         super().set_palette(palette)
 
@@ -457,11 +454,9 @@ class WaferMap(Painted):
         return 1 if self.facts is not None and self.facts.plan.wafers > 1 else 0
 
     def on_resize(self) -> None:
-        """Everything is laid out anew."""
         self._tiles, self._strips, self._brush = (), [], None
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The strips of a region."""
         width, height = self.size
         if len(self._strips) != height:
             strips = self._paint(width, height)

@@ -70,7 +70,6 @@ class ComposerTitle(Painted):
             self.refresh()
 
     def render(self) -> Text:
-        """A rule with words on it."""
         palette, rule = self._palette, self._glyphs.rule
         line_style = palette.style("accent" if self.active else "border")
         muted = palette.style("muted")
@@ -223,12 +222,10 @@ class ComposerText(TextField):
             self.move_cursor((row, span[1]))
 
     def action_delete_left(self) -> None:
-        """Delete a character, or a chip as a whole."""
         if not self._delete_chip(left=True):
             super().action_delete_left()
 
     def action_delete_right(self) -> None:
-        """Delete a character, or a chip as a whole."""
         if not self._delete_chip(left=False):
             super().action_delete_right()
 
@@ -257,13 +254,11 @@ class ComposerText(TextField):
         return line
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say that the text changed."""
         event.stop()
         self.post_message(self.Typed(self.pastes.expand(self.text)))
         self.post_message(self.Moved())
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """Say that the cursor moved."""
         event.stop()
         self.post_message(self.Moved())
 
@@ -296,7 +291,6 @@ class Composer(Vertical):
         """Where the mention begins whose list was closed."""
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         yield self.list
         yield self.title
         with Horizontal():
@@ -304,7 +298,6 @@ class Composer(Vertical):
             yield self.field
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self.title.set_palette(palette)
         self.list.set_palette(palette)
         self.field.palette = palette

@@ -51,7 +51,7 @@ class DiffPane(PaneWindow, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor, the marked lines or the follow state changed by the person's hand."""
+        """The cursor, the marked lines or the follow state changed by the user."""
 
         pane: DiffPane
 
@@ -149,7 +149,6 @@ class DiffPane(PaneWindow, can_focus=True):
         self._rows.left = left
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self._palette = palette
         self._forget_paint()
 
@@ -297,7 +296,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self.go_to(row)
 
     def detach(self) -> None:
-        """Stop following: the person reads elsewhere."""
+        """Stop following: the user reads elsewhere."""
         if self.following:
             self.following = False
             self._seen_rows = 0 if self.view is None else self.view.size
@@ -357,7 +356,6 @@ class DiffPane(PaneWindow, can_focus=True):
     # painting
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The strips of a region of the pane."""
         height = self.size.height
         strips: list[Strip] = []
         if self._next is not None and self._next[0] == self._state():
@@ -416,7 +414,7 @@ class DiffPane(PaneWindow, can_focus=True):
 
     @property
     def _prepared(self) -> RowStrips:
-        """The rows, with somebody to paint them."""
+        """The rows, with a painter."""
         if self._rows.painter is None:
             self._rows.forget(self._make_painter())
         return self._rows
@@ -483,7 +481,6 @@ class DiffPane(PaneWindow, can_focus=True):
     # events
 
     def on_resize(self) -> None:
-        """The width decides how every row is painted."""
         self.fit_size()
         self._apply_layout()
         self._forget_paint()
@@ -491,15 +488,12 @@ class DiffPane(PaneWindow, can_focus=True):
             self.scroll_to_place((self.top, self.skip))
 
     def on_focus(self) -> None:
-        """The cursor row is marked more clearly."""
         self._forget_paint()
 
     def on_blur(self) -> None:
-        """The cursor row is marked more calmly."""
         self._forget_paint()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A drag may begin."""
         row = self.row_at(event.y)
         self._pressed = row if event.button == 1 and row < self.row_count else None
         if self._pressed is not None and self.mark is not None and self.mark == self._dragged:
@@ -521,13 +515,11 @@ class DiffPane(PaneWindow, can_focus=True):
         self.go_to(max(0, row))
 
     def on_mouse_up(self) -> None:
-        """The drag has ended."""
         if self._pressed is not None:
             self._pressed = None
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the clicked row; with Shift, mark up to it."""
         row = self.row_at(event.y)
         if not 0 <= row < self.row_count:
             return
@@ -538,20 +530,16 @@ class DiffPane(PaneWindow, can_focus=True):
             self.post_message(self.Chosen(self))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll by three rows; the cursor stays in the window."""
         self._wheel(event, 3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll by three rows; the cursor stays in the window."""
         self._wheel(event, -3)
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """Show code further right."""
         event.stop()
         self.scroll_columns(4)
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Show code further left."""
         event.stop()
         self.scroll_columns(-4)
 

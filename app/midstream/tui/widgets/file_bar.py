@@ -18,20 +18,10 @@ class FileFacts:
     """What the row shows.
 
     Attributes:
-        path: The file, ``""`` when none is open.
-        language: Its language, ``""`` when unknown.
-        lines: How long it is.
-        undecided: Hunks that wait for a decision.
-        accepted: Hunks accepted.
-        rejected: Hunks rejected.
-        conflicts: Hunks that no longer fit the file.
-        quarantined: Hunks that the guard holds back.
-        elsewhere: Hunks that wait in other files.
-        writing_in: The file in which the model writes now, ``""`` while it does not.
-        following: Whether the view follows the writing.
+        elsewhere: Undecided hunks in other files.
+        writing_in: The file the model is writing in, or ``""``.
         new_rows: Rows that came since following ended.
-        position: Words on the hunk under the cursor or the search, ``""`` for none.
-        follow_key: The key that turns following on.
+        position: Words about the hunk under the cursor or the search.
     """
 
     path: str = ""
@@ -69,7 +59,6 @@ class FileBar(TextLine):
             self.refresh()
 
     def render(self) -> Text:
-        """The path on the left, counts and the follow state on the right."""
         facts, palette = self.facts, self._palette
         line = Text(" ", no_wrap=True, overflow="crop")
         if not facts.path:

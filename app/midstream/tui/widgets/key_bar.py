@@ -18,7 +18,7 @@ class KeyHint:
     """One key and what it does.
 
     Attributes:
-        key: As people write it.
+        key: As shown to the user.
         words: What it does, in one or two words.
         call: What a click does: a controller's method, or the Textual action of a page; ``""``
             where a click cannot stand for the key.
@@ -54,7 +54,6 @@ class KeyBar(Painted):
             self.refresh()
 
     def render(self) -> Text:
-        """The hints, two cells apart."""
         key_style = self._palette.style("foreground", bold=True)
         muted = self._palette.style("muted")
         line = Text(" ", no_wrap=True, overflow="crop")
@@ -82,7 +81,6 @@ class KeyBar(Painted):
         return [*chosen, *last]
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the clicked hint says."""
         for start, stop, call in self._ranges:
             if call and start <= event.x < stop:
                 self.post_message(self.Pressed(call))

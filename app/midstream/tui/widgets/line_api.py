@@ -112,12 +112,10 @@ class TextLine(Painted):
         raise NotImplementedError
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the clicked part stands for."""
         if call := event.style.meta.get("call"):
             self.post_message(self.Pressed(call))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The line as far as it fits."""
         if not EAGER or self.text_selection is not None:
             return super().render_lines(crop)
         width = self.size.width

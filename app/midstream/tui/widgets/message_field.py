@@ -1,4 +1,4 @@
-"""The field for a commit message, with the two lengths that people keep to."""
+"""The field for a commit message, with the two customary length limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class MessageTitle(Painted):
         return "warning" if self.length > self.limit else "muted"
 
     def render(self) -> Text:
-        """Title, note and counter."""
         palette = self._palette
         title = palette.style("accent" if self.active else "muted", bold=self.active)
         line = Text(" Message", title, no_wrap=True, overflow="ellipsis")
@@ -89,12 +88,10 @@ class MessageField(Vertical):
         self.field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         yield self.title
         yield self.field
 
     def on_mount(self) -> None:
-        """Type at the end."""
         self.field.move_cursor(self.field.document.end)
         self.count()
 
@@ -104,7 +101,6 @@ class MessageField(Vertical):
         return self.field.text
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self.title.set_palette(palette)
 
     def show_note(self, note: str) -> None:
@@ -122,20 +118,16 @@ class MessageField(Vertical):
         title.refresh()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Count again."""
         event.stop()
         self.count()
         self.post_message(self.Edited(self.text))
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """The cursor may be in another line."""
         event.stop()
         self.count()
 
     def on_descendant_focus(self) -> None:
-        """The title says where the keys go."""
         self.count()
 
     def on_descendant_blur(self) -> None:
-        """The title says where the keys go."""
         self.count()

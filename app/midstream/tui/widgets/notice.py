@@ -48,7 +48,6 @@ class NoticeLine(Painted):
             self.show("info", "")
 
     def render(self) -> Text:
-        """The sentence and its answers."""
         style = self._palette.style(_ROLES[self.level])
         mark = _MARKS[self.level]
         line = Text(no_wrap=False, overflow="fold")
@@ -69,6 +68,5 @@ class NoticeLine(Painted):
         return line
 
     def on_click(self) -> None:
-        """A sentence that was read goes away."""
         if not self.choices:
             self.post_message(self.Dismissed())

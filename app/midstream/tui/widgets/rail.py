@@ -14,17 +14,7 @@ LONGEST_LIST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """An open file and its hunks.
-
-    Attributes:
-        path: The file.
-        added: Lines its hunks bring.
-        deleted: Lines its hunks take away.
-        undecided: Hunks that wait.
-        decided: Hunks accepted or rejected.
-        writing: Whether the model writes in it now.
-        current: Whether it is the one on screen.
-    """
+    """An open file; ``added`` and ``deleted`` count lines, the others hunks."""
 
     path: str
     added: int = 0

@@ -85,7 +85,6 @@ class RowList(ScrollView, can_focus=True):
         self._keep_right = keep_right
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self._palette = palette
         self.refresh()
 
@@ -156,7 +155,6 @@ class RowList(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The strips of a region."""
         top = self.scroll_offset.y
         strips: list[Strip] = []
         for y in range(crop.y, crop.bottom):
@@ -212,20 +210,16 @@ class RowList(ScrollView, can_focus=True):
         return True
 
     def on_resize(self) -> None:
-        """The rows are as wide as the list."""
         set_silently(self, Size(self.size.width, len(self.rows)))
         self._reveal()
 
     def on_focus(self) -> None:
-        """The cursor row is marked more clearly."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """The cursor row is marked more calmly."""
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the clicked row."""
         y = self.scroll_offset.y + event.y
         if 0 <= y < len(self.rows) and self.rows[y].value is not None:
             self.cursor = y
@@ -233,7 +227,6 @@ class RowList(ScrollView, can_focus=True):
             self.choose()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll by three rows."""
         event.stop()
         event.prevent_default()
         self.scroll_to(
@@ -241,7 +234,6 @@ class RowList(ScrollView, can_focus=True):
         )
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll by three rows."""
         event.stop()
         event.prevent_default()
         self.scroll_to(y=max(self.scroll_offset.y - 3, 0), animate=False, force=True)

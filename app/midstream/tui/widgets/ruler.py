@@ -49,7 +49,6 @@ class Ruler(Painted):
         self._strips: list[Strip] = []
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self._strips = []
         super().set_palette(palette)
 
@@ -83,7 +82,6 @@ class Ruler(Painted):
         return cells, (start, max(start + 1, -(-(top + height) * rows // span)))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """One cell for each row."""
         if len(self._strips) != self.size.height:
             self._strips = self._paint(self.size.height)
         return self._strips[crop.y : crop.bottom]
@@ -108,17 +106,14 @@ class Ruler(Painted):
         self.post_message(self.Picked(y * max(self._size_rows, rows) // rows))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Go to the clicked place and follow the mouse from there."""
         self._dragging = True
         self.capture_mouse()
         self._pick(event.y)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Follow the mouse while its button is down."""
         if self._dragging:
             self._pick(max(0, min(event.y, self.size.height - 1)))
 
     def on_mouse_up(self) -> None:
-        """Let the mouse go."""
         self._dragging = False
         self.release_mouse()

@@ -34,23 +34,15 @@ class StatusFacts:
     """What the row shows, read from the session at one moment.
 
     Attributes:
-        model: Name of the model, ``""`` before it is known.
-        state: What the session is doing.
-        rate: Tokens per second, of the running turn or the mean of the last one; ``None`` before
-            any.
+        rate: Tokens per second of the running turn, or the mean of the last one.
         history: Past rates for the sparkline.
-        ttft_s: Seconds to the first text of the last turn.
         tokens: Tokens of the running or last turn.
-        pacing: What simulated machine the rate imitates, ``""`` where none.
-        effort: How much is done for an answer, ``""`` where nobody chose.
-        trying: The candidate that is being written, and of how many; ``None`` otherwise.
-        queued: Instructions of the person that wait.
-        continuous: Whether saves are followed up in the background.
-        dollars: What the session has cost, ``None`` where nothing has a price.
-        branch: Git branch, ``""`` without a repository.
-        begun: What git is in the middle of, ``""`` for nothing.
+        pacing: The simulated machine whose rate is imitated, or ``""``.
+        effort: Empty unless the user chose one.
+        trying: The candidate being written, and of how many.
+        begun: What git is in the middle of, such as a merge.
         dirty: Changed files in the working tree.
-        watching: How files are watched, ``""`` while unknown.
+        watching: How files are watched, empty while unknown.
         guard: What the guard does for the open file, and why if it does nothing.
     """
 

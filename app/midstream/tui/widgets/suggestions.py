@@ -17,14 +17,7 @@ from midstream.tui.widgets.line_api import Painted
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An instruction to try.
-
-    Attributes:
-        title: What it does, in a few words.
-        instruction: What is put into the composer.
-        path: The file it is about.
-        tried: Whether it was chosen already.
-    """
+    """An instruction to try, and the file it is about."""
 
     title: str
     instruction: str
@@ -62,7 +55,6 @@ class Suggestions(Painted):
         self.refresh(layout=True)
 
     def render(self) -> Text:
-        """A heading, then number, title and instruction of each example."""
         palette = self._palette
         muted = palette.style("muted")
         room = self.size.width - 2
@@ -90,7 +82,6 @@ class Suggestions(Painted):
         return text
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the example on the clicked row."""
         number = event.y
         if self.compact:
             hit = [

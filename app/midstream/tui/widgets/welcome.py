@@ -29,7 +29,6 @@ class Welcome(Painted):
             self.refresh()
 
     def render(self) -> Text:
-        """The lines, padded to one width so that they line up."""
         palette = self._palette
         muted = palette.style("muted")
         lines = [
