@@ -1,9 +1,9 @@
 """A compositor that renders only the widget lines a repaint will show.
 
 On every frame, Textual's compositor renders all lines of every widget that overlaps the bounding
-box of the dirty regions; on a full screen of nested containers that is most of a frame's work.  This one
-renders only dirty lines that no widget above covers, and looks up once per layout which widget is on
-top where.
+box of the dirty regions; on a full screen of nested containers that is most of a frame's work.
+This one renders only dirty lines that no widget above covers, and looks up once per layout which
+widget is on top where.
 
 Overrides one underscored method of Textual and its caller, held by contract tests; see ``eager``
 for the switch.
