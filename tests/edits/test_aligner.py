@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from midstream.edits.aligner import MAX_PENDING, Aligner, Change, Op
+from midstream.edits.aligner import MAX_PENDING, Aligner, LineChange, Op
 from midstream.edits.lcs import line_map, matching_pairs
 from tests.helpers.strategies import LINES, code, mutate
 
 
 def check_alignment(old: list[str], new: list[str], ops: list[Op]) -> None:
     """Every line decided once, in order, context lines equal."""
-    kept_old = [op.old for op in ops if op.change is not Change.ADDED]
-    kept_new = [op.new for op in ops if op.change is not Change.DELETED]
+    kept_old = [op.old for op in ops if op.change is not LineChange.ADDED]
+    kept_new = [op.new for op in ops if op.change is not LineChange.DELETED]
     assert kept_old == list(range(len(kept_old)))
     assert kept_new == list(range(len(new)))
-    assert all(old[op.old] == new[op.new] for op in ops if op.change is Change.CONTEXT)
+    assert all(old[op.old] == new[op.new] for op in ops if op.change is LineChange.CONTEXT)
 
 
 @given(LINES, LINES)
@@ -42,10 +42,10 @@ def test_stop_deletes_nothing_unread_but_what_was_replaced(old: list[str], new: 
     assert not aligner.pending
     tail = ops[before:]
     tail = tail[
-        max((n + 1 for n, op in enumerate(tail) if op.change is Change.CONTEXT), default=0) :
+        max((n + 1 for n, op in enumerate(tail) if op.change is LineChange.CONTEXT), default=0) :
     ]
-    gone = [old[op.old] for op in tail if op.change is Change.DELETED]
-    written = [new[op.new] for op in tail if op.change is Change.ADDED]
+    gone = [old[op.old] for op in tail if op.change is LineChange.DELETED]
+    written = [new[op.new] for op in tail if op.change is LineChange.ADDED]
     assert len(gone) <= len(written)
     for before_stop, after in zip(gone, written, strict=False):
         assert before_stop.strip()
@@ -56,7 +56,7 @@ def test_stop_deletes_nothing_unread_but_what_was_replaced(old: list[str], new: 
 def test_equal_text_is_context_at_once(old: list[str]) -> None:
     aligner = Aligner(old)
     for number, line in enumerate(old):
-        assert aligner.push(line) == [Op(Change.CONTEXT, number, number)]
+        assert aligner.push(line) == [Op(LineChange.CONTEXT, number, number)]
     assert aligner.finish() == []
 
 
@@ -79,7 +79,7 @@ def test_deletion_is_found_after_little_evidence() -> None:
     decided = [aligner.push(line) for line in old[5:12]]
     first = next(number for number, ops in enumerate(decided) if ops)
     assert first <= 3
-    assert [op.change for op in decided[first]][:5] == [Change.DELETED] * 5
+    assert [op.change for op in decided[first]][:5] == [LineChange.DELETED] * 5
 
 
 def test_far_false_anchor_needs_more_evidence() -> None:
@@ -96,7 +96,7 @@ def test_a_pattern_of_replaced_lines_is_followed() -> None:
     new = [line.replace('"size"', '"length"') for line in old]
     aligner = Aligner(old)
     ops = [op for line in new for op in aligner.push(line)] + aligner.finish()
-    assert sum(op.change is not Change.CONTEXT for op in ops) <= 1.1 * 160
+    assert sum(op.change is not LineChange.CONTEXT for op in ops) <= 1.1 * 160
 
 
 def test_size_is_near_the_optimum() -> None:
@@ -107,7 +107,7 @@ def test_size_is_near_the_optimum() -> None:
         new = mutate(rng, old, rng.randint(1, 6))
         aligner = Aligner(old)
         ops = [op for line in new for op in aligner.push(line)] + aligner.finish()
-        total += sum(op.change is not Change.CONTEXT for op in ops)
+        total += sum(op.change is not LineChange.CONTEXT for op in ops)
         best += len(old) + len(new) - 2 * len(matching_pairs(old, new))
     assert total <= 1.05 * best
 
@@ -118,14 +118,14 @@ def test_stop_passes_over_a_replaced_line_only_with_a_meeting(size: int) -> None
     aligner = Aligner(old)
     ops = [op for line in ["l0", "CHANGED", "l2"] for op in aligner.push(line)] + aligner.stop()
     assert [op.change for op in ops] == [
-        Change.CONTEXT,
-        Change.DELETED,
-        Change.ADDED,
-        Change.CONTEXT,
+        LineChange.CONTEXT,
+        LineChange.DELETED,
+        LineChange.ADDED,
+        LineChange.CONTEXT,
     ]
     aligner = Aligner(old)
     ops = [op for line in ["l0", "CHANGED"] for op in aligner.push(line)] + aligner.stop()
-    assert [op.change for op in ops] == [Change.CONTEXT, Change.ADDED]
+    assert [op.change for op in ops] == [LineChange.CONTEXT, LineChange.ADDED]
 
 
 def test_stop_takes_the_line_away_whose_new_form_was_written() -> None:
@@ -133,7 +133,7 @@ def test_stop_takes_the_line_away_whose_new_form_was_written() -> None:
     aligner = Aligner(old)
     new = ["a = 1", "path += escape(path[position : match.start()])"]
     ops = [op for line in new for op in aligner.push(line)] + aligner.stop()
-    assert [op.change for op in ops] == [Change.CONTEXT, Change.DELETED, Change.ADDED]
+    assert [op.change for op in ops] == [LineChange.CONTEXT, LineChange.DELETED, LineChange.ADDED]
     assert aligner.cursor == 2
 
 

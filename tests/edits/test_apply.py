@@ -12,8 +12,8 @@ from midstream.edits.apply import apply_events, apply_reply
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats import names
 from midstream.edits.formats.v4a import operation_events
-from midstream.edits.matching import Level, Matcher
-from midstream.edits.outcome import ApplyResult, Reason, Status
+from midstream.edits.matching import Matcher, MatchLevel
+from midstream.edits.outcome import ApplyResult, FailureReason, HunkStatus
 from tests.helpers.property import examples
 from tests.helpers.strategies import LINES
 
@@ -93,7 +93,7 @@ def test_v4a_context_limits_the_search_to_its_block() -> None:
 
 def test_v4a_ambiguous_without_context() -> None:
     error = error_of(apply(patch("@@\n-        return 0\n+        return 1\n"), {"a.py": PY}))
-    assert error.reason is Reason.AMBIGUOUS
+    assert error.reason is FailureReason.AMBIGUOUS
     assert [place.scope for place in error.places] == [
         "class First, def target(self)",
         "class Second, def target(self)",
@@ -237,7 +237,7 @@ def test_search_replace_creates_and_appends() -> None:
     assert text_of(apply(search("", "x\n"), {"a.py": "a\n"}), "a.py") == "a\nx\n"
     dashes = "a.py\n------- SEARCH\n=======\nx\n+++++++ REPLACE\n"
     assert text_of(apply(dashes, {"a.py": ""}), "a.py") == "x\n"
-    assert error_of(apply(dashes, {"a.py": "a\n"})).reason is Reason.NOT_EMPTY
+    assert error_of(apply(dashes, {"a.py": "a\n"})).reason is FailureReason.NOT_EMPTY
 
 
 def test_search_replace_out_of_order_and_on_new_text() -> None:
@@ -378,7 +378,7 @@ def test_json_create_and_insert() -> None:
     result = apply(json.dumps(create) + json.dumps(insert), {"a.py": "a\nb\n"})
     assert result.changes == {"n": b"a\nb", "a.py": b"a\nnew\nb\n"}
     insert["insert_line"] = 9
-    assert error_of(apply(json.dumps(insert), {"a.py": "a\nb\n"})).reason is Reason.NOT_FOUND
+    assert error_of(apply(json.dumps(insert), {"a.py": "a\nb\n"})).reason is FailureReason.NOT_FOUND
 
 
 def test_json_calls_count_lines_one_after_the_other() -> None:
@@ -405,7 +405,7 @@ def test_json_delete_lines_and_parts_of_lines() -> None:
 def test_json_must_occur_once() -> None:
     edit = {"path": "a.py", "old_str": "return 0", "new_str": "return 1"}
     error = error_of(apply(json.dumps(edit), {"a.py": PY}))
-    assert error.reason is Reason.AMBIGUOUS
+    assert error.reason is FailureReason.AMBIGUOUS
     assert "line 6 in class First, def target(self)" in error.message
     both = apply(json.dumps({**edit, "replace_all": True}), {"a.py": PY})
     assert text_of(both, "a.py") == PY.replace("return 0", "return 1")
@@ -416,7 +416,7 @@ def test_json_whitespace_is_forgiven_as_whole_lines() -> None:
             "new_str": "def helper(self):\n    return os.sep"}  # fmt: skip
     result = apply(json.dumps(edit), {"a.py": PY})
     assert text_of(result, "a.py") == PY.replace("os.name", "os.sep")
-    assert result.hunks[0].level is Level.INDENTATION
+    assert result.hunks[0].level is MatchLevel.INDENTATION
 
 
 def test_json_half_surrogates_do_no_harm() -> None:
@@ -531,14 +531,14 @@ def test_region_is_the_whole_of_the_named_file() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "after", "level"),
     [
-        ("    b = 1", "    b = 2", "    b = 2", Level.EXACT),
-        ("    b = 1  ", "    b = 2", "    b = 2", Level.TRAILING),
-        ("b = 1", "b = 2", "    b = 2", Level.INDENTATION),
-        ("        b = 1", "        b = 2", "    b = 2", Level.INDENTATION),
+        ("    b = 1", "    b = 2", "    b = 2", MatchLevel.EXACT),
+        ("    b = 1  ", "    b = 2", "    b = 2", MatchLevel.TRAILING),
+        ("b = 1", "b = 2", "    b = 2", MatchLevel.INDENTATION),
+        ("        b = 1", "        b = 2", "    b = 2", MatchLevel.INDENTATION),
         ("    b = “1”", "    b = 2", None, None),
     ],
 )
-def test_ladder(old: str, new: str, after: str | None, level: Level | None) -> None:
+def test_ladder(old: str, new: str, after: str | None, level: MatchLevel | None) -> None:
     result = apply(search(f"{old}\n", f"{new}\n", "a.js"), {"a.js": "a\n    b = 1\nc\n"})
     if after is None:
         assert not result.ok
@@ -550,7 +550,7 @@ def test_ladder(old: str, new: str, after: str | None, level: Level | None) -> N
 def test_ladder_punctuation() -> None:
     result = apply(search('s = "it\'s - ok"\n', "s = 1\n"), {"a.py": "s = “it’s — ok”\n"})
     assert text_of(result, "a.py") == "s = 1\n"
-    assert result.hunks[0].level is Level.PUNCTUATION
+    assert result.hunks[0].level is MatchLevel.PUNCTUATION
 
 
 def test_ladder_inconsistent_white_space_depends_on_the_language() -> None:
@@ -559,7 +559,7 @@ def test_ladder_inconsistent_white_space_depends_on_the_language() -> None:
         "a.py": "  if x:\n    y\n",
     }
     result = apply(search("if (x) {\n       y;\n}\n", "if (z) {\n y;\n}\n", "a.js"), files)
-    assert result.hunks[0].level is Level.WHITESPACE
+    assert result.hunks[0].level is MatchLevel.WHITESPACE
     assert not apply(search("if x:\n       y\n", "if z:\n y\n", "a.py"), files).ok
 
 
@@ -578,17 +578,17 @@ def test_spaces_for_tabs() -> None:
 def test_context_lines_keep_the_files_own_text() -> None:
     result = apply(patch("@@\n a\n-b\n+B\n c\n"), {"a.py": "a  \nb\nc\t\n"})
     assert text_of(result, "a.py") == "a  \nB\nc\t\n"
-    assert result.hunks[0].level is Level.TRAILING
+    assert result.hunks[0].level is MatchLevel.TRAILING
 
 
 def test_fuzzy_is_only_a_proposal() -> None:
     old = "def total(items):\n    result = 0\n    for item in items:\n        result += item\n"
     result = apply(search(old.replace("result = 0", "result = 0.0"), "x\n"), {"a.py": old})
     assert not result.ok
-    assert result.hunks[0].status is Status.PROPOSED
+    assert result.hunks[0].status is HunkStatus.PROPOSED
     error = error_of(result)
     assert (error.reason, error.line, error.expected, error.found) == (
-        Reason.FUZZY,
+        FailureReason.FUZZY,
         1,
         "    result = 0.0",
         "    result = 0",
@@ -598,7 +598,7 @@ def test_fuzzy_is_only_a_proposal() -> None:
 def test_broken_python_is_refused_where_indentation_was_guessed() -> None:
     reply = search("y = 1\n", "y = 1\n    z = (\n")
     error = error_of(apply(reply, {"a.py": "if x:\n    y = 1\n"}))
-    assert error.reason is Reason.SYNTAX
+    assert error.reason is FailureReason.SYNTAX
 
 
 # Errors and transactions
@@ -606,7 +606,7 @@ def test_broken_python_is_refused_where_indentation_was_guessed() -> None:
 
 def test_already_applied() -> None:
     error = error_of(apply(search("old line\n", "new line\n"), {"a.py": "new line\n"}))
-    assert error.reason is Reason.ALREADY_APPLIED
+    assert error.reason is FailureReason.ALREADY_APPLIED
     assert "drop this hunk" in error.message
 
 
@@ -619,7 +619,7 @@ def test_message_for_the_model_names_everything() -> None:
     assert "expected:     return 2" in message
     assert "found:        return 1" in message
     assert "Hunk 1 would apply" in message
-    assert [h.status for h in result.hunks] == [Status.DROPPED, Status.PROPOSED]
+    assert [h.status for h in result.hunks] == [HunkStatus.DROPPED, HunkStatus.PROPOSED]
     partial = apply(reply, {"a.py": text}, partial=True)
     assert not partial.ok
     assert partial.changes == {"a.py": text.replace("a", "A", 1).encode()}
@@ -641,10 +641,13 @@ def test_message_for_the_model_names_everything() -> None:
 
 
 def test_missing_and_binary_files() -> None:
-    assert error_of(apply(patch("@@\n-a\n+b\n"), {})).reason is Reason.NO_FILE
-    assert error_of(apply(patch("@@\n-a\n+b\n"), {"a.py": b"a\0"})).reason is Reason.NOT_TEXT
+    assert error_of(apply(patch("@@\n-a\n+b\n"), {})).reason is FailureReason.NO_FILE
+    assert error_of(apply(patch("@@\n-a\n+b\n"), {"a.py": b"a\0"})).reason is FailureReason.NOT_TEXT
     latin = b"# coding: latin-1\na\n"
-    assert error_of(apply(patch("@@\n-a\n+\u2192\n"), {"a.py": latin})).reason is Reason.NOT_TEXT
+    assert (
+        error_of(apply(patch("@@\n-a\n+\u2192\n"), {"a.py": latin})).reason
+        is FailureReason.NOT_TEXT
+    )
 
 
 def test_unknown_format() -> None:

@@ -17,7 +17,7 @@ from midstream.edits.formats import format_spec, names
 from midstream.edits.formats.region import RegionParser
 from midstream.edits.hunks import HunkState, HunkStore
 from midstream.edits.live import LiveReply
-from midstream.edits.outcome import Reason
+from midstream.edits.outcome import FailureReason
 from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser
 from tests.helpers.property import examples
@@ -71,7 +71,7 @@ def test_rejected_text_is_not_there_for_later_blocks() -> None:
     files.hunks.reject(1)
     live.feed("<<<<<<< SEARCH\nTWO\n=======\nZWEI\n>>>>>>> REPLACE\n")
     live.finish()
-    assert [(f.hunk, f.error.reason) for f in live.failures] == [(1, Reason.NOT_FOUND)]
+    assert [(f.hunk, f.error.reason) for f in live.failures] == [(1, FailureReason.NOT_FOUND)]
 
 
 def test_json_streams_inside_a_line() -> None:
@@ -104,7 +104,7 @@ def test_patch_hunks_appear_while_their_block_streams() -> None:
     assert files.accepted("a") == "one\nTWO\nthree\nFOUR\nFOUR AGAIN\nFIVE\n"
     assert files.accepted("b") == "new\n"
     assert live.deletions == ["c"]
-    assert [f.error.reason for f in live.failures] == [Reason.NO_FILE]
+    assert [f.error.reason for f in live.failures] == [FailureReason.NO_FILE]
 
 
 def test_a_patch_waits_until_its_lines_fit_one_place() -> None:
@@ -135,7 +135,7 @@ def test_a_misplaced_patch_of_which_something_was_accepted_fails_and_keeps_that(
     files.hunks.accept(1)
     live.feed("-nowhere\n*** End Patch\n")
     live.finish()
-    assert [f.error.reason for f in live.failures] == [Reason.NOT_FOUND]
+    assert [f.error.reason for f in live.failures] == [FailureReason.NOT_FOUND]
     assert files.accepted("a") == "head\nnew\nmiddle\n"
 
 
@@ -172,7 +172,7 @@ def test_blocks_that_follow_tell_ambiguous_places_apart() -> None:
     live = LiveReply(format_spec("search-replace").parser(), files)
     block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
     live.feed("<path>a</path>\n" + block.format("same", "SAME"))
-    assert [f.error.reason for f in live.failures] == [Reason.AMBIGUOUS]
+    assert [f.error.reason for f in live.failures] == [FailureReason.AMBIGUOUS]
     live.feed(block.format("y\nsame\nz", "y\nsame\nZ"))
     live.finish()
     assert not live.failures
@@ -199,7 +199,7 @@ def test_nothing_of_a_malformed_block_stays_and_the_model_is_told() -> None:
     live.feed("<<<<<<< SEARCH\ntwo\n=======\nTWO\n")
     assert len(files.hunks.for_path("a")) == 1
     live.finish()
-    assert [f.error.reason for f in live.failures] == [Reason.MALFORMED]
+    assert [f.error.reason for f in live.failures] == [FailureReason.MALFORMED]
     assert [h.new for h in files.hunks.for_path("a")] == [("ONE",)]
     said = live.outcome("search-replace").message()
     assert "Hunk 1 applied; do not send it again." in said
@@ -317,5 +317,5 @@ def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: str) -> None:
     )
     live.feed(reply.replace("def a()", "def c()"))
     live.finish()
-    assert [f.error.reason for f in live.failures] == [Reason.ELIDED]
+    assert [f.error.reason for f in live.failures] == [FailureReason.ELIDED]
     assert not unclear.hunks.for_path("f.py")

@@ -19,14 +19,14 @@ from midstream.edits.events import (
     Prose,
     merge_text,
 )
-from midstream.edits.parsing import Parser
+from midstream.edits.parsing import ReplyParser
 from tests.helpers.property import thorough
 from tests.helpers.replies import CASES, Case
 
 CHUNKINGS = 1000 if thorough() else 50
 
 
-def read(parser: Parser, chunks: list[str]) -> list[Event]:
+def read(parser: ReplyParser, chunks: list[str]) -> list[Event]:
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     return merge_text([*events, *parser.finish()])
 

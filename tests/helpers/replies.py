@@ -11,7 +11,7 @@ from midstream.edits.formats.str_replace import JsonEditParser
 from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
 from midstream.edits.formats.whole import WholeFileParser
-from midstream.edits.parsing import Parser
+from midstream.edits.parsing import ReplyParser
 from midstream.edits.sniffing import SniffingParser
 
 OLD = ["def área(r):", "\treturn 3 * r", "", "x = 1"]
@@ -21,7 +21,7 @@ class Case(NamedTuple):
     """A parser and a reply for it."""
 
     name: str
-    make: Callable[[], Parser]
+    make: Callable[[], ReplyParser]
     reply: str
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_least, at_most, print_figures
-from midstream.edits.aligner import Aligner, Change, LineIndex
+from midstream.edits.aligner import Aligner, LineChange, LineIndex
 from midstream.edits.documents import SourceText
 from midstream.edits.formats.region import RegionParser
 from midstream.edits.formats.search_replace import SearchReplaceParser
@@ -28,7 +28,7 @@ from midstream.edits.formats.udiff import UnifiedDiffParser
 from midstream.edits.formats.v4a import V4AParser
 from midstream.edits.formats.whole import WholeFileParser
 from midstream.edits.lcs import matching_pairs
-from midstream.edits.parsing import Parser
+from midstream.edits.parsing import ReplyParser
 from midstream.errors import UsageError
 
 _PIECE: Final = 32
@@ -73,7 +73,7 @@ def _lines(count: int) -> list[str]:
     return [f"    value_{n} = compute({rng.randint(0, 9)}, other[{n}])  # é" for n in range(count)]
 
 
-def _replies(size: int) -> dict[str, tuple[Callable[[], Parser], str]]:
+def _replies(size: int) -> dict[str, tuple[Callable[[], ReplyParser], str]]:
     """A parser and a reply of about ``size`` characters for each format."""
     lines = _lines(max(8, size // 52))
     body = "".join(f"{line}\n" for line in lines)
@@ -122,7 +122,7 @@ def _parsers(kilobytes: int) -> Iterator[Figure]:
         yield at_most(f"parser {name}, cost a character at 4x the size", growth, "x", 1.5)
 
 
-def _parse(make: Callable[[], Parser], reply: str, piece: int) -> float:
+def _parse(make: Callable[[], ReplyParser], reply: str, piece: int) -> float:
     pieces = [reply[at : at + piece] for at in range(0, len(reply), piece)]
     parser = make()
     gc.collect()
@@ -232,7 +232,7 @@ def _replay(old: list[str], new: list[str]) -> tuple[int, list[int], float]:
     lags: list[int] = []
     for number, ops in enumerate(steps):
         for op in ops:
-            changed += op.change is not Change.CONTEXT
+            changed += op.change is not LineChange.CONTEXT
             if op.new >= 0:
                 lags.append(min(number, len(new) - 1) - op.new)
     return changed, lags, spent

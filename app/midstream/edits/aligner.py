@@ -46,7 +46,7 @@ _NEW_FORM: Final = 70.0
 """At a stop, a line at least this similar (of 100) to the unread line in its place replaces it."""
 
 
-class Change(IntEnum):
+class LineChange(IntEnum):
     """The class of a line."""
 
     CONTEXT = 0
@@ -57,7 +57,7 @@ class Change(IntEnum):
 class Op(NamedTuple):
     """One decision: ``old`` is -1 for an added line, ``new`` is -1 for a deleted one."""
 
-    change: Change
+    change: LineChange
     old: int
     new: int
 
@@ -265,17 +265,17 @@ class Aligner:
         return self._context()
 
     def _context(self) -> Op:
-        op = Op(Change.CONTEXT, self.cursor, self._decided)
+        op = Op(LineChange.CONTEXT, self.cursor, self._decided)
         self.cursor += 1
         self._decided += 1
         return op
 
     def _deleted(self) -> Op:
-        op = Op(Change.DELETED, self.cursor, -1)
+        op = Op(LineChange.DELETED, self.cursor, -1)
         self.cursor += 1
         return op
 
     def _added(self) -> Op:
-        op = Op(Change.ADDED, -1, self._decided)
+        op = Op(LineChange.ADDED, -1, self._decided)
         self._decided += 1
         return op

@@ -18,14 +18,14 @@ from midstream.edits.events import Event, FileOp, Problem
 from midstream.edits.formats import format_spec
 from midstream.edits.lcs import line_edits
 from midstream.edits.locate import Located, Locator
-from midstream.edits.matching import Level
+from midstream.edits.matching import MatchLevel
 from midstream.edits.outcome import (
     ApplyResult,
+    FailureReason,
     FileOutcome,
     HunkError,
     HunkOutcome,
-    Reason,
-    Status,
+    HunkStatus,
 )
 from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
 from midstream.edits.sniffing import sniff
@@ -90,7 +90,7 @@ def apply_events(
 ) -> ApplyResult:
     """As ``apply_reply``, for events of a stream or of ``operation_events``."""
     files, problems = collect(events)
-    run = _Run(read, file, edit_format, find)
+    run = _Application(read, file, edit_format, find)
     named = [section for section in files if section.path and not section.mentioned]
     for section in files:
         # In a reply that names files, a block without a name is an example.
@@ -99,7 +99,7 @@ def apply_events(
     return run.result(tuple(problems), partial=partial)
 
 
-class _Run:
+class _Application:
     """One application; later sections see the files as earlier ones left them."""
 
     def __init__(self, read: Read, file: str | None, edit_format: str, find: Find | None) -> None:
@@ -116,7 +116,7 @@ class _Run:
         self._executable: dict[str, bool] = {}
 
     def result(self, problems: tuple[Problem, ...], *, partial: bool) -> ApplyResult:
-        fine = all(hunk.status is Status.APPLIED for hunk in self._hunks)
+        fine = all(hunk.status is HunkStatus.APPLIED for hunk in self._hunks)
         ok = fine and not problems and bool(self._files) and not any(f.error for f in self._files)
         keep = ok or (partial and not any(problem.fatal for problem in problems))
         changes = {p: now for p, now in self._now.items() if now != self._before[p]} if keep else {}
@@ -141,7 +141,7 @@ class _Run:
             self._fail(
                 section,
                 section.path,
-                Reason.NO_FILE,
+                FailureReason.NO_FILE,
                 "The edit names no file; name it in the line above, or give --file.",
             )
             return
@@ -149,7 +149,7 @@ class _Run:
             self._fail(
                 section,
                 path,
-                Reason.NO_FILE,
+                FailureReason.NO_FILE,
                 f"{path} is not below this folder; give the file's path inside it.",
             )
             return
@@ -157,7 +157,9 @@ class _Run:
         try:
             source = None if data is None else SourceText.from_bytes(data)
         except NotTextError as error:
-            self._fail(section, path, Reason.NOT_TEXT, f"{path} is not a text file: {error}.")
+            self._fail(
+                section, path, FailureReason.NOT_TEXT, f"{path} is not a text file: {error}."
+            )
             return
         if section.op is FileOp.DELETE:
             self._delete(section, path, source)
@@ -169,7 +171,10 @@ class _Run:
     def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
             self._fail(
-                section, path, Reason.NO_FILE, f"{path} does not exist, so it cannot be deleted."
+                section,
+                path,
+                FailureReason.NO_FILE,
+                f"{path} does not exist, so it cannot be deleted.",
             )
             return
         quoted = [line for hunk in section.hunks for line in hunk.old]
@@ -177,7 +182,7 @@ class _Run:
             self._fail(
                 section,
                 path,
-                Reason.NOT_FOUND,
+                FailureReason.NOT_FOUND,
                 f"{path} does not have the lines that the diff deletes.",
             )
             return
@@ -190,7 +195,7 @@ class _Run:
         if broken:
             for hunk in section.hunks:
                 error = _malformed(hunk)
-                self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
+                self._hunks.append(HunkOutcome(hunk.id, path, HunkStatus.FAILED, error=error))
             self._done(section, path, self._bytes(path))
             return
         text = "".join(hunk.new_text for hunk in section.hunks)
@@ -207,7 +212,7 @@ class _Run:
                 self._fail(
                     section,
                     path,
-                    Reason.ELIDED,
+                    FailureReason.ELIDED,
                     f"Code was left out, and it is unclear where the rest belongs in {path}.",
                 )
                 return
@@ -226,13 +231,16 @@ class _Run:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
             if not creates or not self._policy.creates_files:
                 self._fail(
-                    section, path, Reason.NO_FILE, f"{path} does not exist{self._others(path)}."
+                    section,
+                    path,
+                    FailureReason.NO_FILE,
+                    f"{path} does not exist{self._others(path)}.",
                 )
                 return
             source = SourceText((), ())
         outcomes, result = self._apply_hunks(section, path, source, set())
         lenient = {
-            o.number for o in outcomes if o.level is not None and o.level >= Level.INDENTATION
+            o.number for o in outcomes if o.level is not None and o.level >= MatchLevel.INDENTATION
         }
         if lenient and is_python(path) and _breaks(source, result):
             outcomes, result = self._apply_hunks(section, path, source, lenient)
@@ -254,15 +262,15 @@ class _Run:
                 located = _malformed(hunk)
             elif hunk.id in excluded:
                 message = f"With guessed indentation it would break the syntax of {path}."
-                located = HunkError(Reason.SYNTAX, message)
+                located = HunkError(FailureReason.SYNTAX, message)
             else:
                 located = locator.locate(hunk, section.hunks[position + 1 :])
             if isinstance(located, Located):
                 outcomes.append(_outcome(hunk, path, located))
                 locator.take(located)
             else:
-                fuzzy = located.reason is Reason.FUZZY
-                status = Status.PROPOSED if fuzzy else Status.FAILED
+                fuzzy = located.reason is FailureReason.FUZZY
+                status = HunkStatus.PROPOSED if fuzzy else HunkStatus.FAILED
                 outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
         result = locator.result()
         if policy.terminates_last_line and result.lines and result.lines != source.lines:
@@ -310,7 +318,7 @@ class _Run:
         try:
             data = source.to_bytes()
         except UnencodableError as error:
-            self._fail(section, path, Reason.NOT_TEXT, f"In {path} {error}.")
+            self._fail(section, path, FailureReason.NOT_TEXT, f"In {path} {error}.")
             return False
         self._done(section, path, data)
         return True
@@ -330,14 +338,14 @@ class _Run:
             data = None
         self._now[path] = data
 
-    def _fail(self, section: ReplyFile, path: str, reason: Reason, message: str) -> None:
+    def _fail(self, section: ReplyFile, path: str, reason: FailureReason, message: str) -> None:
         error = HunkError(reason, message)
         self._files.append(FileOutcome(path, str(section.op), section.new_path, error=error))
         for hunk in section.hunks:
-            self._hunks.append(HunkOutcome(hunk.id, path, Status.FAILED, error=error))
+            self._hunks.append(HunkOutcome(hunk.id, path, HunkStatus.FAILED, error=error))
 
-    def _applied(self, hunk: ReplyHunk, path: str, level: Level | None) -> None:
-        outcome = HunkOutcome(hunk.id, path, Status.APPLIED, level, added=len(hunk.new))
+    def _applied(self, hunk: ReplyHunk, path: str, level: MatchLevel | None) -> None:
+        outcome = HunkOutcome(hunk.id, path, HunkStatus.APPLIED, level, added=len(hunk.new))
         self._hunks.append(outcome)
 
 
@@ -348,14 +356,14 @@ def _is_foreign(path: str) -> bool:
 
 def _malformed(hunk: ReplyHunk) -> HunkError:
     message = hunk.problem or "the reply ends inside this hunk"
-    return HunkError(Reason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
+    return HunkError(FailureReason.MALFORMED, f"{message[0].upper()}{message[1:]}.")
 
 
 def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:
     return HunkOutcome(
         hunk.id,
         path,
-        Status.APPLIED,
+        HunkStatus.APPLIED,
         located.level,
         located.start,
         located.stop,
@@ -365,8 +373,8 @@ def _outcome(hunk: ReplyHunk, path: str, located: Located) -> HunkOutcome:
 
 
 def _dropped(hunk: HunkOutcome) -> HunkOutcome:
-    applied = hunk.status is Status.APPLIED
-    return replace(hunk, status=Status.DROPPED) if applied else hunk
+    applied = hunk.status is HunkStatus.APPLIED
+    return replace(hunk, status=HunkStatus.DROPPED) if applied else hunk
 
 
 def _breaks(before: SourceText, after: SourceText) -> bool:

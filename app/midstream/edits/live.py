@@ -31,18 +31,18 @@ from midstream.edits.events import (
     merge_text,
 )
 from midstream.edits.locate import Located, Locator
-from midstream.edits.matching import Level, Match
+from midstream.edits.matching import Match, MatchLevel
 from midstream.edits.outcome import (
     ApplyResult,
+    FailureReason,
     FileOutcome,
     HunkError,
     HunkOutcome,
-    Reason,
-    Status,
+    HunkStatus,
 )
-from midstream.edits.parsing import Parser
+from midstream.edits.parsing import ReplyParser
 from midstream.edits.proposal import FileProposal, Overlay
-from midstream.edits.reply import Part, ReplyHunk, Side, collect, normalise
+from midstream.edits.reply import HunkLine, ReplyHunk, Side, collect, normalise
 from midstream.edits.segment import Segment
 from midstream.edits.writing import PatchBlock, QuotedRepair, ReplyObserver, Writer, can_stream
 
@@ -73,7 +73,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class _Block:
+class _ReplyBlock:
     """The state of one block.
 
     Attributes:
@@ -156,7 +156,7 @@ class LiveReply:
 
     def __init__(
         self,
-        parser: Parser,
+        parser: ReplyParser,
         lookup: Lookup,
         region: tuple[FileProposal, int, int] | None = None,
         *,
@@ -188,7 +188,7 @@ class LiveReply:
         self._path = ""
         self._proposal: FileProposal | None = None
         self._locator: Locator | None = None
-        self._block: _Block | None = None
+        self._block: _ReplyBlock | None = None
         self._outcomes: dict[int, HunkOutcome] = {}
         self._waiting: list[_Waiting] = []
 
@@ -247,8 +247,8 @@ class LiveReply:
         """The outcome of the blocks that have closed; its ``message`` is for the model."""
         hunks = dict(self._outcomes)
         for failure in self.failures:
-            fuzzy = failure.error.reason is Reason.FUZZY
-            status = Status.PROPOSED if fuzzy else Status.FAILED
+            fuzzy = failure.error.reason is FailureReason.FUZZY
+            status = HunkStatus.PROPOSED if fuzzy else HunkStatus.FAILED
             hunks[failure.hunk] = HunkOutcome(
                 failure.hunk, failure.path, status, error=failure.error
             )
@@ -300,7 +300,7 @@ class LiveReply:
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
     def _open(self, opened: HunkOpened) -> None:
-        block = _Block(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
+        block = _ReplyBlock(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
         block.events.append(opened)
         self._block = block
         proposal = self._proposal
@@ -320,7 +320,9 @@ class LiveReply:
 
         return find
 
-    def _body(self, block: _Block, event: NewText | OldLine | ContextLine | HunkClosed) -> None:
+    def _body(
+        self, block: _ReplyBlock, event: NewText | OldLine | ContextLine | HunkClosed
+    ) -> None:
         if not block.streaming:
             block.events.append(event)
         match event:
@@ -328,16 +330,16 @@ class LiveReply:
                 self._new(block, text)
             case OldLine(_, text):
                 if block.patch is not None:
-                    block.patch.line(Part(Side.OLD, text))
+                    block.patch.line(HunkLine(Side.OLD, text))
             case ContextLine(_, text):
                 if block.patch is not None:
-                    block.patch.line(Part(Side.CONTEXT, text))
+                    block.patch.line(HunkLine(Side.CONTEXT, text))
             case HunkClosed():
                 self._close(block)
         if block.patch is not None and block.patch.segments:
             self.segments.setdefault(event.hunk, block.patch.segments[0])
 
-    def _new(self, block: _Block, text: str) -> None:
+    def _new(self, block: _ReplyBlock, text: str) -> None:
         if block.patch is not None:
             block.patch.new(text)
             return
@@ -352,7 +354,7 @@ class LiveReply:
             if mended:
                 self.writer.feed(block.proposal, mended)
 
-    def _open_whole(self, block: _Block, proposal: FileProposal) -> None:
+    def _open_whole(self, block: _ReplyBlock, proposal: FileProposal) -> None:
         if self._op is FileOp.REGION and self._open_region is not None:
             block.segment, self._open_region = self._open_region, None
             self.segments[block.opened.hunk] = block.segment
@@ -362,7 +364,7 @@ class LiveReply:
             _, start, stop = self._region
         self._begin(block, proposal, start, stop, 0)
 
-    def _open_quoted(self, block: _Block) -> None:
+    def _open_quoted(self, block: _ReplyBlock) -> None:
         """Stream the new text as it comes, if the complete old lines determine its place."""
         opened, proposal = block.opened, block.proposal
         if proposal is None or not opened.old_first:
@@ -375,20 +377,20 @@ class LiveReply:
             place = locator.characters_place(hunk)
             if place is not None:
                 start, stop, prefix, block.suffix = place
-                self._begin(block, proposal, start, stop, int(Level.EXACT))
+                self._begin(block, proposal, start, stop, int(MatchLevel.EXACT))
                 if prefix:
                     self.writer.feed(proposal, prefix)
             return
         found = locator.quoted_place(hunk)
         if not isinstance(found, Match) or not can_stream(found, hunk.old):
             return
-        if found.level > Level.EXACT:
+        if found.level > MatchLevel.EXACT:
             lines = proposal.base.lines[found.start : found.stop]
             block.repair = QuotedRepair(hunk.old, lines, found.shift)
         self._begin(block, proposal, found.start, found.stop, int(found.level))
         locator.skip(found.stop)
 
-    def _close(self, block: _Block) -> None:
+    def _close(self, block: _ReplyBlock) -> None:
         self._block = None
         if block.done:
             return
@@ -405,7 +407,7 @@ class LiveReply:
             self.writer.finish(proposal)
             block.done = True
             level = block.segment.match_level if block.segment is not None else 0
-            self._placed(number, block.path, Level(level) if level else None)
+            self._placed(number, block.path, MatchLevel(level) if level else None)
             return
         block.done = True
         if block.patch is not None and proposal is not None:
@@ -418,12 +420,12 @@ class LiveReply:
                 message = (
                     f"A line of the block does not match {block.path} where its first lines do."
                 )
-                self._fail(HunkError(Reason.NOT_FOUND, message), number)
+                self._fail(HunkError(FailureReason.NOT_FOUND, message), number)
                 return
             self.segments.pop(number, None)
         self._close_late(_collected(block.events), proposal)
 
-    def _elided(self, block: _Block, proposal: FileProposal) -> bool:
+    def _elided(self, block: _ReplyBlock, proposal: FileProposal) -> bool:
         """Place the parts of a text that leaves code out, so that nothing is deleted."""
         segment, number = block.segment, block.opened.hunk
         if segment is None:
@@ -440,7 +442,7 @@ class LiveReply:
         edits = merge(old, new, path)
         if edits is None:
             message = f"Code was left out, and it is unclear where the rest belongs in {path}."
-            self._fail(HunkError(Reason.ELIDED, message), number)
+            self._fail(HunkError(FailureReason.ELIDED, message), number)
             return True
         for edit in edits:
             segment = self.writer.begin(
@@ -455,7 +457,7 @@ class LiveReply:
     def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:
         if proposal is None:
             path = self._path or "the file"
-            self._fail(HunkError(Reason.NO_FILE, f"{path} does not exist."), hunk.id)
+            self._fail(HunkError(FailureReason.NO_FILE, f"{path} does not exist."), hunk.id)
             return
         if not hunk.characters:
             normalise(hunk)
@@ -465,7 +467,7 @@ class LiveReply:
             self._put(proposal, hunk.id, located)
             locator.skip(located.stop)
         elif not self._put_over(proposal, hunk):
-            if located.reason is Reason.AMBIGUOUS:
+            if located.reason is FailureReason.AMBIGUOUS:
                 self._waiting.append(_Waiting(hunk, proposal.path, proposal))
             self._fail(located, hunk.id)
 
@@ -495,7 +497,7 @@ class LiveReply:
         number: int,
         place: tuple[int, int],
         lines: list[str],
-        level: Level | None,
+        level: MatchLevel | None,
         *,
         tight: bool,
     ) -> None:
@@ -506,7 +508,7 @@ class LiveReply:
         self._placed(number, proposal.path, level)
 
     def _begin(
-        self, block: _Block, proposal: FileProposal, start: int, stop: int, level: int
+        self, block: _ReplyBlock, proposal: FileProposal, start: int, stop: int, level: int
     ) -> None:
         tight = self._op is FileOp.UPDATE
         block.segment = self.writer.begin(proposal, start, stop, level, tight=tight)
@@ -528,9 +530,9 @@ class LiveReply:
         if block is not None and block.opened.hunk == problem.hunk and not block.done:
             self._drop(block)
         message = f"{problem.message[:1].upper()}{problem.message[1:]}."
-        self._fail(HunkError(Reason.MALFORMED, message), problem.hunk)
+        self._fail(HunkError(FailureReason.MALFORMED, message), problem.hunk)
 
-    def _drop(self, block: _Block) -> None:
+    def _drop(self, block: _ReplyBlock) -> None:
         block.done = True
         if block.proposal is None:
             return
@@ -540,8 +542,8 @@ class LiveReply:
             self.writer.withdraw(block.proposal, block.segment)
         self.segments.pop(block.opened.hunk, None)
 
-    def _placed(self, number: int, path: str, level: Level | None) -> None:
-        self._outcomes[number] = HunkOutcome(number, path, Status.APPLIED, level)
+    def _placed(self, number: int, path: str, level: MatchLevel | None) -> None:
+        self._outcomes[number] = HunkOutcome(number, path, HunkStatus.APPLIED, level)
 
     def _fail(self, error: HunkError, hunk: int) -> None:
         self.failures.append(Failure(hunk, self._path, error))

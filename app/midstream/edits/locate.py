@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from midstream.edits.documents import LineEdit, SourceText
 from midstream.edits.lcs import line_edits
-from midstream.edits.matching import Ambiguous, Level, Match, Matcher
-from midstream.edits.outcome import HunkError, Nearby, Reason
-from midstream.edits.reply import Part, ReplyHunk, Side, parts_between
+from midstream.edits.matching import Ambiguous, Match, Matcher, MatchLevel
+from midstream.edits.outcome import FailureReason, HunkError, Nearby
+from midstream.edits.reply import HunkLine, ReplyHunk, Side, parts_between
 
 _ELISION = re.compile(r"\s*(?:#|//)?\s*\.\.\.\s*$")
 _AROUND = 3
@@ -35,7 +35,7 @@ class Located:
     edits: tuple[LineEdit, ...]
     start: int
     stop: int
-    level: Level | None
+    level: MatchLevel | None
     final_newline: bool | None = None
 
 
@@ -123,7 +123,11 @@ class Locator:
                 return self._placed(version, match)
         for version in (hunk.renumbered(), hunk.respaced()) if found is None else ():
             match = None if version is None else self._search(version, later)
-            if version is not None and isinstance(match, Match) and match.level <= Level.TRAILING:
+            if (
+                version is not None
+                and isinstance(match, Match)
+                and match.level <= MatchLevel.TRAILING
+            ):
                 return self._placed(version, match)
         if found is None:
             elided = self._elided(hunk)
@@ -239,11 +243,11 @@ class Locator:
             at = hunk.line + (0 if self._sequential else self._drift)
             if not 0 <= at <= total:
                 return HunkError(
-                    Reason.NOT_FOUND, f"{self.path} has {total} lines, not {hunk.line}."
+                    FailureReason.NOT_FOUND, f"{self.path} has {total} lines, not {hunk.line}."
                 )
         elif hunk.create_only and total:
             return HunkError(
-                Reason.NOT_EMPTY,
+                FailureReason.NOT_EMPTY,
                 f"The block has no old lines and {self.path} is not empty; quote what to replace.",
             )
         else:
@@ -252,7 +256,7 @@ class Locator:
                 line = self._matcher.find_line(context, self._cursor)
                 if line is None:
                     message = f"The context line {context!r} is not in {self.path}."
-                    return HunkError(Reason.NOT_FOUND, message)
+                    return HunkError(FailureReason.NOT_FOUND, message)
                 at = line + 1
         return Located((LineEdit(at, at, tuple(hunk.new)),), at, at, None)
 
@@ -262,7 +266,7 @@ class Locator:
         if len(old) != len(new) or len(old) < 2:
             return None
         edits: list[LineEdit] = []
-        cursor, level = 0, Level.EXACT
+        cursor, level = 0, MatchLevel.EXACT
         first: int | None = None
         for before, after in zip(old, new, strict=True):
             if not before:
@@ -285,21 +289,21 @@ class Locator:
         if not old:
             if text:
                 message = f"The old text is empty and {self.path} is not; quote what to replace."
-                return HunkError(Reason.NOT_EMPTY, message)
+                return HunkError(FailureReason.NOT_EMPTY, message)
             return self._whole(new)
         count = text.count(old)
         if count == 1 or (count > 1 and hunk.everywhere):
             located = self._whole(text.replace(old, new))
             start = text.count("\n", 0, text.index(old))
             stop = min(len(self.source.lines), start + old.count("\n") + 1)
-            return replace(located, start=start, stop=stop, level=Level.EXACT)
+            return replace(located, start=start, stop=stop, level=MatchLevel.EXACT)
         if count:
             starts: list[int] = []
             offset = text.find(old)
             while offset >= 0:
                 starts.append(text.count("\n", 0, offset))
                 offset = text.find(old, offset + 1)
-            return self._error(hunk, Ambiguous(tuple(starts), Level.EXACT))
+            return self._error(hunk, Ambiguous(tuple(starts), MatchLevel.EXACT))
         # Not found as characters: whole lines may match up to white space.
         block = _line_hunk(hunk)
         if block is None:
@@ -338,14 +342,14 @@ class Locator:
                 f"The quoted lines fit {len(found.starts)} places in {self.path} ({where}); "
                 "quote more lines around the one that is meant."
             )
-            return HunkError(Reason.AMBIGUOUS, message, places=places)
+            return HunkError(FailureReason.AMBIGUOUS, message, places=places)
         if self._is_applied(hunk):
             message = f"The new lines are in {self.path} already; drop this hunk."
-            return HunkError(Reason.ALREADY_APPLIED, message)
+            return HunkError(FailureReason.ALREADY_APPLIED, message)
         lost = [line for line in hunk.context if self._matcher.find_line(line) is None]
         if lost and len(hunk.context) > 1:
             message = f"The context line {lost[0]!r} is not in {self.path}."
-            return HunkError(Reason.NOT_FOUND, message)
+            return HunkError(FailureReason.NOT_FOUND, message)
         nearest = self._matcher.nearest(hunk.old)
         places = tuple(
             Nearby(
@@ -358,12 +362,12 @@ class Locator:
         )
         message = f"The quoted lines are not in {self.path}."
         if not nearest:
-            return HunkError(Reason.NOT_FOUND, message)
+            return HunkError(FailureReason.NOT_FOUND, message)
         line, expected, actual = self._first_difference(hunk.old, nearest[0].start)
         fuzzy = self._matcher.find_fuzzy(hunk.old)
-        reason = Reason.NOT_FOUND
+        reason = FailureReason.NOT_FOUND
         if fuzzy is not None:
-            reason = Reason.FUZZY
+            reason = FailureReason.FUZZY
             message = (
                 f"The quoted lines are not in {self.path}; lines {fuzzy.start + 1}-{fuzzy.stop} "
                 f"are {fuzzy.similarity:.0%} similar, so a person has to decide."
@@ -388,7 +392,7 @@ class Locator:
             return any(new[0] in line for line in self.source.lines)
         found = self._matcher.find([line for line in new if line or not hunk.characters])
         level = None if found is None else found.level
-        return level is not None and level <= Level.TRAILING
+        return level is not None and level <= MatchLevel.TRAILING
 
     def _excerpt(self, start: int, stop: int) -> str:
         return self.source.text(max(0, start - _AROUND), stop + _AROUND)
@@ -414,5 +418,5 @@ def _line_hunk(hunk: ReplyHunk) -> ReplyHunk | None:
         new.pop()
     if not any(line.strip() for line in old):
         return None
-    parts: list[Part] = parts_between(old, new)
+    parts: list[HunkLine] = parts_between(old, new)
     return ReplyHunk(hunk.id, parts=parts)

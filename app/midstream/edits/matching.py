@@ -41,7 +41,7 @@ _OPENER = re.compile(
 )
 
 
-class Level(IntEnum):
+class MatchLevel(IntEnum):
     """How leniently a place was found."""
 
     EXACT = 1
@@ -66,7 +66,7 @@ class Match:
 
     start: int
     stop: int
-    level: Level
+    level: MatchLevel
     shift: BlockShift | None = None
     similarity: float = 1.0
 
@@ -76,11 +76,11 @@ class Ambiguous:
     """Several places fit equally well: the first line of each."""
 
     starts: tuple[int, ...]
-    level: Level
+    level: MatchLevel
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SimilarPlace:
     """A place that almost fits; ``similarity`` is the mean over its lines, in [0, 1]."""
 
     start: int
@@ -95,7 +95,7 @@ class Matcher:
         """Index the lines of a file; ``path`` tells whether indentation has meaning."""
         self.lines = lines
         self._indented = _INDENTED_LANGUAGES.search(path) is not None
-        self._indexes: dict[Level, tuple[list[str], dict[str, list[int]]]] = {}
+        self._indexes: dict[MatchLevel, tuple[list[str], dict[str, list[int]]]] = {}
 
     def find(
         self,
@@ -118,7 +118,12 @@ class Matcher:
             at_end: Whether the end of the file is preferred.
         """
         stop = len(self.lines) if stop is None else stop
-        for level in (Level.EXACT, Level.TRAILING, Level.INDENTATION, Level.PUNCTUATION):
+        for level in (
+            MatchLevel.EXACT,
+            MatchLevel.TRAILING,
+            MatchLevel.INDENTATION,
+            MatchLevel.PUNCTUATION,
+        ):
             starts = self._starts(old, level, start, stop)
             if at_end and len(self.lines) - len(old) in starts:
                 starts = [len(self.lines) - len(old)]
@@ -142,12 +147,12 @@ class Matcher:
         if not places or (len(places) > 1 and places[1].similarity == places[0].similarity):
             return None
         best = places[0]
-        return Match(best.start, best.stop, Level.FUZZY, similarity=best.similarity)
+        return Match(best.start, best.stop, MatchLevel.FUZZY, similarity=best.similarity)
 
-    def nearest(self, old: Sequence[str], limit: int = 3) -> list[Place]:
+    def nearest(self, old: Sequence[str], limit: int = 3) -> list[SimilarPlace]:
         """Up to ``limit`` places that are at least 60 % similar, best first, not overlapping."""
         size = len(old)
-        places: list[Place] = []
+        places: list[SimilarPlace] = []
         block = "\n".join(line.strip() for line in old)
         for begin in self._candidates(old):
             window = self.lines[begin : begin + size]
@@ -155,7 +160,7 @@ class Matcher:
                 fuzz.ratio(a.strip(), b.strip()) / 100 if a.strip() or b.strip() else 1.0
                 for a, b in zip(old, window, strict=False)
             ]
-            best = Place(begin, begin + len(window), sum(scores) / size)
+            best = SimilarPlace(begin, begin + len(window), sum(scores) / size)
             # A line too many or too few shifts the rest: then compare the block as one text.
             for more in _UNEVEN if best.similarity < _FUZZY else ():
                 window = self.lines[begin : begin + size + more]
@@ -163,11 +168,11 @@ class Matcher:
                     text = "\n".join(line.strip() for line in window)
                     similarity = fuzz.ratio(block, text, score_cutoff=100 * best.similarity) / 100
                     if similarity > best.similarity:
-                        best = Place(begin, begin + len(window), similarity)
+                        best = SimilarPlace(begin, begin + len(window), similarity)
             if best.similarity >= _NEARBY:
                 places.append(best)
         places.sort(key=lambda place: (-place.similarity, place.start))
-        chosen: list[Place] = []
+        chosen: list[SimilarPlace] = []
         for place in places:
             if all(place.stop <= c.start or place.start >= c.stop for c in chosen):
                 chosen.append(place)
@@ -175,7 +180,12 @@ class Matcher:
 
     def find_line(self, line: str, start: int = 0) -> int | None:
         """The first line from ``start`` that equals ``line``, exactly or up to white space."""
-        for level in (Level.EXACT, Level.TRAILING, Level.INDENTATION, Level.PUNCTUATION):
+        for level in (
+            MatchLevel.EXACT,
+            MatchLevel.TRAILING,
+            MatchLevel.INDENTATION,
+            MatchLevel.PUNCTUATION,
+        ):
             starts = self._starts([line], level, start, len(self.lines))
             if starts:
                 return starts[0]
@@ -206,7 +216,7 @@ class Matcher:
                     depth = indent
         return ", ".join(reversed(names))
 
-    def _starts(self, old: Sequence[str], level: Level, start: int, stop: int) -> list[int]:
+    def _starts(self, old: Sequence[str], level: MatchLevel, start: int, stop: int) -> list[int]:
         lines, positions = self._index(level)
         quoted = [_KEYS[level](line) for line in old]
         size = len(quoted)
@@ -222,10 +232,10 @@ class Matcher:
         ]
 
     def _match(
-        self, old: Sequence[str], new: Sequence[str], start: int, level: Level
+        self, old: Sequence[str], new: Sequence[str], start: int, level: MatchLevel
     ) -> Match | None:
         stop = start + len(old)
-        if level <= Level.TRAILING:
+        if level <= MatchLevel.TRAILING:
             return Match(start, stop, level)
         found = self.lines[start:stop]
         shift = find_shift(old, found, new)
@@ -233,12 +243,12 @@ class Matcher:
             same = all(indent_of(a) == indent_of(b) for a, b in zip(old, found, strict=True))
             if self._indented and not same:
                 return None
-            level = max(level, Level.WHITESPACE)
+            level = max(level, MatchLevel.WHITESPACE)
             first = next((k for k, line in enumerate(old) if line.strip()), 0)
             shift = find_shift(old[first : first + 1], found[first : first + 1], new)
         return Match(start, stop, level, shift)
 
-    def _index(self, level: Level) -> tuple[list[str], dict[str, list[int]]]:
+    def _index(self, level: MatchLevel) -> tuple[list[str], dict[str, list[int]]]:
         if level not in self._indexes:
             key = _KEYS[level]
             lines = [key(line) for line in self.lines]
@@ -250,7 +260,7 @@ class Matcher:
 
     def _candidates(self, old: Sequence[str]) -> list[int]:
         """Places worth scoring: where lines of the block occur, or lines like its longest one."""
-        _, positions = self._index(Level.INDENTATION)
+        _, positions = self._index(MatchLevel.INDENTATION)
         votes: dict[int, float] = {}
         last = max(0, len(self.lines) - 1)
         for offset, line in enumerate(old):
@@ -274,11 +284,11 @@ def _fold(line: str) -> str:
     return line.strip().translate(_PUNCTUATION)
 
 
-_KEYS: Final[dict[Level, Callable[[str], str]]] = {
-    Level.EXACT: str,
-    Level.TRAILING: str.rstrip,
-    Level.INDENTATION: str.strip,
-    Level.PUNCTUATION: _fold,
+_KEYS: Final[dict[MatchLevel, Callable[[str], str]]] = {
+    MatchLevel.EXACT: str,
+    MatchLevel.TRAILING: str.rstrip,
+    MatchLevel.INDENTATION: str.strip,
+    MatchLevel.PUNCTUATION: _fold,
 }
 
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from midstream.edits.events import Problem
-from midstream.edits.matching import Level
+from midstream.edits.matching import MatchLevel
 
 
-class Status(StrEnum):
+class HunkStatus(StrEnum):
     """The outcome of a hunk."""
 
     APPLIED = "applied"
@@ -22,7 +22,7 @@ class Status(StrEnum):
     """It would have applied, but another hunk failed and the reply is one transaction."""
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Why a hunk failed."""
 
     NOT_FOUND = "not-found"
@@ -68,7 +68,7 @@ class HunkError:
         places: Up to three nearest places, or all that fit equally well.
     """
 
-    reason: Reason
+    reason: FailureReason
     message: str
     line: int | None = None
     expected: str | None = None
@@ -95,8 +95,8 @@ class HunkOutcome:
 
     number: int
     path: str
-    status: Status
-    level: Level | None = None
+    status: HunkStatus
+    level: MatchLevel | None = None
     start: int | None = None
     stop: int | None = None
     added: int = 0
@@ -190,8 +190,8 @@ class ApplyResult:
         for hunk in self.hunks:
             if hunk.error is not None:
                 parts.append(_hunk_message(hunk, hunk.error, digests.get(hunk.path, "")))
-        applied = [hunk for hunk in self.hunks if hunk.status is Status.APPLIED]
-        dropped = [hunk for hunk in self.hunks if hunk.status is Status.DROPPED]
+        applied = [hunk for hunk in self.hunks if hunk.status is HunkStatus.APPLIED]
+        dropped = [hunk for hunk in self.hunks if hunk.status is HunkStatus.DROPPED]
         if applied:
             parts.append(f"{_numbers(applied)} applied; do not send {_them(applied)} again.")
         if dropped:

@@ -16,7 +16,7 @@ from midstream.edits.documents import NewlineFolder
 from midstream.edits.events import Event, NewText, Problem, Prose
 
 
-class Parser(Protocol):
+class ReplyParser(Protocol):
     """Reads a reply as it streams, without files or clock."""
 
     def feed(self, text: str) -> list[Event]:

@@ -34,7 +34,7 @@ class Side(Enum):
     NEW = "+"
 
 
-class Part(NamedTuple):
+class HunkLine(NamedTuple):
     """One line of a hunk."""
 
     side: Side
@@ -59,7 +59,7 @@ class ReplyHunk:
     everywhere: bool = False
     closed: bool = False
     problem: str = ""
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[HunkLine] = field(default_factory=list[HunkLine])
     new_text: str = ""
     """All new text as it came (of formats that give it in one piece)."""
 
@@ -94,7 +94,7 @@ class ReplyHunk:
         found = [int(match[1]) for match in numbers if match]
         if not found or len(found) < len(numbers) or sorted(set(found)) != found:
             return None
-        return self._with([Part(p.side, _NUMBER.sub("", p.text, count=1)) for p in self.parts])
+        return self._with([HunkLine(p.side, _NUMBER.sub("", p.text, count=1)) for p in self.parts])
 
     def respaced(self) -> ReplyHunk | None:
         """The hunk with the space in front of context lines that a model left out of a diff."""
@@ -102,12 +102,14 @@ class ReplyHunk:
             return None
         return self._with(
             [
-                Part(p.side, f" {p.text}" if p.side is Side.CONTEXT and p.text.strip() else p.text)
+                HunkLine(
+                    p.side, f" {p.text}" if p.side is Side.CONTEXT and p.text.strip() else p.text
+                )
                 for p in self.parts
             ]
         )
 
-    def _with(self, parts: list[Part]) -> ReplyHunk:
+    def _with(self, parts: list[HunkLine]) -> ReplyHunk:
         version = ReplyHunk(self.id, self.context, self.line, at_end=self.at_end)
         version.parts = parts
         return version
@@ -147,10 +149,10 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
                 texts[event.hunk] = []
             case OldLine(number, text):
                 _flush(hunks[number], texts[number])
-                hunks[number].parts.append(Part(Side.OLD, text))
+                hunks[number].parts.append(HunkLine(Side.OLD, text))
             case ContextLine(number, text):
                 _flush(hunks[number], texts[number])
-                hunks[number].parts.append(Part(Side.CONTEXT, text))
+                hunks[number].parts.append(HunkLine(Side.CONTEXT, text))
             case NewText(number, text):
                 texts[number].append(text)
             case HunkClosed(number, at_end, everywhere):
@@ -182,14 +184,14 @@ def normalise(hunk: ReplyHunk) -> None:
     hunk.parts = parts_between(old, new)
 
 
-def parts_between(old: list[str], new: list[str]) -> list[Part]:
+def parts_between(old: list[str], new: list[str]) -> list[HunkLine]:
     """Old and new lines as parts, with a longest common subsequence as context."""
-    parts: list[Part] = []
+    parts: list[HunkLine] = []
     at_old = at_new = 0
     for i, j, size in [*equal_blocks(old, new), (len(old), len(new), 0)]:
-        parts += (Part(Side.OLD, line) for line in old[at_old:i])
-        parts += (Part(Side.NEW, line) for line in new[at_new:j])
-        parts += (Part(Side.CONTEXT, line) for line in old[i : i + size])
+        parts += (HunkLine(Side.OLD, line) for line in old[at_old:i])
+        parts += (HunkLine(Side.NEW, line) for line in new[at_new:j])
+        parts += (HunkLine(Side.CONTEXT, line) for line in old[i : i + size])
         at_old, at_new = i + size, j + size
     return parts
 
@@ -202,7 +204,7 @@ def _flush(hunk: ReplyHunk, pieces: list[str]) -> None:
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
-        hunk.parts += (Part(Side.NEW, line) for line in lines)
+        hunk.parts += (HunkLine(Side.NEW, line) for line in lines)
 
 
 def _unwrapped(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from midstream.edits.aligner import Aligner, Change, Op
+from midstream.edits.aligner import Aligner, LineChange, Op
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.indent import IndentRepair
@@ -218,9 +218,9 @@ class Segment:
 
     def _apply(self, ops: Iterable[Op]) -> None:
         for change, old, new in ops:
-            if change is Change.CONTEXT:
+            if change is LineChange.CONTEXT:
                 self._context(old, new)
-            elif change is Change.DELETED:
+            elif change is LineChange.DELETED:
                 self._deleted(old)
             else:
                 line = self.new_lines[new]

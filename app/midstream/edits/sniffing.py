@@ -8,7 +8,7 @@ from typing import Final
 from midstream.edits.documents import NewlineFolder
 from midstream.edits.events import Event
 from midstream.edits.formats import format_spec, format_specs
-from midstream.edits.parsing import Parser, file_name, is_fence, is_remark, is_shell
+from midstream.edits.parsing import ReplyParser, file_name, is_fence, is_remark, is_shell
 
 _MOST_AHEAD: Final = 4_096
 """Characters of an unfinished line that are searched for the markers of a format."""
@@ -68,7 +68,7 @@ class SniffingParser:
         """Start sniffing; a reply without any of the markers is in the format ``fallback``."""
         self.format: str | None = None
         self._fallback = fallback
-        self._parser: Parser | None = None
+        self._parser: ReplyParser | None = None
         self._held: list[str] = []
         self._partial: list[str] = []
         self._too_long = False  # the line is not searched any more before it is complete
@@ -151,14 +151,14 @@ class PreferringParser:
         format: The format found, None before.
     """
 
-    def __init__(self, preferred: str, make: Callable[[], Parser]) -> None:
+    def __init__(self, preferred: str, make: Callable[[], ReplyParser]) -> None:
         """Start a reply that was asked for in the format ``preferred``, whose parser ``make``
         makes.
         """
         self.format: str | None = None
         self._preferred = preferred
         self._make = make
-        self._parser: Parser | None = None
+        self._parser: ReplyParser | None = None
         self._held: list[str] = []
         self._newlines = NewlineFolder()
         self._clues = _Clues()

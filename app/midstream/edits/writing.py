@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from midstream.edits.indent import BlockShift
-from midstream.edits.matching import Level, Match
+from midstream.edits.matching import Match, MatchLevel
 from midstream.edits.proposal import FileProposal
-from midstream.edits.reply import Part, ReplyHunk, Side
+from midstream.edits.reply import HunkLine, ReplyHunk, Side
 from midstream.edits.segment import Segment
 
 
@@ -94,11 +94,11 @@ class Writer:
 
 def can_stream(match: Match, quoted: Sequence[str]) -> bool:
     """Whether new text can be written, corrected line by line, while the block is incomplete."""
-    if match.level <= Level.TRAILING:
+    if match.level <= MatchLevel.TRAILING:
         return True
     # One quoted line says nothing about the indentation of those that follow.
     nonblank = sum(bool(line.strip()) for line in quoted)
-    return match.level is Level.INDENTATION and match.shift is not None and nonblank > 1
+    return match.level is MatchLevel.INDENTATION and match.shift is not None and nonblank > 1
 
 
 class QuotedRepair:
@@ -150,7 +150,7 @@ Find = Callable[[ReplyHunk], Match | None]
 
 
 @dataclass(slots=True)
-class _Run:
+class _ChangedRun:
     """Changed lines between two context lines.
 
     Attributes:
@@ -184,21 +184,21 @@ class PatchBlock:
     ) -> None:
         """Start a block; ``opened`` is the hunk without lines, ``find`` looks up those so far."""
         self.segments: list[Segment] = []
-        self.level = Level.EXACT
+        self.level = MatchLevel.EXACT
         self.placed = False
         self.lost = False
         self._proposal = proposal
         self._opened = opened
         self._find = find
         self._writer = writer
-        self._parts: list[Part] = []  # until the place is known
+        self._parts: list[HunkLine] = []  # until the place is known
         self._partial = ""  # the new line that is being written
         self._tried = 0
         self._shift: BlockShift | None = None
         self._start = 0  # of the block, until its first rewrite
         self._passed = 0  # lines since then, or since the end of the last rewrite
         self._first_old = self._first_new = True  # no such line, but blank ones, has come yet
-        self._run = _Run()
+        self._run = _ChangedRun()
 
     @property
     def stop(self) -> int:
@@ -213,7 +213,7 @@ class PatchBlock:
             return self._run.segment.start
         return anchor + self._passed
 
-    def line(self, part: Part) -> None:
+    def line(self, part: HunkLine) -> None:
         """Take a line that the block removes or keeps."""
         if self.lost:
             return
@@ -221,7 +221,7 @@ class PatchBlock:
             self._placed_line(part)
             return
         if self._partial:
-            self._parts.append(Part(Side.NEW, self._partial))
+            self._parts.append(HunkLine(Side.NEW, self._partial))
             self._partial = ""
         changed = any(p.side is not Side.CONTEXT for p in self._parts)
         self._parts.append(part)
@@ -238,7 +238,7 @@ class PatchBlock:
             self._write(text)
             return
         *lines, self._partial = (self._partial + text).split("\n")
-        self._parts += (Part(Side.NEW, line) for line in lines)
+        self._parts += (HunkLine(Side.NEW, line) for line in lines)
 
     def close(self) -> bool:
         """The block is complete; returns whether all of it has been written."""
@@ -251,14 +251,14 @@ class PatchBlock:
         """The reply was stopped: an open rewrite keeps what it has written."""
         if self._run.segment is not None:
             self._writer.abandon(self._proposal)
-        self._run = _Run()
+        self._run = _ChangedRun()
 
     def take_back(self) -> bool:
         """Undo what was written; returns False if some of it was decided already."""
         undone = True
         for segment in reversed(self.segments):
             undone = self._writer.withdraw(self._proposal, segment) and undone
-        self._run = _Run()
+        self._run = _ChangedRun()
         return undone
 
     # Finding the place
@@ -287,7 +287,7 @@ class PatchBlock:
 
     # Writing
 
-    def _placed_line(self, part: Part) -> None:
+    def _placed_line(self, part: HunkLine) -> None:
         if part.side is Side.CONTEXT:
             self._end_run()
             if self._fitting(self._position, part) is not None:
@@ -301,10 +301,10 @@ class PatchBlock:
             at = self._position
             self._withdraw_run()
             self._passed = at - (self.segments[-1].stop if self.segments else self._start)
-            self._run = _Run(self._run.found, new)
+            self._run = _ChangedRun(self._run.found, new)
         self._run.found.append(found)
 
-    def _fitting(self, line: int, part: Part) -> str | None:
+    def _fitting(self, line: int, part: HunkLine) -> str | None:
         """The file's line if it is the quoted one; otherwise the place is lost."""
         if self.lost:
             return None
@@ -315,7 +315,7 @@ class PatchBlock:
             self._first_new = False
         if found is not None and found.rstrip() == text.rstrip():
             if found != text:
-                self.level = max(self.level, Level.TRAILING)
+                self.level = max(self.level, MatchLevel.TRAILING)
             return found
         self.lost = True
         return None
@@ -362,9 +362,9 @@ class PatchBlock:
         if rest := self._flush():
             self._writer.feed(self._proposal, rest)
         self._writer.finish(self._proposal)
-        self._run = _Run()
+        self._run = _ChangedRun()
 
-    def _begin(self, run: _Run) -> bool:
+    def _begin(self, run: _ChangedRun) -> bool:
         start = self._position
         stop = start + run.old
         if list(self._proposal.base.lines[start:stop]) != run.found:

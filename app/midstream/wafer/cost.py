@@ -62,7 +62,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CycleCost:
     """Cycles by cause: arithmetic, hops, router-PE turns, streaming of vectors, software.
 
     ``host_us`` is wall time off the wafer, never converted to cycles; ``depth`` counts router-PE
@@ -82,8 +82,8 @@ class Cost:
         """All on-wafer cycles."""
         return self.compute + self.hops + self.stages + self.streaming + self.software
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
+    def __add__(self, other: CycleCost) -> CycleCost:
+        return CycleCost(
             self.compute + other.compute,
             self.hops + other.hops,
             self.stages + other.stages,
@@ -93,9 +93,9 @@ class Cost:
             self.depth + other.depth,
         )
 
-    def scaled(self, factor: float) -> Cost:
+    def scaled(self, factor: float) -> CycleCost:
         """The same work with every cause of cycles scaled by a generation; host time stays."""
-        return Cost(
+        return CycleCost(
             self.compute * factor,
             self.hops * factor,
             self.stages * factor,
@@ -105,9 +105,9 @@ class Cost:
             self.depth,
         )
 
-    def repeated(self, times: int) -> Cost:
+    def repeated(self, times: int) -> CycleCost:
         """The cost of doing it ``times`` times in a row."""
-        return Cost(
+        return CycleCost(
             self.compute * times,
             self.hops * times,
             self.stages * times,
@@ -152,7 +152,7 @@ def ceil_div(a: int, b: int) -> int:
 @lru_cache(maxsize=PRICES)
 def decode_cost(
     op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int = 1
-) -> Cost:
+) -> CycleCost:
     """Price of one operator for ``batch`` tokens of equal context, before the generation's scale.
 
     ``batch`` tokens share the collective (longer vectors), as in WaferLLM's ``bsz`` loops.
@@ -160,28 +160,28 @@ def decode_cost(
     k = machine.costs
     if op.kind == "host":
         moved = 2 * op.k * 2 * batch
-        return Cost(
+        return CycleCost(
             host_us=2 * machine.link_us + HOST_OPERATOR_US + moved / machine.io_bytes_per_us
         )
     if op.kind == "folded":
-        return Cost()
+        return CycleCost()
     if op.kind == "attention":
         return _decode_attention(op, rect, machine, context, batch)
     along, across = rect.along(op.axis), rect.across(op.axis)
     if op.kind in ("linear", "head"):
         rows, columns = ceil_div(op.k, along), ceil_div(op.n, across)
         compute = batch * op.copies * _gemv(rows, columns, k)
-        total = Cost(compute=compute)
+        total = CycleCost(compute=compute)
         if (
             op.kind == "head"
         ):  # arg-max over the local logits, then two scalar all-reduces (value and place)
-            total += Cost(compute=batch * (k.issue + columns))
+            total += CycleCost(compute=batch * (k.issue + columns))
             total += _allreduce(batch, rect.along("x"), machine) + _allreduce(batch, along, machine)
     else:
         width = ceil_div(op.k, across)
         vectors = op.vectors * (k.issue + k.cycles_per_mac * width)
         scalars = ceil_div(op.scalars, across) * k.scalar
-        total = Cost(compute=batch * (vectors + scalars))
+        total = CycleCost(compute=batch * (vectors + scalars))
     if op.reduced:
         values = 1 if op.kind == "norm" else ceil_div(op.reduced, across)
         total += _allreduce(batch * values, along, machine)
@@ -192,16 +192,16 @@ def _gemv(rows: int, columns: int, k: KernelCosts) -> float:
     return rows * (k.issue + k.cycles_per_mac * columns)
 
 
-def _allreduce(values: int, length: int, machine: Machine) -> Cost:
+def _allreduce(values: int, length: int, machine: Machine) -> CycleCost:
     wavelets = ceil_div(values, machine.values_per_wavelet)
     tree = two_level_allreduce(length, wavelets, machine.ramp)
     software = machine.costs.collective if length > 1 else 0.0
-    return Cost(0.0, tree.hops, tree.stages, tree.streaming, software, 0.0, tree.depth)
+    return CycleCost(0.0, tree.hops, tree.stages, tree.streaming, software, 0.0, tree.depth)
 
 
 def _decode_attention(
     op: Operator, rect: Rectangle, machine: Machine, context: int, batch: int
-) -> Cost:
+) -> CycleCost:
     """Keys and values: feature dimension over the columns, tokens over the rows."""
     k = machine.costs
     seen = min(context, op.window) if op.window else context
@@ -211,7 +211,7 @@ def _decode_attention(
     compute += 3 * (
         k.issue + k.cycles_per_mac * tokens
     )  # scale, subtract the maximum, divide by the sum
-    total = Cost(compute=batch * compute)
+    total = CycleCost(compute=batch * compute)
     total += _allreduce(batch * tokens, rect.width, machine)
     total += _allreduce(batch, rect.height, machine) + _allreduce(batch, rect.height, machine)
     return total + _allreduce(batch * value, rect.height, machine)
@@ -220,7 +220,7 @@ def _decode_attention(
 @lru_cache(maxsize=PRICES)
 def prefill_cost(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
-) -> Cost:
+) -> CycleCost:
     """Price of one operator for a chunk of ``tokens`` that sees ``context`` tokens, before the
     scale.
     """
@@ -238,7 +238,7 @@ def prefill_cost(
 
 def _moving_weights(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
-) -> Cost:
+) -> CycleCost:
     """A chunk by MeshGEMM: activations and weights circulate."""
     k = machine.costs
     side = max(1, round(rect.pes**0.5))
@@ -247,7 +247,7 @@ def _moving_weights(
         seen = ceil_div(min(context, op.window + tokens) if op.window else context, side)
         scores = _mesh_gemm(ceil_div(op.k, side) * seen, rows, side, 1, machine)
         output = _mesh_gemm(seen * ceil_div(op.n, side), rows, side, 1, machine)
-        softmax = Cost(compute=rows * seen * k.scalar)
+        softmax = CycleCost(compute=rows * seen * k.scalar)
         reduce = _allreduce(rows, side, machine)
         return scores + output + softmax + reduce + reduce
     if op.kind == "linear":
@@ -256,14 +256,14 @@ def _moving_weights(
         tile = visited * ceil_div(op.k, side) * ceil_div(op.n, side)
         return _mesh_gemm(tile, share, side, op.products, machine)
     vectors = op.vectors * ceil_div(op.k, side) * (k.issue + k.cycles_per_mac * rows)
-    total = Cost(compute=vectors + rows * ceil_div(op.scalars, side) * k.scalar)
+    total = CycleCost(compute=vectors + rows * ceil_div(op.scalars, side) * k.scalar)
     if op.reduced:
         values = rows * (1 if op.kind == "norm" else ceil_div(op.reduced, side))
         total += _allreduce(values, side, machine)
     return total
 
 
-def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine) -> Cost:
+def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine) -> CycleCost:
     """``side`` shift steps per product, each ``tile`` vector instructions of length ``rows``.
 
     The moving tiles stream under the arithmetic; only the rest is charged as streaming.
@@ -271,7 +271,7 @@ def _mesh_gemm(tile: int, rows: int, side: int, products: int, machine: Machine)
     k = machine.costs
     arithmetic = tile * (k.issue + k.cycles_per_mac * rows)
     uncovered = max(0.0, tile / machine.values_per_wavelet - arithmetic)
-    return Cost(
+    return CycleCost(
         compute=side * arithmetic,
         hops=2.0 * side * products,
         streaming=side * uncovered,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from midstream.wafer.cost import Cost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
+from midstream.wafer.cost import CycleCost, Machine, Rectangle, ceil_div, decode_cost, prefill_cost
 from midstream.wafer.kernels import KernelGeneration, costs
 from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, workload_of
@@ -39,7 +39,7 @@ class OperatorCost:
 
     kind: int | None
     operator: Operator
-    cost: Cost
+    cost: CycleCost
     layers: int
     rect: Rectangle
 
@@ -170,7 +170,7 @@ def _step(
     rows: list[OperatorCost], m: Machine, hw: Wafer, handoff: float, off_wafer_us: float
 ) -> Step:
     scale = m.costs.scale
-    total = Cost()
+    total = CycleCost()
     stage: dict[tuple[int | None, Rectangle], float] = {}
     for row in rows:
         total += row.cost.repeated(row.layers)

@@ -24,7 +24,7 @@ from pathlib import Path
 from midstream.wafer.models import resolve
 from midstream.wafer.parameters import PARAMETERS_FILE, Parameters
 from midstream.wafer.predict import predict
-from midstream.wafer.rows import Row
+from midstream.wafer.rows import PublishedRow
 from midstream.wafer.speculation import drafted
 from midstream.wafer.validation import calibration_rows
 
@@ -38,7 +38,7 @@ FLAT = 1e-11
 
 _START = Parameters(4.0, 400.0, 500.0, 1.0, 1.0, 1.5, 0.8, 60.0, 10.0, 40.0)
 
-_STAGES: tuple[tuple[str, tuple[str, ...], Callable[[Row], bool]], ...] = (
+_STAGES: tuple[tuple[str, tuple[str, ...], Callable[[PublishedRow], bool]], ...] = (
     (
         "WaferLLM kernels",
         ("issue_cycles", "shift_cycles", "collective_cycles"),
@@ -79,7 +79,7 @@ _MEANING = {
 }
 
 
-def log_error(row: Row, parameters: Parameters) -> float:
+def log_error(row: PublishedRow, parameters: Parameters) -> float:
     """``ln(predicted / published)`` of a row under given parameters."""
     predicted = predict(row, parameters)
     return math.log(predicted.point / row.published)
@@ -126,7 +126,7 @@ def _between(origin: Sequence[float], target: Sequence[float], share: float) -> 
     return [o + share * (t - o) for o, t in zip(origin, target, strict=True)]
 
 
-def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
+def fit(rows: Sequence[PublishedRow]) -> tuple[Parameters, list[dict[str, object]]]:
     """Fit all stages in order.
 
     Returns:
@@ -141,7 +141,7 @@ def fit(rows: Sequence[Row]) -> tuple[Parameters, list[dict[str, object]]]:
     return parameters, residuals
 
 
-def leave_one_out(rows: Sequence[Row], parameters: Parameters) -> list[dict[str, object]]:
+def leave_one_out(rows: Sequence[PublishedRow], parameters: Parameters) -> list[dict[str, object]]:
     """Refit every stage without each of its rows in turn, and predict the row left out.
 
     Stages with one row are missing.  ``identified`` is false where fewer rows than constants
@@ -162,7 +162,9 @@ def leave_one_out(rows: Sequence[Row], parameters: Parameters) -> list[dict[str,
     return records
 
 
-def _fit_stage(names: tuple[str, ...], rows: Sequence[Row], base: Parameters) -> Parameters:
+def _fit_stage(
+    names: tuple[str, ...], rows: Sequence[PublishedRow], base: Parameters
+) -> Parameters:
     """The constants of one stage that fit its rows best, the others as in ``base``."""
 
     def objective(values: Sequence[float]) -> float:
@@ -176,7 +178,7 @@ def _fit_stage(names: tuple[str, ...], rows: Sequence[Row], base: Parameters) ->
     return replace(base, **dict(zip(names, best, strict=True)))
 
 
-def _record(stage: str, row: Row, parameters: Parameters) -> dict[str, object]:
+def _record(stage: str, row: PublishedRow, parameters: Parameters) -> dict[str, object]:
     return {
         "stage": stage,
         "row": row.label,

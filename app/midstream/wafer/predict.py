@@ -25,7 +25,7 @@ from midstream.wafer.parameters import Parameters
 from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
 from midstream.wafer.quantity import Band, Mark, weakest
-from midstream.wafer.rows import Row
+from midstream.wafer.rows import PublishedRow
 from midstream.wafer.shape import ModelShape
 from midstream.wafer.speculation import tokens_per_step
 
@@ -72,7 +72,7 @@ class _Time:
     clock_hz: float
 
 
-def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
+def predict(row: PublishedRow, parameters: Parameters | None = None) -> Prediction:
     """Predict one row.
 
     Args:
@@ -98,7 +98,7 @@ def predict(row: Row, parameters: Parameters | None = None) -> Prediction:
     return Prediction(point, band, time.group, (*row.notes, *time.notes))
 
 
-def configuration(row: Row) -> tuple[object, ...]:
+def configuration(row: PublishedRow) -> tuple[object, ...]:
     """What a row measures, with everything left open filled in as :func:`predict` does.
 
     Two rows with the same configuration measure the same thing, however their cells are written;
@@ -126,32 +126,32 @@ def configuration(row: Row) -> tuple[object, ...]:
     return machine_.name, kernels.name, what, row.phase, sizes, used
 
 
-def _sizes(row: Row, nominal: int) -> tuple[int, ...]:
+def _sizes(row: PublishedRow, nominal: int) -> tuple[int, ...]:
     context, prompt, output = _lengths(row, nominal)
     lengths = {"decode": (context,), "prefill": (prompt,)}.get(row.phase, (context, prompt, output))
     return row.batch, *(lengths if row.matrix is None else ())
 
 
-def _on_grid(row: Row, kernels: KernelGeneration) -> bool:
+def _on_grid(row: PublishedRow, kernels: KernelGeneration) -> bool:
     """Whether a row is a benchmark of layers on a PE grid and not of a service."""
     return kernels.benchmark_shape or (row.grids is not None and row.wafers is None)
 
 
-def _kernels(row: Row) -> KernelGeneration:
+def _kernels(row: PublishedRow) -> KernelGeneration:
     try:
         return generation(row.kernels)
     except WaferError as error:
         raise RowError("kernels", str(error)) from error
 
 
-def _shape(row: Row) -> ModelShape:
+def _shape(row: PublishedRow) -> ModelShape:
     try:
         return resolve(row.model).shape
     except WaferError as error:
         raise RowError("model", str(error)) from error
 
 
-def _grids(row: Row) -> tuple[Rectangle, Rectangle]:
+def _grids(row: PublishedRow) -> tuple[Rectangle, Rectangle]:
     if row.grids is not None:
         return row.grids
     first = DEFAULT_GRID.get(row.phase, DEFAULT_GRID["prefill"])
@@ -159,14 +159,14 @@ def _grids(row: Row) -> tuple[Rectangle, Rectangle]:
     return Rectangle(first, first), Rectangle(last, last)
 
 
-def _lengths(row: Row, nominal: int) -> tuple[int, int, int]:
+def _lengths(row: PublishedRow, nominal: int) -> tuple[int, int, int]:
     """Context, prompt and output tokens; without any length it is ``nominal`` tokens."""
     prompt, output = row.prompt or row.context or nominal, row.output or 1
     halfway = prompt + output // 2 if row.phase == "end-to-end" else prompt
     return row.context or halfway, prompt, output
 
 
-def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
+def _on_wafer(row: PublishedRow, hw: Wafer, parameters: Parameters | None) -> _Time:
     kernels = _kernels(row)
     if row.matrix is not None:
         return _microbenchmark(row, row.matrix, hw, kernels, parameters)
@@ -177,7 +177,7 @@ def _on_wafer(row: Row, hw: Wafer, parameters: Parameters | None) -> _Time:
 
 
 def _microbenchmark(
-    row: Row,
+    row: PublishedRow,
     matrix: tuple[int, int],
     hw: Wafer,
     kernels: KernelGeneration,
@@ -200,7 +200,11 @@ def _microbenchmark(
 
 
 def _layer_benchmark(
-    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+    row: PublishedRow,
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    parameters: Parameters | None,
 ) -> _Time:
     notes: list[str] = []
     if hw.name != "wse2" and kernels.benchmark_shape:
@@ -237,7 +241,11 @@ def _layer_benchmark(
 
 
 def _production(
-    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, parameters: Parameters | None
+    row: PublishedRow,
+    shape: ModelShape,
+    hw: Wafer,
+    kernels: KernelGeneration,
+    parameters: Parameters | None,
 ) -> _Time:
     context, prompt, output = _lengths(row, DEFAULT_CONTEXT)
     plan, notes = _production_plan(row, shape, hw, kernels, context)
@@ -263,7 +271,7 @@ def _production(
 
 
 def _production_plan(
-    row: Row, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, context: int
+    row: PublishedRow, shape: ModelShape, hw: Wafer, kernels: KernelGeneration, context: int
 ) -> tuple[Plan, list[str]]:
     notes: list[str] = []
     if shape.trust == "assumed":
@@ -302,7 +310,7 @@ def _production_plan(
 
 
 def _gain(
-    row: Row, shape: ModelShape, kernels: KernelGeneration, parameters: Parameters | None
+    row: PublishedRow, shape: ModelShape, kernels: KernelGeneration, parameters: Parameters | None
 ) -> tuple[float, str]:
     try:
         return tokens_per_step(row.speculation, shape, kernels, parameters)
@@ -310,7 +318,7 @@ def _gain(
         raise RowError("speculation", str(error)) from error
 
 
-def _on_gpu(row: Row, gpu: Gpu, parameters: Parameters | None) -> _Time:
+def _on_gpu(row: PublishedRow, gpu: Gpu, parameters: Parameters | None) -> _Time:
     notes: list[str] = []
     clock = 1e9
     group = f"GPU {row.phase}"

@@ -104,7 +104,7 @@ _WAFERS = re.compile(r"^(?:(\d+)[x×*]?)?(cerebras)?(wse|cs)([23])(?:[x×*](\d+)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PublishedRow:
     """One published measurement, normalised.
 
     Attributes:
@@ -169,7 +169,7 @@ class RowProblem:
         return f"line {self.line}" + (f", column {self.column}" if self.column else "")
 
 
-def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
+def read_rows(text: str) -> tuple[list[PublishedRow], list[RowProblem]]:
     """Read a table.
 
     Returns:
@@ -183,7 +183,7 @@ def read_rows(text: str) -> tuple[list[Row], list[RowProblem]]:
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(body), delimiter=delimiter)
     header: list[str] = []
-    rows: list[Row] = []
+    rows: list[PublishedRow] = []
     problems: list[RowProblem] = []
     try:
         for cells in reader:
@@ -231,7 +231,7 @@ def _column(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-def _row(line: int, record: dict[str, str]) -> Row:
+def _row(line: int, record: dict[str, str]) -> PublishedRow:
     model = record.get("model", "")
     if not model:
         raise RowError("model", "The row names no model; fill the column.")
@@ -245,7 +245,7 @@ def _row(line: int, record: dict[str, str]) -> Row:
     quantity, scale, per_token = read_unit(unit)
     notes: list[str] = []
     published, limits = read_published(record.get("published", ""))
-    return Row(
+    return PublishedRow(
         line=line,
         hardware=machine,
         kernels=_kernels(record, machine),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from midstream.wafer.cost import Cost, Rectangle
+from midstream.wafer.cost import CycleCost, Rectangle
 from midstream.wafer.estimate import OperatorCost, Step, machine
 from midstream.wafer.pipeline import Stage, stages_of
 from midstream.wafer.plan import Placed, Plan
@@ -194,7 +194,7 @@ def _node(
     plan: Plan,
     item: Placed,
     row: OperatorCost,
-    cost: Cost,
+    cost: CycleCost,
     traced: TracedPass,
     node_index: int,
     numerics: str,

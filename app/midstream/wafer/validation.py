@@ -17,7 +17,7 @@ from typing import Any
 from midstream.wafer.errors import RowError, WaferUsageError
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.predict import Prediction, configuration, predict
-from midstream.wafer.rows import Row, RowProblem, read_rows
+from midstream.wafer.rows import PublishedRow, RowProblem, read_rows
 
 SHIPPED = ("calibration.csv", "validation.csv")
 SAME_VALUE = 0.1
@@ -32,7 +32,7 @@ MAX_BAND_WIDTH = 2.0
 class Checked:
     """One row with its prediction."""
 
-    row: Row
+    row: PublishedRow
     prediction: Prediction
     calibration: bool
 
@@ -75,7 +75,7 @@ GATES: dict[str, Gate] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """Statistics of the rows of one group that were not used for calibration."""
 
     name: str
@@ -110,7 +110,7 @@ class Validation:
     """The result of a run."""
 
     checked: tuple[Checked, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     problems: tuple[RowProblem, ...]
 
     @property
@@ -196,7 +196,7 @@ def shipped_text(name: str) -> str:
     return resources.files("midstream.wafer").joinpath(f"data/{name}").read_text("utf-8")
 
 
-def calibration_rows() -> list[Row]:
+def calibration_rows() -> list[PublishedRow]:
     """The rows that the frozen parameters were fitted to."""
     return read_rows(shipped_text("calibration.csv"))[0]
 
@@ -219,7 +219,7 @@ def validate(rows_file: str | Path | None = None) -> Validation:
     Raises:
         WaferUsageError: The file cannot be read or has no usable header.
     """
-    rows: list[Row] = []
+    rows: list[PublishedRow] = []
     problems: list[RowProblem] = []
     if rows_file is None:
         texts = [shipped_text(name) for name in SHIPPED]
@@ -251,7 +251,7 @@ def validate(rows_file: str | Path | None = None) -> Validation:
     return Validation(tuple(checked), groups, tuple(problems))
 
 
-def _group(name: str, members: list[Checked]) -> Group:
+def _group(name: str, members: list[Checked]) -> RowGroup:
     held_out = [item for item in members if not item.calibration]
     errors = [abs(item.error) for item in held_out]
     count = len(held_out)
@@ -272,7 +272,7 @@ def _group(name: str, members: list[Checked]) -> Group:
         ]
         if gate.covered is not None and covered < gate.covered:
             failures.append(f"{covered:.0%} of rows in their band, below {gate.covered:.0%}")
-    return Group(
+    return RowGroup(
         name,
         count,
         len(members) - count,

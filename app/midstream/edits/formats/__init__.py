@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from midstream.edits.parsing import Parser
+    from midstream.edits.parsing import ReplyParser
 
 Test = Callable[[str], object]
 """Whether a line matches, as the truth of the result (a method of a compiled pattern will do)."""
@@ -83,8 +83,8 @@ class FormatSpec:
     """
 
     name: str
-    parser: Callable[[], Parser]
-    bare_parser: Callable[[], Parser] | None = None
+    parser: Callable[[], ReplyParser]
+    bare_parser: Callable[[], ReplyParser] | None = None
     sniff: Sniff | None = None
     prompt: str = ""
     tool: EditTool | None = None

@@ -27,7 +27,7 @@ _TAG = re.compile(r"\s*<(region(?:-\d+)?)(?:\s[^>]*)?>(.*)$")
 _HUNK: Final = 0
 
 
-class _Mode(Enum):
+class _RegionMode(Enum):
     SNIFF = "sniff"
     BARE = "bare"
     FENCE = "fence"
@@ -49,7 +49,7 @@ class RegionParser(LineParser):
         self._old = frozenset(line.strip() for line in old if line.strip())
         self._first_old = next(iter(old), "")
         self._owed = Counter(line for line in old if _FENCE.match(line))
-        self._mode = _Mode.BARE if bare else _Mode.SNIFF
+        self._mode = _RegionMode.BARE if bare else _RegionMode.SNIFF
         self._prose_region = _prose_like_region(old)
         self._opened = False
         self._lines_seen = 0  # of content, while the first may still open an inner wrapper
@@ -62,23 +62,23 @@ class RegionParser(LineParser):
 
     def _line(self, line: str, *, ended: bool) -> None:
         end = "\n" if ended else ""
-        if self._mode is _Mode.SNIFF:
+        if self._mode is _RegionMode.SNIFF:
             self._sniff(line, end)
-        elif self._mode is _Mode.BARE:
+        elif self._mode is _RegionMode.BARE:
             self._content(line + end)
-        elif self._mode is _Mode.FENCE:
+        elif self._mode is _RegionMode.FENCE:
             self._fence_line(line, end)
-        elif self._mode is _Mode.TAG:
+        elif self._mode is _RegionMode.TAG:
             self._tag_line(line, end)
         else:
             self._prose(line + end)
 
     def _start(self, start: str) -> str | Wait:
-        if self._mode is _Mode.SNIFF:
+        if self._mode is _RegionMode.SNIFF:
             return Wait.LINE
-        if self._mode is _Mode.FENCE:
+        if self._mode is _RegionMode.FENCE:
             return self._fence_start(start)
-        if self._mode is _Mode.TAG:
+        if self._mode is _RegionMode.TAG:
             stripped = start.lstrip()
             if self._lines_seen == 0 and (not stripped or stripped[0] in "`~"):
                 return Wait.LINE if stripped else Wait.MORE
@@ -86,26 +86,26 @@ class RegionParser(LineParser):
         return start
 
     def _passed(self, text: str, *, ended: bool) -> None:
-        if self._mode is _Mode.TAG:
+        if self._mode is _RegionMode.TAG:
             self._tag_text(text, ended=ended)
-        elif self._mode is _Mode.DONE:
+        elif self._mode is _RegionMode.DONE:
             self._prose(text + ("\n" if ended else ""))
         else:
             self._content(text + ("\n" if ended else ""))
 
     def _end(self) -> None:
-        if self._mode is _Mode.SNIFF:
+        if self._mode is _RegionMode.SNIFF:
             self._end_of_sniffing()
-        elif self._mode is _Mode.FENCE:
+        elif self._mode is _RegionMode.FENCE:
             if self._maybe_closing:
                 self._maybe_closing.clear()  # it was the closing fence after all
             else:
                 self._problem("the reply ended inside its code fence")
-        elif self._mode is _Mode.TAG:
+        elif self._mode is _RegionMode.TAG:
             if self._tail:
                 self._content(self._tail)
             self._problem(f"the reply ended before {self._closing}")
-        if self._opened and self._mode is not _Mode.DONE:
+        if self._opened and self._mode is not _RegionMode.DONE:
             self._close()
 
     def _sniff(self, line: str, end: str) -> None:
@@ -122,7 +122,7 @@ class RegionParser(LineParser):
         if not line.strip() or self._is_chatter(line):
             self._sniffed.append(text)
             return
-        self._mode = _Mode.BARE
+        self._mode = _RegionMode.BARE
         kept = "".join(self._sniffed)
         self._sniffed.clear()
         if kept.strip() or self._first_old.strip():
@@ -147,13 +147,13 @@ class RegionParser(LineParser):
         self._content(text)
 
     def _open_fence(self, fence: str) -> None:
-        self._mode = _Mode.FENCE
+        self._mode = _RegionMode.FENCE
         self._fence = fence
         self._lines_seen = 0
         self._open()
 
     def _open_tag(self, tag: re.Match[str], end: str) -> None:
-        self._mode = _Mode.TAG
+        self._mode = _RegionMode.TAG
         self._closing = f"</{tag[1]}>"
         self._lines_seen = 0
         self._open()
@@ -236,7 +236,7 @@ class RegionParser(LineParser):
 
     def _close(self) -> None:
         self._open()
-        self._mode = _Mode.DONE
+        self._mode = _RegionMode.DONE
         self._events += (HunkClosed(_HUNK), FileClosed(""))
 
     def _content(self, text: str) -> None:

@@ -36,7 +36,7 @@ _USUAL: Final = 7
 """Usual length of a marker; other lengths are accepted where they do not underline a heading."""
 
 
-class _Mode(Enum):
+class _BlockMode(Enum):
     PROSE = "prose"
     SEARCH = "search"
     REPLACE = "replace"
@@ -49,7 +49,7 @@ class SearchReplaceParser(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._mode = _Mode.PROSE
+        self._mode = _BlockMode.PROSE
         self._recent: list[str] = []  # lines that may name the next block's file
         self._path: str | None = None
         self._mentioned: str | None = None  # a file that the text since the last block mentions
@@ -62,7 +62,7 @@ class SearchReplaceParser(LineParser):
         self._pieces: list[str] = []  # of the line that is passed on while it is written
 
     def _start(self, start: str) -> str | Wait:
-        if self._mode is not _Mode.REPLACE:
+        if self._mode is not _BlockMode.REPLACE:
             return Wait.LINE
         stripped = start.lstrip()
         if not stripped or _MAYBE.match(stripped):
@@ -78,14 +78,14 @@ class SearchReplaceParser(LineParser):
 
     def _line(self, line: str, *, ended: bool) -> None:
         marker = line.strip()
-        if self._mode is _Mode.PROSE:
+        if self._mode is _BlockMode.PROSE:
             if _SEARCH.match(marker):
                 self._open(line)
             elif _REPLACE.match(marker):
                 self._problem(f"'{marker}' without a SEARCH block before it")
             else:
                 self._keep_recent(line + ("\n" if ended else ""))
-        elif self._mode is _Mode.SEARCH:
+        elif self._mode is _BlockMode.SEARCH:
             self._search_line(line, marker)
         else:
             self._replace_line(line, marker, ended=ended)
@@ -95,9 +95,9 @@ class SearchReplaceParser(LineParser):
         if self._unopened:
             self._announce()
         self._events += map(Prose, self._recent)
-        if self._mode is _Mode.SEARCH:
+        if self._mode is _BlockMode.SEARCH:
             self._problem("the reply ends inside a SEARCH block: expected '======='")
-        elif self._mode is _Mode.REPLACE:
+        elif self._mode is _BlockMode.REPLACE:
             if self._dashes:
                 self._events.append(HunkClosed(self._hunks - 1))
             else:
@@ -118,7 +118,7 @@ class SearchReplaceParser(LineParser):
             if rule:
                 return
         if self._is_divider(marker):
-            self._mode = _Mode.REPLACE
+            self._mode = _BlockMode.REPLACE
         elif _REPLACE.match(marker):
             self._problem(f"'{marker}' comes before a '=======' line")
             self._close()
@@ -167,7 +167,7 @@ class SearchReplaceParser(LineParser):
         self._column = len(indent_of(line))
         self._hunk, self._hunks = self._hunks, self._hunks + 1
         self._unopened, self._hint = True, None
-        self._mode = _Mode.SEARCH
+        self._mode = _BlockMode.SEARCH
 
     def _announce(self) -> None:
         self._unopened = False
@@ -177,7 +177,7 @@ class SearchReplaceParser(LineParser):
     def _close(self) -> None:
         self._events.append(HunkClosed(self._hunks - 1))
         self._hunk = None
-        self._mode = _Mode.PROSE
+        self._mode = _BlockMode.PROSE
 
     def _keep_recent(self, text: str) -> None:
         self._mentioned = mentioned_file(text) or self._mentioned

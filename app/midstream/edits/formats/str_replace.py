@@ -41,7 +41,7 @@ _SCALAR = re.compile(r"[^\s,\]}]+")
 _ESCAPES: Final = dict(zip('ntrbf"\\/', '\n\t\r\b\f"\\/', strict=True))
 
 
-class _Mode(Enum):
+class _JsonMode(Enum):
     PROSE = "prose"
     VALUE = "value"  # between tokens
     STRING = "string"
@@ -64,7 +64,7 @@ class JsonEditParser:
 
     def __init__(self, first_hunk: int = 0) -> None:
         self._events: list[Event] = []
-        self._mode = _Mode.PROSE
+        self._mode = _JsonMode.PROSE
         self._stack: list[_Object] = []
         self._pieces: list[str] = []  # of the string or scalar being read
         self._escape = ""  # an escape sequence that is not complete
@@ -84,11 +84,11 @@ class JsonEditParser:
         """Take the next part of the reply."""
         at = 0
         while at < len(text):
-            if self._mode is _Mode.STRING:
+            if self._mode is _JsonMode.STRING:
                 at = self._string(text, at)
-            elif self._mode is _Mode.SCALAR:
+            elif self._mode is _JsonMode.SCALAR:
                 at = self._scalar(text, at)
-            elif self._mode is _Mode.VALUE:
+            elif self._mode is _JsonMode.VALUE:
                 at = self._token(text, at)
             else:
                 at = self._prose(text, at)
@@ -115,7 +115,7 @@ class JsonEditParser:
             if stop < len(text):
                 self._fresh = False
                 if text[stop] in "{[":
-                    self._mode = _Mode.VALUE
+                    self._mode = _JsonMode.VALUE
         else:
             newline = text.find("\n", at)
             stop = len(text) if newline < 0 else newline + 1
@@ -132,7 +132,7 @@ class JsonEditParser:
         elif char in "}]":
             self._close_container()
         elif char == '"':
-            self._mode = _Mode.STRING
+            self._mode = _JsonMode.STRING
             self._is_key = top is not None and not top.is_list and top.key is None
             if not self._is_key:
                 self._begin_value()
@@ -140,7 +140,7 @@ class JsonEditParser:
             if top is not None:
                 top.key = None
         elif not char.isspace() and char != ":":
-            self._mode = _Mode.SCALAR
+            self._mode = _JsonMode.SCALAR
             return at
         return at + 1
 
@@ -152,7 +152,7 @@ class JsonEditParser:
         if at < len(text):
             value = "".join(self._pieces)
             self._pieces.clear()
-            self._mode = _Mode.VALUE
+            self._mode = _JsonMode.VALUE
             top = self._stack[-1] if self._stack else None
             if top is not None and top.key is not None:
                 top.scalars[top.key] = value
@@ -241,7 +241,7 @@ class JsonEditParser:
 
     def _end_string(self) -> None:
         self._flush_surrogate()
-        self._mode = _Mode.VALUE
+        self._mode = _JsonMode.VALUE
         text = "".join(self._pieces)
         self._pieces.clear()
         top = self._stack[-1] if self._stack else None
@@ -383,7 +383,7 @@ class JsonEditParser:
         self._leave()
 
     def _leave(self) -> None:
-        self._mode = _Mode.PROSE
+        self._mode = _JsonMode.PROSE
         self._fresh = True
 
     def _problem(self, message: str, *, fatal: bool) -> None:

@@ -37,7 +37,7 @@ _OPS: Final = {"Add": FileOp.ADD, "Delete": FileOp.DELETE, "Update": FileOp.UPDA
 _PREFIXES: Final = "'+' (added), '-' (removed) or ' ' (context)"
 
 
-class _Mode(Enum):
+class _PatchMode(Enum):
     PROSE = "prose"
     PATCH = "patch"  # between files
     ADD = "add"
@@ -53,7 +53,7 @@ class V4AParser(LineParser):
         super().__init__()
         self.next_hunk = first_hunk
         """Id of the next hunk."""
-        self._mode = _Mode.PROSE
+        self._mode = _PatchMode.PROSE
         self._begun = False
         self._explicit = False  # whether "*** Begin Patch" was there, so that the end must be
         self._path = ""
@@ -69,21 +69,21 @@ class V4AParser(LineParser):
 
     def _start(self, start: str) -> str | Wait:
         if start.startswith("+") and not self._maybe_end and not self._spoiled:
-            if self._mode is _Mode.ADD:
+            if self._mode is _PatchMode.ADD:
                 self._add_blanks()
                 return start[1:]
-            if self._mode is _Mode.UPDATE and not self._at_end:
+            if self._mode is _PatchMode.UPDATE and not self._at_end:
                 self._body()
                 return start[1:]
         return Wait.LINE
 
     def _line(self, line: str, *, ended: bool) -> None:
-        if self._mode is _Mode.PROSE:
+        if self._mode is _PatchMode.PROSE:
             self._prose_line(line + ("\n" if ended else ""))
-        elif self._mode is _Mode.UPDATE:
+        elif self._mode is _PatchMode.UPDATE:
             self._held_end(line)
         elif not self._marker(line.strip()):
-            if self._mode is _Mode.ADD:
+            if self._mode is _PatchMode.ADD:
                 self._added_line(line)
             elif line.strip():
                 self._bad_header(line)
@@ -92,7 +92,7 @@ class V4AParser(LineParser):
         if self._maybe_end:
             self._maybe_end.clear()
             self._end_patch()
-        if self._mode is not _Mode.PROSE:
+        if self._mode is not _PatchMode.PROSE:
             if self._explicit:
                 message = f"the patch ends without a line '{_END}'"
                 self._problem(message, fatal=True)
@@ -111,7 +111,7 @@ class V4AParser(LineParser):
         else:
             self._explicit = False
         self._begun = True
-        self._mode = _Mode.PATCH
+        self._mode = _PatchMode.PATCH
         if stripped != _BEGIN:
             self._marker(stripped)
 
@@ -126,7 +126,7 @@ class V4AParser(LineParser):
             return True
         file = _FILE.match(line)
         if file is None:
-            return self._mode is _Mode.PATCH and line.startswith(_ENVIRONMENT)
+            return self._mode is _PatchMode.PATCH and line.startswith(_ENVIRONMENT)
         self._close_file()
         self._path = file[2].strip().strip("`\"'")
         op = _OPS[file[1]]
@@ -135,10 +135,10 @@ class V4AParser(LineParser):
         self._new_path = None
         if op is FileOp.DELETE:
             self._events.append(FileClosed(self._path))
-            self._mode = _Mode.PATCH
+            self._mode = _PatchMode.PATCH
             self._path = ""
         else:
-            self._mode = _Mode.ADD if op is FileOp.ADD else _Mode.UPDATE
+            self._mode = _PatchMode.ADD if op is FileOp.ADD else _PatchMode.UPDATE
             if op is FileOp.ADD:
                 self._open_hunk()
         return True
@@ -219,7 +219,7 @@ class V4AParser(LineParser):
     def _bad_header(self, line: str) -> None:
         message = f"'{line.strip()}' is not a file header of a patch"
         self._problem(message, fatal=True)
-        self._mode = _Mode.PROSE
+        self._mode = _PatchMode.PROSE
 
     def _body(self) -> int:
         return self._open_hunk() if self._hunk is None else self._hunk
@@ -247,7 +247,7 @@ class V4AParser(LineParser):
         if not self._path:
             return
         no_lines = self._header or not (self._hunks_of_file or self._new_path)
-        if self._mode is _Mode.UPDATE and self._hunk is None and no_lines:
+        if self._mode is _PatchMode.UPDATE and self._hunk is None and no_lines:
             self._open_hunk()
             self._problem("the hunk has no lines")
         self._close_hunk()
@@ -256,7 +256,7 @@ class V4AParser(LineParser):
 
     def _end_patch(self) -> None:
         self._close_file()
-        self._mode = _Mode.PROSE
+        self._mode = _PatchMode.PROSE
 
     def _spoil(self, message: str) -> None:
         self._body()

@@ -14,7 +14,7 @@ from midstream.pairing.turn.reply_files import meanings
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.parsing import Parser
+    from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.files import Workspace
 
@@ -45,7 +45,9 @@ class DryRunFiles:
         self.workspace = workspace
         self._files = files
 
-    async def dry_run(self, text: str, parser: Parser, main: str, *, correction: bool) -> DryRun:
+    async def dry_run(
+        self, text: str, parser: ReplyParser, main: str, *, correction: bool
+    ) -> DryRun:
         """Apply an answer in which the model names the places to copies.
 
         Args:
@@ -87,7 +89,7 @@ class DryRunFiles:
 
 
 def _apply(
-    text: str, parser: Parser, main: str, find: Callable[[str], SourceText | None]
+    text: str, parser: ReplyParser, main: str, find: Callable[[str], SourceText | None]
 ) -> tuple[dict[str, Sequence[str]], int]:
     """The lines of each file that an answer names, and how many edits do not match (blocking)."""
     from midstream.edits.documents import SourceText

@@ -21,7 +21,7 @@ from midstream.pairing.turn.followup import FollowUp
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.edits.live import LiveReply, Lookup
-    from midstream.edits.parsing import Parser
+    from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.edits.writing import ReplyObserver
     from midstream.pairing.files import OpenFiles
@@ -82,7 +82,7 @@ class EditMode(Protocol):
         """The rewrite that was open before any text came."""
         ...
 
-    def parser(self) -> Parser:
+    def parser(self) -> ReplyParser:
         """A fresh parser of its format."""
         ...
 
@@ -219,7 +219,7 @@ class RegionMode:
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines[self.segment.start : self.segment.stop]
 
-    def parser(self) -> Parser:
+    def parser(self) -> ReplyParser:
         return _region_parser(self.old_lines, bare=self.bare)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
@@ -395,7 +395,7 @@ class BlockMode:
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines
 
-    def parser(self) -> Parser:
+    def parser(self) -> ReplyParser:
         from midstream.edits.sniffing import SniffingParser
 
         if self.edit_format == "region":
@@ -471,7 +471,7 @@ class BlockMode:
         return "everything else"
 
 
-def _region_parser(lines: Sequence[str], *, bare: bool) -> Parser:
+def _region_parser(lines: Sequence[str], *, bare: bool) -> ReplyParser:
     from midstream.edits.formats.region import RegionParser
     from midstream.edits.sniffing import PreferringParser
 
