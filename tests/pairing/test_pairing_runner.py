@@ -191,3 +191,31 @@ def test_any_order_of_messages_ends_consistent(actions: list[str]) -> None:
 @pytest.mark.fuzz
 def test_any_order_of_messages_and_findings_ends_consistent(actions: list[str]) -> None:
     asyncio.run(run(actions, guard=True))
+
+
+async def test_a_caller_that_gives_up_leaves_the_runner_usable(tmp_path: Path) -> None:
+    model = LabelledModel()
+    (tmp_path / "run.py").write_text(BEFORE)
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(
+            tmp_path, settings=Settings(guard=False), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        for waits in (0, 1, 3):
+            asking = asyncio.create_task(session.turns.instruct("rename x to y", **HERE))
+            for _ in range(waits):
+                await asyncio.sleep(0)
+            asking.cancel()
+            stopping = asyncio.create_task(session.turns.stop())
+            await asyncio.sleep(0)
+            stopping.cancel()
+            await asyncio.gather(asking, stopping, return_exceptions=True)
+            model.end()
+            await session.turns.finished()
+        model.drop()
+        model.give("new_@_1 = 1\n")
+        model.end()
+        turn = await session.turns.instruct("rename x to z", **HERE)
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE

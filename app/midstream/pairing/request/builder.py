@@ -115,26 +115,19 @@ class Conversation:
         system: System text.
         messages: Pairs of role and text, tool calls and their outputs; the last is the user's or an
             output.
+        instruction: The instruction in the last message.
         correction: What the last message asks for, if the guard wrote it.
     """
 
     system: str
     messages: Sequence[Entry]
+    instruction: str = ""
     correction: CorrectionRequest | None = None
 
     @property
     def opening(self) -> Conversation:
         """The messages before the model's first."""
         return Conversation(self.system, list(takewhile(_not_written, self.messages)))
-
-    @property
-    def instruction(self) -> str:
-        """What the model was told last that a region is to become."""
-        from midstream.edits.request import parse_follow_up, parse_request
-
-        *_, last = (entry[1] for entry in self.messages if isinstance(entry, tuple))
-        region = parse_request(last)
-        return region.instruction if region is not None else parse_follow_up(last) or ""
 
     def followed(
         self, kept: str, instruction: str, correction: CorrectionRequest | None = None
@@ -146,7 +139,7 @@ class Conversation:
         if kept:
             messages.append(("assistant", kept))
         messages.append(("user", render_follow_up(instruction)))
-        return Conversation(self.system, messages, correction)
+        return Conversation(self.system, messages, instruction, correction)
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""
@@ -382,7 +375,8 @@ class RequestBuilder:
         messages = [("user", region_message(proposal.path, base, start, stop, region, asked))]
         if model.is_chat and context.parts:
             messages.insert(0, ("user", context_text(context)))
-        conversation = Conversation(REGION_INSTRUCTIONS if model.is_chat else "", messages)
+        system = REGION_INSTRUCTIONS if model.is_chat else ""
+        conversation = Conversation(system, messages, asked)
         return Request(conversation, "region", (start, stop))
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:

@@ -45,6 +45,11 @@ class StopMessage:
     answer: Answer | None
     done: asyncio.Future[None] = field(default_factory=_future)
 
+    def acknowledge(self) -> None:
+        """Release the caller, unless it was cancelled meanwhile."""
+        if not self.done.done():
+            self.done.set_result(None)
+
 
 @dataclass(slots=True, eq=False)
 class RedirectMessage:

@@ -198,7 +198,7 @@ class TurnRunner:
             case RedirectMessage():
                 _reject(message.begun, NoTurnError())
             case StopMessage():
-                message.done.set_result(None)
+                message.acknowledge()
 
     async def _ask(self, ask: AskMessage) -> Answer | None:
         """Prepare an instruction; its answer, ``None`` if it could not be begun."""
@@ -213,16 +213,18 @@ class TurnRunner:
                 if isinstance(message, StopMessage):
                     ask.stopped = True
                 self._refuse(message)
-            answer = preparing.result()
-        except (Exception, asyncio.CancelledError) as error:
-            if preparing.done():
-                _reject(ask.begun, error)
-                return None
-            # A server that is just being started ends by itself once the server is closed.
-            _reject(ask.begun, UnavailableError("This session is closed."))
+        except BaseException as error:
+            # Preparing goes on: a server that is just being started ends when its link is closed.
+            closed = UnavailableError("This session is closed.")
+            _reject(ask.begun, error if isinstance(error, Exception) else closed)
             raise
         finally:
             self._asks -= 1
+        try:
+            answer = preparing.result()
+        except (Exception, asyncio.CancelledError) as error:
+            _reject(ask.begun, error)
+            return None
         answer.begun = ask.begun
         if ask.stopped:  # It came too late to keep the turn from beginning.
             self._log.cut(answer, TurnStatus.STOPPED)
@@ -239,7 +241,7 @@ class TurnRunner:
                     try:
                         return await self._end(answer, writing)
                     finally:
-                        message.done.set_result(None)
+                        message.acknowledge()
                 case RedirectMessage() if answer.turn.running:
                     return await self._redirect(answer, message)
                 case GuardStop() if _answer(message) is answer and answer.turn.running:
@@ -283,7 +285,11 @@ class TurnRunner:
             answer.close(TurnStatus.STOPPED)
         else:
             self._log.cut(answer, TurnStatus.STOPPED)
-        new = await self._follow(answer, follow_up)
+        try:
+            new = await self._follow(answer, follow_up)
+        except Exception as error:
+            _reject(redirect.begun, error)
+            raise
         new.begun = redirect.begun
         return new
 
