@@ -37,12 +37,13 @@ class ResumeError(UserError):
 # Entries
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class SessionEntry:
     """One entry of the journal: its fields are what is written.
 
     ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
-    so that older journals can still be replayed.
+    so that older journals can still be replayed.  Entries are plain dataclasses, neither frozen nor
+    comparable, because two dozen of those would cost several milliseconds at startup.
     """
 
     kind: ClassVar[str] = ""
@@ -61,7 +62,7 @@ class SessionEntry:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class BaseEntry(SessionEntry):
     """A file was opened, or its base replaced by what is on disk; no digest means no file."""
 
@@ -94,7 +95,7 @@ class BaseEntry(SessionEntry):
         state.digests[self.path] = self.digest
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class AbsentEntry(SessionEntry):
     """From now on an empty text of this file means that there is no such file."""
 
@@ -105,7 +106,7 @@ class AbsentEntry(SessionEntry):
         state.absent.add(self.path)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _TurnEntry(SessionEntry):
     turn: Turn
 
@@ -120,7 +121,7 @@ class _TurnEntry(SessionEntry):
         state.turns.append(self.turn)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class BeginEntry(_TurnEntry):
     """A turn opened a segment over the current base; ``repair``: its indentation is corrected."""
 
@@ -154,7 +155,7 @@ class EndEntry(_TurnEntry):
         state.turns = [self.turn if known.id == self.turn.id else known for known in state.turns]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class SegmentEntry(SessionEntry):
     """An answer that names its places itself opened a segment."""
 
@@ -171,7 +172,7 @@ class SegmentEntry(SessionEntry):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class WithdrawEntry(SessionEntry):
     """A segment was taken back."""
 
@@ -189,7 +190,7 @@ class WithdrawEntry(SessionEntry):
             proposal.withdraw(segment)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class TextEntry(SessionEntry):
     """Whole lines of a segment; written by ``SessionJournal.text``."""
 
@@ -201,7 +202,7 @@ class TextEntry(SessionEntry):
         state.files[self.path].feed(self.text)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _SegmentStep(SessionEntry):
     path: str
 
@@ -237,7 +238,7 @@ class AbandonEntry(_SegmentStep):
     kind = "abandon"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class DecideEntry(SessionEntry):
     """Hunks were decided in one step."""
 
@@ -253,7 +254,7 @@ class DecideEntry(SessionEntry):
         state.open_step = self.kind
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class DecideLinesEntry(SessionEntry):
     """Some lines of a hunk were decided in one step."""
 
@@ -272,7 +273,7 @@ class DecideLinesEntry(SessionEntry):
         state.open_step = self.kind
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class SplitEntry(SessionEntry):
     """A hunk was split."""
 
@@ -284,7 +285,7 @@ class SplitEntry(SessionEntry):
         state.hunks.split(self.id, [(old, new) for old, new in self.cuts])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class EditEntry(SessionEntry):
     """The user wrote the new lines of a hunk."""
 
@@ -296,7 +297,7 @@ class EditEntry(SessionEntry):
         state.hunks.edit(self.id, self.new)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class QuarantineEntry(SessionEntry):
     """The guard holds a hunk back; earlier versions wrote the reason as ``note``."""
 
@@ -312,7 +313,7 @@ class QuarantineEntry(SessionEntry):
         state.hunks.quarantine(self.id, Quarantine(self.rule, self.message or self.note))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class ReleaseEntry(SessionEntry):
     """The user released a quarantined hunk."""
 
@@ -345,7 +346,7 @@ class RedoEntry(SessionEntry):
         state.open_step = self.kind
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class WritingEntry(SessionEntry):
     """Files are about to be written so that they have these digests; on disk when this returns.
 
@@ -364,7 +365,7 @@ class WritingEntry(SessionEntry):
         """See the class."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class WroteEntry(SessionEntry):
     """Those files were written."""
 
