@@ -186,7 +186,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     yield "telemetry"
     for key, words, moment in (
         ("H", "4 accepted, 1 rejected", "sessions"),
-        ("comma", "Colours. Your own", "settings"),
+        ("comma", "Colours. Put your own", "settings"),
         ("M", "Small Python edit model", "models"),
     ):
         await stage.back()
