@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
 MOST_PLACES = 20
-"""EditPlaces that one task edits."""
+"""Places that one task edits."""
 LONGEST_BYTES = 1_000_000
 """Larger files are left alone."""
 REMEMBERED_FILES = 2_000
@@ -57,7 +57,7 @@ class _Task:
         wanted: What is replaced, if it is a plain substitution.
         consume: Whether AI comments of the region are removed with it.
         words: Whether it is a question, to be answered without a change.
-        done: EditPlaces that are done.
+        done: Places that are done.
     """
 
     path: str
@@ -104,7 +104,7 @@ class BackgroundTasks:
 
     @property
     def waiting(self) -> int:
-        """BackgroundTasks that have not ended yet."""
+        """Tasks that have not ended yet."""
         return len(self._waiting)
 
     async def set_continuous(self, *, on: bool) -> None:
