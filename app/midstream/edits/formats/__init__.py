@@ -2,17 +2,17 @@
 
 A module here declares one format of its name (``search_replace`` is "search-replace"): on import
 it registers a `FormatSpec`.  Sniffing, applying, streaming, prompts, settings and the command line
-read the registry, so a new format is a new module and nothing else.
+read the registry, so a new format is a new module and nothing else.  Every start of the program
+imports this module, so it stays cheap: named tuples instead of dataclasses, no parser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from midstream.edits.parsing import ReplyParser
@@ -21,8 +21,7 @@ Test = Callable[[str], object]
 """Whether a line matches, as the truth of the result (a method of a compiled pattern will do)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sniff:
+class Sniff(NamedTuple):
     """How a format is recognised.
 
     Attributes:
@@ -35,8 +34,7 @@ class Sniff:
     opening: Test | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EditTool:
+class EditTool(NamedTuple):
     """A tool through which a model writes the format, for endpoints that take custom tools.
 
     Attributes:
@@ -48,8 +46,7 @@ class EditTool:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyPolicy:
+class ApplyPolicy(NamedTuple):
     """How complete edits of a format are applied.
 
     Attributes:
@@ -67,8 +64,7 @@ class ApplyPolicy:
     whole_sides: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FormatSpec:
+class FormatSpec(NamedTuple):
     """Everything about an edit format.
 
     Attributes:

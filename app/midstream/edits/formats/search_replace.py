@@ -186,6 +186,10 @@ class SearchReplaceParser(LineParser):
             self._prose(self._recent.pop(0))
 
 
+def _opens_block(line: str) -> bool:
+    return _SEARCH.match(line.strip()) is not None
+
+
 _PROMPT: Final = """\
 Write each edit as a block, with the path of its file in the line above:
 
@@ -206,7 +210,7 @@ register(
     FormatSpec(
         "search-replace",
         SearchReplaceParser,
-        sniff=Sniff(lambda line: _SEARCH.match(line.strip())),
+        sniff=Sniff(_opens_block),
         prompt=_PROMPT,
         policy=ApplyPolicy(whole_sides=True),
     )
