@@ -9,7 +9,7 @@ import pytest
 from midstream.edits.documents import SourceText
 from midstream.edits.request import parse_request
 from midstream.errors import UsageError
-from midstream.pairing import meter as meter_module
+from midstream.pairing import status as status_module
 from midstream.pairing.request.languages import WrongLanguageError, check_language, language_of
 from midstream.pairing.request.prompts import region_message
 from midstream.pairing.scope.mentions import Sureness, find_mentions
@@ -21,7 +21,7 @@ from midstream.settings import Settings
 
 def test_meter_counts_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(meter_module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(status_module, "time", SimpleNamespace(monotonic=lambda: now))
     meter = Meter()
     assert (meter.tokens_per_second, meter.ttft_s, meter.turn_rate) == (0.0, None, None)
     meter.start_turn()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from midstream.pairing.similar_edits import (
-    Place,
+    EditPlace,
     Substitution,
     places,
     renamed_import,
@@ -51,7 +51,7 @@ def test_a_local_name_is_wanted_in_its_function_only() -> None:
     (found,) = substitutions(FILE, after)
     assert found == Substitution("name", "rows", "entries", "load")
     assert found.instruction == "rename `rows` to `entries`"
-    assert places(after, found) == [Place(3, 8, "load")]
+    assert places(after, found) == [EditPlace(3, 8, "load")]
 
 
 def test_an_import_of_the_name_is_renamed_exactly() -> None:
@@ -92,7 +92,10 @@ def test_an_attribute_is_wanted_where_its_class_defines_it() -> None:
     ]
     after = [line.replace("token.nesting", "token.level") for line in before]
     (found,) = substitutions(before, after)
-    assert places(after, found) == [Place(2, 3, "Token.nesting"), Place(4, 7, "Token.kind_of")]
+    assert places(after, found) == [
+        EditPlace(2, 3, "Token.nesting"),
+        EditPlace(4, 7, "Token.kind_of"),
+    ]
     defined = [line.replace("nesting: int", "level: int") for line in before]
     assert substitutions(before, defined) == [found]
     method = [line.replace("def kind_of", "def sort_of") for line in before]
@@ -108,7 +111,7 @@ def test_a_global_is_not_wanted_where_a_parameter_hides_it() -> None:
 
 def test_words_in_strings_and_comments_are_no_uses() -> None:
     lines = ["cost = 1", "# cost", 'print("cost")', "total = 2"]
-    assert places(lines, Substitution("name", "cost", "price")) == [Place(0, 1, "")]
+    assert places(lines, Substitution("name", "cost", "price")) == [EditPlace(0, 1, "")]
 
 
 def test_a_literal_is_wanted_in_the_same_function() -> None:
@@ -116,7 +119,7 @@ def test_a_literal_is_wanted_in_the_same_function() -> None:
     after = [*before[:1], "    a = x * 3600", *before[2:]]
     (found,) = substitutions(before, after)
     assert found.instruction == "replace 60 with 3600"
-    assert places(after, found) == [Place(0, 3, "f")]
+    assert places(after, found) == [EditPlace(0, 3, "f")]
 
 
 def test_other_changes_are_no_substitution() -> None:
@@ -143,7 +146,7 @@ def test_functions_with_a_line_alike() -> None:
         "    return 1",
     ]
     assert similar_places(lines, ['    db.run("select 9", timeout=3)', "    return"]) == [
-        Place(0, 2, "a"),
-        Place(3, 6, "b"),
+        EditPlace(0, 2, "a"),
+        EditPlace(3, 6, "b"),
     ]
     assert similar_places(lines, ["    return"]) == []
