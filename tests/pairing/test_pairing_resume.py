@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import HunkState, Quarantine
 from midstream.pairing.journal import KINDS, Replay
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
@@ -254,7 +254,7 @@ async def test_no_journal_when_it_is_switched_off(
 
 
 def test_entries_of_earlier_versions_are_read() -> None:
-    held = KINDS["quarantine"].read({"id": 1, "note": "a password in the code"})
+    held = KINDS["quarantine"].read({"id": 1, "note": "secret-keyword: a literal"})
     replay = Replay()
     turn = {"id": 1, "instruction": "one", "path": "run.py", "start": 0, "stop": 1, "gone": "field"}
     base = {"path": "run.py", "data": "eJxLSk3LL0rlAgAK9wJ+", "digest": None}
@@ -263,5 +263,7 @@ def test_entries_of_earlier_versions_are_read() -> None:
     KINDS["text"].read({"path": "run.py", "text": "changed\n"}).replay(replay)
     KINDS["finish"].read({"path": "run.py"}).replay(replay)
     held.replay(replay)
-    assert [hunk.state for hunk in replay.hunks] == [HunkState.QUARANTINED]
+    assert [(hunk.state, hunk.quarantine) for hunk in replay.hunks] == [
+        (HunkState.QUARANTINED, Quarantine("secret-keyword", "a literal"))
+    ]
     assert replay.turns[0].instruction == "one"

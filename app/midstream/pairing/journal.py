@@ -310,7 +310,10 @@ class QuarantineEntry(SessionEntry):
     def replay(self, state: Replay) -> None:
         from midstream.edits.hunks import Quarantine
 
-        state.hunks.quarantine(self.id, Quarantine(self.rule, self.message or self.note))
+        rule, message = self.rule, self.message
+        if self.note:  # "rule: message"; the rule tells that a line is kept masked.
+            rule, _, message = self.note.partition(": ")
+        state.hunks.quarantine(self.id, Quarantine(rule, message))
 
 
 @dataclass(eq=False, repr=False)
