@@ -61,7 +61,7 @@ def test_a_redirect_that_was_read_ahead_reads_what_came_since() -> None:
     next(answer)
     assert list(model.start(redirected(2, generate=False))) == []
     next(answer)
-    answer.close()
+    answer.close()  # pyright: ignore[reportAttributeAccessIssue]
     generation = model.start(redirected(3))
     assert "".join(piece.text for piece in generation) == whole
     assert generation.usage.input_tokens - generation.usage.cached_tokens <= 8

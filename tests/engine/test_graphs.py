@@ -50,7 +50,7 @@ def reference(shape: DecoderShape, w: Mapping[str, Array], tokens: list[int], bi
     def matrix(name: str) -> Array:
         return w[name] if bits == 32 else dequantised(w[name], bits)
 
-    def norm(x: Array, gain: Array) -> Array:
+    def norm(x: Array, gain: Array) -> Any:
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + shape.epsilon) * gain
 
     def turn(x: Array) -> Array:

@@ -13,7 +13,10 @@ from textual.pilot import Pilot
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from tests.helpers.stepped import TIMEOUT_S, SteppedModel, served
+from tests.helpers.waiting import PATIENCE_S
 
+LONGEST_TIMER_S = 0.25
+"""No timer that a key starts takes longer; those that take a notice away do."""
 CODE = '''\
 """Counting things."""
 
@@ -33,6 +36,18 @@ def count(items):
 def double(number):
     return number * 2
 '''
+
+
+async def shown(pilot: Pilot[None], condition: Callable[[], object] = lambda: True) -> None:
+    """Wait until a condition holds, and then until all that follows from it is painted.
+
+    A timer that is under way, such as that of a preview, is part of what follows.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await pilot.pause(0.02)
+    await pilot.pause(LONGEST_TIMER_S)
+    await pilot.pause()
 
 
 class Stage:

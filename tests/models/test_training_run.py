@@ -114,7 +114,7 @@ def test_new_shards_are_taken_up_and_batches_come_ahead(folder: Path) -> None:
     (folder / "shard-1.npz").write_bytes((folder / "shard-0.npz").read_bytes())
     for _ in range(60):
         next(batches)
-    batches.close()
+    batches.close()  # pyright: ignore[reportAttributeAccessIssue]
     assert len(shards) == 60
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import syntax_error
 from midstream.pairing.session import PairingSession
-from midstream.pairing.turn import checks
 from midstream.pairing.turn.checks import AT_ONCE, newly_broken, where_broken
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -70,12 +70,12 @@ def _seconds_to_parse(text: str) -> float:
 
 
 async def test_without_processes_it_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
     assert await where_broken(f"{LONG}def (:\n") == syntax_error(f"{LONG}def (:\n") != ""
 
 
 async def test_a_text_that_ends_the_process_is_not_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
     assert await where_broken(LONG) == "it cannot be read as Python"
 
 

@@ -40,7 +40,7 @@ print(load("x")[0].cost, RATE)
 
 
 def edited(line: int, old: str, new: str) -> list[str]:
-    lines = list(FILE)
+    lines: list[str] = list(FILE)
     assert old in lines[line]
     lines[line] = lines[line].replace(old, new)
     return lines

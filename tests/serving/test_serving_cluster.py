@@ -46,7 +46,7 @@ def test_without_ray_the_sentence_says_what_to_install(monkeypatch: pytest.Monke
 @pytest.mark.timeout(300)
 async def test_two_replicas_serve_connections_that_stay_where_they_are(script: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'midstream[ray]'")
-    from ray import serve
+    from ray import serve  # pyright: ignore[reportMissingImports]
 
     def replicas() -> int:
         deployment = serve.status().applications["midstream"].deployments["midstream"]

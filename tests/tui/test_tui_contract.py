@@ -15,6 +15,7 @@ import pytest
 from textual import _ansi_sequences
 from textual._compositor import Compositor
 from textual._xterm_parser import XTermParser
+from textual.events import Key
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
@@ -38,7 +39,7 @@ def test_alt_enter_without_the_kitty_protocol() -> None:
 
 
 def keys_of(text: str) -> list[str]:
-    return [event.key for event in XTermParser().feed(text) if hasattr(event, "key")]
+    return [event.key for event in XTermParser().feed(text) if isinstance(event, Key)]
 
 
 def test_escape_and_a_key_in_one_read_are_two_keys() -> None:

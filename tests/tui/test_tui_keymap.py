@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from midstream.actions import ACTIONS, BY_ID, Place
 from midstream.settings import KEY_PRESETS, Settings
 from midstream.tui.keymap import (
-    ACTIONS,
-    BY_ID,
     PRESETS,
-    Place,
     all_keys,
     bindings,
     clashes,

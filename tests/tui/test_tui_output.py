@@ -150,7 +150,7 @@ class Listener(App[None]):
         self.news = asyncio.Event()
         self.prompt_driver = PromptDriver(self)
         self.prompt_driver.fileno = terminal.writer
-        self.prompt_driver._file = terminal.file
+        self.prompt_driver._file = terminal.file  # pyright: ignore[reportAttributeAccessIssue]
 
     def post_message(self, message: Message) -> bool:
         if isinstance(message, Key):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -26,6 +27,7 @@ from midstream.tui.pages import models, sessions, settings
 from midstream.tui.telemetry import figures
 from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import IndexState
+from tests.helpers.stage import shown
 
 WIDE, SMALL = (160, 48), (80, 24)
 Step = Callable[[Pilot[None]], Awaitable[None]]
@@ -168,45 +170,38 @@ def app_on(root: Path, theme: str, **options: object) -> MidstreamApp:
     return MidstreamApp(root, chosen)
 
 
-async def on_page(pilot: Pilot[None], key: str, ready: Callable[[object], object]) -> None:
+async def on_page(pilot: Pilot[None], key: str, ready: Callable[[Any], object]) -> None:
     app = pilot.app
     assert isinstance(app, MidstreamApp)
-    for _ in range(600):
-        if app.session is not None:
-            break
-        await pilot.pause(0.02)
+    await shown(pilot, lambda: app.session is not None)
     await pilot.press("escape", key)
-    for _ in range(600):
-        if app.screen is not app.review and ready(app.screen):
-            break
-        await pilot.pause(0.02)
-    await pilot.pause(0.2)
+    await shown(pilot, lambda: app.screen is not app.review and ready(app.screen))
 
 
 async def committing(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "C", lambda screen: getattr(screen, "changes", None))
+    await on_page(pilot, "C", lambda screen: screen.changes)
     await pilot.press("i", *"Say found for total", "enter", "enter")
-    await pilot.pause(0.2)
+    await shown(pilot)
 
 
 async def listing(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "H", lambda screen: len(getattr(screen, "summaries", ())) == 3)
+    await on_page(pilot, "H", lambda screen: len(screen.summaries) == 3)
 
 
 async def setting(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "comma", lambda screen: getattr(screen, "traced", None))
+    await on_page(pilot, "comma", lambda screen: screen.resolved)
     await pilot.press("j")
-    await pilot.pause(0.1)
+    await shown(pilot)
 
 
 async def choosing_model(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "M", lambda screen: getattr(screen, "read", False))
+    await on_page(pilot, "M", lambda screen: screen.read)
     await pilot.press("j")
-    await pilot.pause(0.1)
+    await shown(pilot)
 
 
 async def telling_rates(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "W", lambda screen: getattr(screen, "simulated", None))
+    await on_page(pilot, "W", lambda screen: screen.simulated)
 
 
 @pytest.mark.parametrize(("theme", "size"), [("midnight", WIDE), ("paper", SMALL)])

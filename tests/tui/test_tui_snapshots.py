@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from midstream.edits.hunks import HunkState
 from midstream.pairing.status import SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
 from midstream.tui.widgets.status_row import StatusFacts
-from tests.helpers.stage import CODE
+from tests.helpers.stage import CODE, shown
 
 pytestmark = pytest.mark.system
 
@@ -54,16 +55,15 @@ def app_on(root: Path, theme: str, **settings: object) -> MidstreamApp:
 async def opened(pilot: Pilot[None]) -> MidstreamApp:
     app = pilot.app
     assert isinstance(app, MidstreamApp)
-    for _ in range(600):
-        session = app.session
-        if (
-            session is not None
-            and session.status.state == "ready"
+    await shown(
+        pilot,
+        lambda: (
+            app.session is not None
+            and app.session.status.state == "ready"
             and app.review.state.path
             and app.review.state.files
-        ):
-            break
-        await pilot.pause(0.02)
+        ),
+    )
     await pilot.press("escape")
     return app
 
@@ -75,36 +75,37 @@ async def decided(pilot: Pilot[None]) -> None:
     review.panes.pane.go_to(7)
     review.panes.composer.put("rename total to found")
     review.steer.send()
-    for _ in range(600):
-        assert app.session is not None
-        if app.session.turns.last is not None and not app.session.turns.last.running:
-            break
-        await pilot.pause(0.02)
-    await pilot.pause(0.2)
+    session = app.session
+    assert session is not None
+
+    def states() -> set[HunkState]:
+        return {hunk.state for hunk in session.hunks}
+
+    await shown(pilot, lambda: session.turns.last is not None and not session.turns.last.running)
     await pilot.press("g", "right_square_bracket", "a")
-    await pilot.pause(0.3)
+    await shown(pilot, lambda: HunkState.ACCEPTED in states())
     await pilot.press("r")
-    await pilot.pause(0.3)
+    await shown(pilot, lambda: HunkState.REJECTED in states())
     review.notices.clear()
-    await pilot.pause(0.1)
+    await shown(pilot)
 
 
 async def helped(pilot: Pilot[None]) -> None:
     await opened(pilot)
     await pilot.press("question_mark")
-    await pilot.pause(0.2)
+    await shown(pilot)
 
 
 async def picking(pilot: Pilot[None]) -> None:
     await opened(pilot)
     await pilot.press("colon")
-    await pilot.pause(0.2)
+    await shown(pilot)
 
 
 async def aiming(pilot: Pilot[None]) -> None:
     await opened(pilot)
     await pilot.press("j", "j", "j", "j", "j", "j", "v", "j", "j", "i")
-    await pilot.pause(0.2)
+    await shown(pilot)
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL], ids=["wide", "small"])
