@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
+from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.blocks import Block, Run, SegmentRuns, fold_context
@@ -399,4 +400,4 @@ class FileView:
 
 def _folded(hunk: Hunk) -> str:
     note = f": {hunk.note}" if hunk.note else ""
-    return f"{hunk.added} line{'s' * (hunk.added != 1)} refused{note}"
+    return f"{counted(hunk.added, 'line')} refused{note}"

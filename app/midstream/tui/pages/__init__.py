@@ -1,0 +1,1 @@
+"""Screens over the review screen: pages, pickers, the hunk editor, help."""

@@ -15,6 +15,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from midstream.actions import Place
+from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.commit import Changes, FileChange
 from midstream.tui.keymap import page_bindings
@@ -178,17 +179,17 @@ class CommitScreen(PageScreen):
             if file.earlier:
                 text.append("accepted in an earlier session\n", palette.style("muted"))
             if file.new:
-                lines = f"{file.added} line{'s' * (file.added != 1)}"
+                lines = counted(file.added, "line")
                 text.append(f"new file, {lines}\n", palette.style("muted"))
             if file.trouble:
                 text.append(f"{visible(file.trouble)}\n", palette.style("error"))
             if file.own or file.trouble:
                 key = self.program.key_for("commit.whole")
-                lines = f"{file.own} line{'s' * (file.own != 1)}" if file.own else "lines"
+                lines = counted(file.own, "line") if file.own else "lines"
                 stay = f"{lines} of your own stay out; " if file.own else ""
                 text.append(f"{stay}{key} takes the whole file\n", palette.style("warning"))
             if file.undecided:
-                many = f"{file.undecided} hunk{'s' * (file.undecided != 1)}"
+                many = counted(file.undecided, "hunk")
                 they = "waits" if file.undecided == 1 else "wait"
                 text.append(f"{many} still {they} for a decision\n", palette.style("warning"))
             self._tell_diff(text, file.diff)
@@ -365,7 +366,7 @@ def _summary(changes: Changes) -> tuple[Piece, ...]:
     left = sum(file.state != "committed" for file in changes.files)
     if count and not left and not staged:
         return (("nothing left to commit", "muted"),)
-    many = f"{count} file{'s' * (count != 1)}"
+    many = counted(count, "file")
     words = f"{left} of {many} left to commit" if left < count else f"{many} with accepted changes"
     return (
         (words, "muted"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.text import Text
 
 from midstream.actions import Place
+from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.pairing.journal import (
     SessionSummary,
@@ -80,7 +81,7 @@ class SessionsScreen(PageScreen):
         count = len(self.infos)
         self.title_row.show(
             (tilde(self.program.root), "foreground"),
-            (f"{count} session{'s' * (count != 1)}" if self.read else "reading", "muted"),
+            (counted(count, "session") if self.read else "reading", "muted"),
         )
         self.list.show([self._row(info) for info in self.infos])
         self.show_detail()
@@ -190,7 +191,7 @@ class SessionsScreen(PageScreen):
         elif session.hunks.undecided() and session.journal.path is None:
             count = len(session.hunks.undecided())
             self.notices.ask(
-                f"{count} undecided hunk{'s' * (count != 1)} of this session would be lost, "
+                f"{counted(count, 'undecided hunk')} of this session would be lost, "
                 "because it keeps no journal.",
                 ("resume all the same", lambda: self._resume(info)),
                 ("stay here", self.notices.clear),
@@ -214,7 +215,7 @@ class SessionsScreen(PageScreen):
             return
         summary = self.summaries.get(info.path.name)
         waiting = 0 if summary is None else summary.undecided
-        lost = f" with {waiting} undecided hunk{'s' * (waiting != 1)}" if waiting else ""
+        lost = f" with {counted(waiting, 'undecided hunk')}" if waiting else ""
         self.notices.ask(
             f"Delete the session of {_when(info.changed)}{lost}? Your files stay as they are.",
             ("delete it", lambda: self._delete(info)),

@@ -22,17 +22,7 @@ from midstream.tui.widgets.entry_row import EntryRow
 
 
 class Decide:
-    """Actions of the group "Decide".
-
-    Args:
-        state: Session and files.
-        panes: The widgets.
-        notices: Sentences for the user.
-        work: Runs what changes the session.
-        services: The application.
-        navigate: Moves the cursor.
-        instruct: Sends an instruction for some lines.
-    """
+    """Actions of the group "Decide"."""
 
     def __init__(
         self,
@@ -173,7 +163,6 @@ class Decide:
         self._work.run(work)
 
     def reject_rest(self) -> None:
-        """Reject every undecided hunk of this file."""
         session, path = self._state.session, self._state.path
         if session is None or not path or self._navigate.just_arrived:
             return
@@ -294,7 +283,6 @@ class Decide:
         return None
 
     def edit(self) -> None:
-        """Edit the new lines of the hunk under the cursor."""
         hunk = self._open_hunk()
         if hunk is None:
             return
@@ -352,7 +340,6 @@ class Decide:
     # reasons
 
     def reject_why(self) -> None:
-        """Ask why the hunk under the cursor is rejected."""
         hunk = self._pane.hunk
         if hunk is None or not hunk.rejectable:
             self._open_hunk()
@@ -409,11 +396,9 @@ class Decide:
     # steps back and forth
 
     def undo(self) -> None:
-        """Undo the last decision."""
         self._travel(back=True)
 
     def redo(self) -> None:
-        """Redo the decision that was undone."""
         self._travel(back=False)
 
     def _travel(self, *, back: bool) -> None:
@@ -444,7 +429,6 @@ class Decide:
         self._work.run(work)
 
     def stage(self) -> None:
-        """Stage the accepted changes of the open file."""
         session, path = self._state.session, self._state.path
         if session is None:
             self._notices.say("info", STILL_OPENING)

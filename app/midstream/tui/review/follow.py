@@ -31,7 +31,6 @@ class Follow:
         """Whether the file to follow into is being opened."""
 
     def toggle(self) -> None:
-        """Follow the writing, or stop following."""
         pane, path = self._pane, self._state.written_path
         if pane.following:
             pane.detach()

@@ -25,16 +25,7 @@ _HELD: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
 
 
 class Navigate:
-    """Actions of the group "Move", search, and opening files.
-
-    Args:
-        state: Session and files.
-        panes: The widgets.
-        notices: Sentences for the user.
-        work: Runs what needs the session.
-        services: The application.
-        opened: Called after a file was shown.
-    """
+    """Actions of the group "Move", search, and opening files."""
 
     def __init__(
         self,
@@ -113,11 +104,9 @@ class Navigate:
         return True
 
     def next_file(self) -> None:
-        """Next open file."""
         self._turn_to_file(1)
 
     def previous_file(self) -> None:
-        """Previous open file."""
         self._turn_to_file(-1)
 
     def _turn_to_file(self, step: int) -> None:
@@ -131,11 +120,9 @@ class Navigate:
     # rows and columns
 
     def down(self) -> None:
-        """Next row."""
         self._step(1)
 
     def up(self) -> None:
-        """Previous row."""
         self._step(-1)
 
     def _step(self, rows: int) -> None:
@@ -151,57 +138,45 @@ class Navigate:
             self._pane.page(rows)
 
     def page_down(self) -> None:
-        """One page down."""
         self._page(self._pane.height - 2)
 
     def page_up(self) -> None:
-        """One page up."""
         self._page(2 - self._pane.height)
 
     def half_down(self) -> None:
-        """Half a page down."""
         self._page(self._pane.height // 2)
 
     def half_up(self) -> None:
-        """Half a page up."""
         self._page(-(self._pane.height // 2))
 
     def top(self) -> None:
-        """First row."""
         self._pane.go_to(0)
 
     def bottom(self) -> None:
-        """Last row."""
         self._pane.go_to(self._pane.row_count - 1)
 
     def left(self) -> None:
-        """Scroll left."""
         self._pane.scroll_columns(-8)
         self._state.refresh()
 
     def right(self) -> None:
-        """Scroll right."""
         self._pane.scroll_columns(8)
         self._state.refresh()
 
     # hunks
 
     def next_undecided(self) -> None:
-        """Next undecided hunk, in this file or another."""
         if not self.to_hunk(forward=True, undecided=True):
             self._elsewhere(1)
 
     def previous_undecided(self) -> None:
-        """Previous undecided hunk, in this file or another."""
         if not self.to_hunk(forward=False, undecided=True):
             self._elsewhere(-1)
 
     def next_hunk(self) -> None:
-        """Next hunk of this file."""
         self.to_hunk(forward=True, undecided=False)
 
     def previous_hunk(self) -> None:
-        """Previous hunk of this file."""
         self.to_hunk(forward=False, undecided=False)
 
     def other_file(self) -> None:
@@ -303,7 +278,6 @@ class Navigate:
     # search
 
     def search(self) -> None:
-        """Search in this file."""
         if self._state.view is not None:
             finder = self._state.finder
             self._panes.search.open("" if finder is None else finder.text)
@@ -324,11 +298,9 @@ class Navigate:
         self._state.refresh()
 
     def search_next(self) -> None:
-        """Next match."""
         self._to_match(forward=True)
 
     def search_previous(self) -> None:
-        """Previous match."""
         self._to_match(forward=False)
 
     def _to_match(self, *, forward: bool) -> None:

@@ -71,7 +71,6 @@ class Show:
     # the code
 
     def select(self) -> None:
-        """Start marking lines at the cursor, or remove the marks."""
         pane = self._pane
         if pane.view is None:
             return
@@ -119,7 +118,6 @@ class Show:
         self._state.refresh()
 
     def wrap(self) -> None:
-        """Wrap long lines, or scroll them sideways."""
         pane, session = self._pane, self._state.session
         pane.set_wrap(not pane.wrap)
         if session is not None and session.drafts is not None:
@@ -150,7 +148,6 @@ class Show:
     # choosing from a list
 
     def open_file(self) -> None:
-        """Open a file by name."""
         state = self._state
         if not state.files:
             words = "This folder has no files yet; new ones appear here by themselves."
@@ -218,7 +215,6 @@ class Show:
             self._notices.say("info", f"Theme {label}, saved in {tilde(path)}.")
 
     def palette(self) -> None:
-        """Every action, by name."""
         services = self._services
         rows: list[ListRow] = []
         for action in ACTIONS:
@@ -241,7 +237,6 @@ class Show:
     # pages
 
     def commit(self) -> None:
-        """Choose what to stage, write a message, commit."""
         from midstream.tui.pages.commit import CommitScreen
 
         def committed(sentence: str | None) -> None:
@@ -253,27 +248,23 @@ class Show:
             self._services.open_screen(CommitScreen(self._services), committed)
 
     def sessions(self) -> None:
-        """Earlier sessions of this folder."""
         from midstream.tui.pages.sessions import SessionsScreen
 
         if self._session_is_open:
             self._services.open_screen(SessionsScreen(self._services))
 
     def settings(self) -> None:
-        """Every setting."""
         from midstream.tui.pages.settings import SettingsScreen
 
         self._services.open_screen(SettingsScreen(self._services))
 
     def models(self) -> None:
-        """Choose the model."""
         from midstream.tui.pages.models import ModelsScreen
 
         if self._session_is_open:
             self._services.open_screen(ModelsScreen(self._services))
 
     def telemetry(self) -> None:
-        """Measured rates next to a simulated wafer."""
         from midstream.tui.telemetry.page import TelemetryScreen, first_model
 
         model = first_model(self._services.settings)
@@ -287,7 +278,6 @@ class Show:
         return self._state.session is not None
 
     def help(self) -> None:
-        """The keys of this screen."""
         services = self._services
         self._services.open_screen(
             HelpScreen(services.palette, services.keys, composing=self._panes.composing)
@@ -296,7 +286,6 @@ class Show:
     # panes
 
     def suggestions(self) -> None:
-        """Show or hide the example instructions."""
         if self._services.demo is None:
             self._notices.say("info", "Only the demo has examples: midstream demo.")
             return
@@ -304,7 +293,6 @@ class Show:
         self._state.refresh()
 
     def rail(self) -> None:
-        """Show or hide the file list."""
         panes, rail = self._panes, self._panes.rail
         wide = panes.screen.has_class("-wide")
         if rail.display and (rail.has_focus or not wide):
@@ -325,7 +313,6 @@ class Show:
             self._cycle(1)
 
     def previous_pane(self) -> None:
-        """Previous pane."""
         self._cycle(-1)
 
     def _cycle(self, step: int) -> None:
@@ -356,11 +343,9 @@ class Show:
     # the program
 
     def repaint(self) -> None:
-        """Repaint the screen."""
         self._services.repaint()
 
     def quit(self) -> None:
-        """Quit."""
         self._services.quit()
 
     def quit_twice(self) -> None:
@@ -374,7 +359,6 @@ class Show:
         self._notices.say("info", f"{key} again quits; accepted hunks are on disk.")
 
     def suspend(self) -> None:
-        """Suspend to the shell."""
         if hasattr(signal, "SIGTSTP"):
             self._services.suspend_to_shell()
         else:

@@ -43,17 +43,7 @@ _HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
 
 
 class Steer:
-    """Actions of the group "Steer the model".
-
-    Args:
-        state: Session and files.
-        panes: The widgets.
-        notices: Sentences for the user.
-        work: Runs what needs the session.
-        services: The application.
-        navigate: Opens files.
-        aim: Knows the lines of an instruction.
-    """
+    """Actions of the group "Steer the model"."""
 
     def __init__(
         self,
@@ -106,11 +96,9 @@ class Steer:
         self._panes.focus(self._pane)
 
     def newline(self) -> None:
-        """Insert a line break."""
         self._composer.field.insert("\n")
 
     def expand(self) -> None:
-        """Expand the pasted block behind a chip."""
         if not self._composer.field.expand_chip():
             self._notices.say("info", "There is no pasted block to expand.")
 
@@ -264,7 +252,6 @@ class Steer:
         self._panes.focus(self._pane if self._state.view is not None else None)
 
     def queue(self) -> None:
-        """Send when the current answer ends."""
         session = self._state.session
         if not self._composer.text.strip() or session is None:
             return
@@ -368,7 +355,6 @@ class Steer:
     # about a hunk
 
     def comment(self) -> None:
-        """Write to the model about the hunk under the cursor."""
         hunk, view = self._pane.hunk, self._state.view
         if hunk is None or view is None:
             self._notices.say("info", "Put the cursor on a hunk first.")
@@ -413,7 +399,6 @@ class Steer:
     # modes
 
     def continuous(self) -> None:
-        """Switch continuous mode."""
         session = self._state.session
         if session is None:
             return
@@ -433,7 +418,6 @@ class Steer:
         self._work.run(work)
 
     def effort(self) -> None:
-        """Choose the effort per answer."""
         from midstream.pairing.choosing import efforts_of
 
         session = self._state.session
@@ -466,7 +450,6 @@ class Steer:
     # pages to read
 
     def context(self) -> None:
-        """What is sent with the instruction, and what was cut."""
         session, aim = self._state.session, self._aim
         if session is None:
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
+from midstream.counting import counted
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -124,7 +125,7 @@ class FileBar(TextLine):
             if facts.following:
                 pieces.append(Text(f"{joint}following", palette.style("accent", bold=True)))
             else:
-                many = f"{facts.new_rows} new line{'s' * (facts.new_rows != 1)}"
+                many = counted(facts.new_rows, "new line")
                 new = f" {states} {many}" if facts.new_rows else ""
                 words = f"{joint}follow off{new} {states} {facts.follow_key}"
                 pieces.append(Text(words, calling(palette.style("warning"), "follow.toggle")))
