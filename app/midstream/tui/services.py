@@ -36,6 +36,7 @@ class Themed(Protocol):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw with other colours."""
+        ...
 
 
 class AppServices(Protocol):
@@ -58,32 +59,40 @@ class AppServices(Protocol):
     @property
     def is_running(self) -> bool:
         """Whether the application has started and not ended."""
+        ...
 
     @property
     def given_endpoint(self) -> str:
         """Host of the server given on the command line in place of a configured one, or ``""``."""
+        ...
 
     @property
     def shows_wafer(self) -> bool:
         """Whether a simulated wafer is beside the code."""
+        ...
 
     @property
     def running(self) -> bool:
         """Whether the model is answering."""
+        ...
 
     @property
     def shown_path(self) -> str:
         """The file on the review screen, or ``""``."""
+        ...
 
     @property
     def has_terminal_focus(self) -> bool:
         """Whether the terminal window has the focus, as far as it tells."""
+        ...
 
     def key_for(self, action_id: str) -> str:
         """The first key of an action, as shown to the user."""
+        ...
 
     def all_keys_for(self, action_id: str) -> str:
         """All keys of an action, as shown to the user."""
+        ...
 
     def open_screen(
         self,
@@ -91,42 +100,56 @@ class AppServices(Protocol):
         closed: ScreenResultCallbackType[Result] | None = None,
     ) -> None:
         """Push a screen; ``closed`` gets its result."""
+        ...
 
     def say(self, level: str, text: str) -> None:
         """Show a sentence on the review screen."""
+        ...
 
     def screen_ready(self) -> None:
         """The review screen is mounted: keys typed before act now."""
+        ...
 
     def show_wafer(self, model: str | None) -> None:
         """Show the simulated wafer beside the code, or remove it with ``None``."""
+        ...
 
     def stop_model(self) -> None:
         """Stop the model."""
+        ...
 
     def use_theme(self, name: str) -> None:
         """Switch to another theme."""
+        ...
 
     def apply(self, settings: Settings) -> None:
         """Apply settings that were just read from the files."""
+        ...
 
     def use_model(self, settings: Settings) -> None:
         """Switch to the model these settings name, from the next instruction on."""
+        ...
 
     async def take_up(self, journal: Path) -> None:
         """Replace the current session by an earlier one."""
+        ...
 
     def report_defect(self, error: Exception) -> str:
         """Write a report of an internal error; returns the sentence to show."""
+        ...
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy text to the system clipboard."""
+        ...
 
     def repaint(self) -> None:
         """Repaint the whole terminal."""
+        ...
 
     def suspend_to_shell(self) -> None:
         """Suspend the process; ``fg`` resumes it."""
+        ...
 
     def quit(self) -> None:
         """End the program."""
+        ...
