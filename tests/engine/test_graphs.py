@@ -53,7 +53,7 @@ def reference(shape: DecoderShape, w: Mapping[str, Array], tokens: list[int], bi
     def norm(x: Array, gain: Array) -> Any:
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + shape.epsilon) * gain
 
-    def turn(x: Array) -> Array:
+    def turn(x: Array) -> Any:
         first, second = np.split(x, 2, axis=-1)
         cos, sin = w["cos"][: len(x), None], w["sin"][: len(x), None]
         return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)

@@ -29,7 +29,9 @@ def test_wafers_are_consistent_with_their_headlines() -> None:
         assert 0.85 < width * height / cores < 1.0
         dense = 2 * machine.number("simd_fp16") * cores * machine.clock_hz / 1e15
         assert dense == pytest.approx(pflops, rel=0.05), "dense, not the sparse headline"
-    assert wafer.hardware("wse2").fabric(halo=True) == (750, 994)
+    whole = wafer.hardware("wse2")
+    assert isinstance(whole, Wafer)
+    assert whole.fabric(halo=True) == (750, 994)
 
 
 def test_names() -> None:
