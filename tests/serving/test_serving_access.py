@@ -242,7 +242,7 @@ async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
 
         for _ in range(80):
             transport.write(PING * 1000)
-            await eventually(taken, 20)
+            await eventually(taken)
         (server_side,) = [
             found
             for found in gc.get_objects()
@@ -475,7 +475,7 @@ async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPa
                 return False
 
             assert (await reader.readexactly(12)).endswith(b"200")
-            await eventually(free, 10)
+            await eventually(free)
         await client.create(max_output_tokens=3)
         assert (await client.terminal())["type"] == "response.incomplete"
         writer.close()
@@ -509,7 +509,7 @@ async def test_a_thousand_connections_are_served_or_refused_and_one_is_not_slowe
             except InvalidStatus:
                 return False
 
-        await eventually(ask, 10)
+        await eventually(ask)
 
 
 async def test_a_connection_that_asks_for_nothing_is_closed(
