@@ -106,7 +106,7 @@ async def test_models_are_listed_with_their_facts() -> None:
     assert one["id"] == "replay"
     assert one["metadata"]["edit_format"] == "region"
     assert missing.status_code == 404
-    assert "there is replay" in missing.json()["error"]["message"]
+    assert "available: replay" in missing.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
