@@ -1,0 +1,221 @@
+"""Greedy decoding of evaluation sets: exact answers and answers with the same syntax tree.
+
+    python evaluate.py runs/branch.safetensors --sets human=edits.toml known=eval_known.jsonl --save result.json
+
+Sets: `.toml` is the hand-written one; `.jsonl` either examples of the generator (`region`,
+`instruction`, `target`; the first `--per-kind` of each kind) or rows of shards (`region`, `edits`;
+the first edit of each).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import textwrap
+import time
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import script_format as fmt
+import torch
+from network import Cache, Decoder, load_weights
+from packing import Codec
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One request; `right` are the texts that count, `left` means that nothing is to change."""
+
+    name: str
+    kind: str
+    before: str
+    instruction: str
+    right: tuple[str, ...]
+    left: bool
+
+
+def items_of(path: Path, per_kind: int, most: int) -> list[Item]:
+    """Read one set."""
+    if path.suffix == ".toml":
+        rows = tomllib.loads(path.read_text())["edit"]
+        return [
+            Item(
+                r["id"],
+                r["kind"],
+                r["before"],
+                r["instruction"],
+                (r["after"], *r.get("accept", ())),
+                r["kind"] in ("nothing to do", "beyond"),
+            )
+            for r in rows
+        ]
+    found: list[Item] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(path.read_text().splitlines()):
+        row: dict[str, Any] = json.loads(line)
+        if "edits" in row:
+            kind, instruction, script = row["edits"][0]
+            after = fmt.apply(row["region"], script)
+            found.append(Item(str(number), kind, row["region"], instruction, (after,), False))
+            continue
+        seen[row["task"]] = seen.get(row["task"], 0) + 1
+        if seen[row["task"]] <= per_kind:
+            target = row["region"] if row["target"] is None else row["target"]
+            found.append(
+                Item(
+                    str(number),
+                    row["task"],
+                    row["region"],
+                    row["instruction"],
+                    (target,),
+                    row["target"] is None,
+                )
+            )
+    return found[:most]
+
+
+def tree_of(text: str) -> str | None:
+    """Return a dump of the syntax tree, or None."""
+    try:
+        return ast.dump(ast.parse(textwrap.dedent(text)))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def decode(
+    model: Decoder, codec: Codec, prompts: list[list[int]], batch: int, most: int
+) -> list[str]:
+    """Answer prompts greedily; what is finished leaves the batch."""
+    answers: list[list[int]] = [[] for _ in prompts]
+    order = sorted(range(len(prompts)), key=lambda k: len(prompts[k]))
+    kind = next(model.parameters()).dtype
+    for at in range(0, len(order), batch):
+        chosen = order[at : at + batch]
+        width = max(len(prompts[k]) for k in chosen)
+        tokens = torch.zeros(len(chosen), width, dtype=torch.long)
+        padding = torch.tensor([width - len(prompts[k]) for k in chosen])
+        for row, k in enumerate(chosen):
+            tokens[row, width - len(prompts[k]) :] = torch.tensor(prompts[k])
+        seen = torch.arange(width)[None, None] >= padding[:, None, None]
+        allowed = (torch.ones(width, width, dtype=torch.bool).tril()[None] & seen) | torch.eye(
+            width, dtype=torch.bool
+        )[None]
+        mask = torch.zeros(len(chosen), 1, width, width, dtype=kind).masked_fill_(
+            ~allowed[:, None], float("-inf")
+        )
+        positions = (torch.arange(width)[None] - padding[:, None]).clamp(min=0)
+        none: list[Cache] = [None] * len(model.layers)
+        hidden, cache = model.step(tokens, positions, mask, none)
+        alive = torch.tensor(chosen)
+        next_tokens: Tensor = model.head(hidden[:, -1]).argmax(-1)
+        for done in range(most):
+            keep = next_tokens != codec.end
+            for k, token in zip(alive[keep].tolist(), next_tokens[keep].tolist(), strict=True):
+                answers[k].append(token)
+            if not keep.any():
+                break
+            if not keep.all():
+                alive, next_tokens, padding = alive[keep], next_tokens[keep], padding[keep]
+                cache = [(c[0][keep], c[1][keep]) for c in cache if c is not None]
+            seen = torch.arange(width + done + 1)[None] >= padding[:, None]
+            mask = torch.zeros(len(alive), 1, 1, width + done + 1, dtype=kind).masked_fill_(
+                ~seen[:, None, None], float("-inf")
+            )
+            hidden, cache = model.step(
+                next_tokens[:, None], (width - padding + done)[:, None], mask, cache
+            )
+            next_tokens = model.head(hidden[:, -1]).argmax(-1)
+    return [codec.decode(answer) for answer in answers]
+
+
+def measure(
+    model: Decoder, codec: Codec, items: list[Item], batch: int, most: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the figures of a set and a row for every item."""
+    began = time.time()
+    margins = [fmt.margin_of(item.before) for item in items]
+    sources = [fmt.strip(item.before, margin) for item, margin in zip(items, margins, strict=True)]
+    prompts = [
+        codec.region(s) + codec.request(item.instruction)
+        for s, item in zip(sources, items, strict=True)
+    ]
+    with torch.no_grad():
+        outputs = decode(model, codec, prompts, batch, most)
+    rows: list[dict[str, Any]] = []
+    for item, source, margin, output in zip(items, sources, margins, outputs, strict=True):
+        text = fmt.place(fmt.apply(source, output), margin)
+        unchanged = text == item.before
+        tree = tree_of(text)
+        exact = (item.left and unchanged) or (not item.left and text in item.right)
+        same = exact or (not item.left and tree is not None and tree in map(tree_of, item.right))
+        rows.append(
+            {
+                **asdict(item),
+                "output": output,
+                "text": text,
+                "exact": exact,
+                "same": same,
+                "parses": tree is not None,
+                "unchanged": unchanged,
+            }
+        )
+    asked = [row for row in rows if not row["left"]]
+    left = [row for row in rows if row["left"]]
+    share = {
+        name: round(100 * sum(row[name] for row in asked) / max(len(asked), 1), 1)
+        for name in ("exact", "same", "parses", "unchanged")
+    }
+    every = round(100 * sum(row["exact"] for row in rows) / len(rows), 1)
+    figures = {
+        "n": len(asked),
+        **share,
+        "with_left": every,
+        "left_alone": f"{sum(r['exact'] for r in left)} of {len(left)}",
+        "seconds": round(time.time() - began),
+    }
+    return figures, rows
+
+
+def main() -> None:
+    """Print one line a set."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("--sets", nargs="+", required=True, help="NAME=FILE")
+    parser.add_argument("--tokenizer", type=Path, default=Path("base/tokenizer.json"))
+    parser.add_argument("--per-kind", type=int, default=2)
+    parser.add_argument("--items", type=int, default=100_000, help="of a set, at most")
+    parser.add_argument("--batch", type=int, default=54)
+    parser.add_argument("--answer", type=int, default=160, help="tokens of an answer at most")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    codec = Codec(options.tokenizer)
+    model = load_weights(options.weights).to(torch.bfloat16).eval()
+    results: dict[str, Any] = {}
+    for pair in options.sets:
+        name, _, file = pair.partition("=")
+        figures, rows = measure(
+            model,
+            codec,
+            items_of(Path(file), options.per_kind, options.items),
+            options.batch,
+            options.answer,
+        )
+        results[name] = {"figures": figures, "rows": rows}
+        print(name, json.dumps(figures), flush=True)
+        if options.save:
+            options.save.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
