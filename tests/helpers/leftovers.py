@@ -54,7 +54,12 @@ class Leftovers:
 
 
 def _children() -> set[int]:
-    return descendants(os.getpid())
+    # The resource tracker of multiprocessing stays until its parent ends, by design.
+    return {
+        pid
+        for pid in descendants(os.getpid())
+        if "multiprocessing.resource_tracker" not in command_line(pid)
+    }
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

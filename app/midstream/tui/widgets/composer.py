@@ -22,9 +22,10 @@ from textual.strip import Strip
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
+from midstream.actions import Place
 from midstream.tui.eager import EAGER, paint_now
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.keymap import Place, bindings
+from midstream.tui.keymap import bindings
 from midstream.tui.mentions import MentionSource, Typed, typed_at
 from midstream.tui.pastes import Pastes
 from midstream.tui.themes import Palette
