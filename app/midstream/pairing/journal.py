@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.workspace.journal import Journal, JournalEntry, SessionInfo
+    from midstream.workspace.journal import Journal, JournalEntry
+    from midstream.workspace.journal import SessionInfo as SessionInfo  # the pages' name for it
 
 
 class ResumeError(UserError):

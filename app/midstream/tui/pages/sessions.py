@@ -28,7 +28,7 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece
 
 if TYPE_CHECKING:
-    from midstream.workspace.journal import SessionInfo
+    from midstream.pairing.journal import SessionInfo
 
 MOST_READ: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""
