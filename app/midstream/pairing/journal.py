@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.journal import Journal, JournalEntry
-    from midstream.workspace.journal import SessionInfo as SessionInfo  # the pages' name for it
+    from midstream.workspace.journal import SessionInfo as SessionInfo
 
 
 class ResumeError(UserError):
