@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,3 +268,40 @@ def test_entries_of_earlier_versions_are_read() -> None:
         (HunkState.QUARANTINED, Quarantine("secret-keyword", "a literal"))
     ]
     assert replay.turns[0].instruction == "one"
+
+
+async def test_a_session_of_an_earlier_version_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """A journal that another version wrote in a real session, and the state it was in at the end.
+
+    That session redirected, accepted, rejected, edited, accepted some lines, split, undid and
+    redid, met a save by another program, and stopped its last turn.
+    """
+    data = Path(__file__).parent / "data"
+    expected: dict[str, Any] = json.loads((data / "earlier-session.json").read_text())
+    journal = tmp_path / "earlier-session.jsonl"
+    shutil.copy(data / "earlier-session.jsonl", journal)
+    (root / "run.py").write_text(expected["disk"])
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        hunks = [{name: getattr(h, name) for name in expected["hunks"][0]} for h in session.hunks]
+        turns = [{name: getattr(t, name) for name in expected["turns"][0]} for t in session.turns]
+        files = {
+            path: {
+                "base": proposal.base.lines,
+                "composed": proposal.composed().lines,
+                "segments": [(s.start, s.stop, s.new_text, s.finished) for s in proposal.segments],
+            }
+            for path, proposal in session.files.items()
+        }
+        assert json.loads(json.dumps([hunks, turns, files])) == [
+            expected[what] for what in ("hunks", "turns", "files")
+        ]
+        assert session.files.digests == expected["digests"]
+        assert (root / "run.py").read_text() == expected["disk"]
+        assert await session.files.undo() == (9,)
+        assert "first_14" not in (root / "run.py").read_text()
+        assert await session.files.redo() == (9,)
+        assert (root / "run.py").read_text() == expected["disk"]
