@@ -7,8 +7,8 @@ import pytest
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
+from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.attention import Attention, Numbers, Reading, needed_s, risk_of
-from midstream.pairing.lights import looks_sensitive
 
 
 def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:

@@ -14,8 +14,8 @@ import pytest
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
+from midstream.pairing.guard import LightState
 from midstream.pairing.headless import Job, run_job
-from midstream.pairing.lights import LightState
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.lights import LightState
+from midstream.pairing.guard import LightState
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings

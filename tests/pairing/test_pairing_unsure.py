@@ -18,7 +18,7 @@ from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.scope.mentions import new_names
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Confidence, NoticeLevel
-from midstream.pairing.turn.doubt import seen_in, unsure_of, way_out
+from midstream.pairing.turn.review import seen_in, unsure_of, way_out
 from midstream.resources import default_model, model_folders
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings

@@ -16,9 +16,8 @@ from typing import Final
 
 from midstream.edits.syntax import is_python
 from midstream.guard.findings import Finding, Level
-from midstream.guard.heads import Head, without_future
 from midstream.guard.injections import HINT, RULE, injections
-from midstream.guard.mending import mend, parse
+from midstream.guard.mending import Head, mend, parse, without_future
 from midstream.guard.pack import PackReader, has_pack
 from midstream.guard.policy import IDIOMS, NEVER, SECRET_IDIOM, level_of, needs_tree
 from midstream.guard.ruff import Diagnostic, RuffServer, RuffUnavailableError

@@ -292,6 +292,29 @@ def mask(line: str) -> str:
     return line
 
 
+def shown_line(line: str) -> str:
+    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length."""
+    for secret in find_secrets(line):
+        shown = min(secret.start + 4, secret.stop)
+        line = line[:shown] + "*" * (secret.stop - shown) + line[secret.stop :]
+    return line
+
+
 def _fake_token(token: str) -> bool:
     """Whether a provider-shaped token is an obvious stand-in, such as AWS's example key."""
     return "EXAMPLE" in token.upper() or _runs(token) or entropy(token[4:]) < 2.5
+
+
+_SENSITIVE: Final = re.compile(
+    r"(?:^|[/_.\-])(?:auth(?:n|z|s|entication|orization|enticator)?|oauth2?|log_?in|sign_?in|sso|saml|jwt"
+    r"|passwords?|crypto(?:graphy)?|encrypt(?:ion)?|payments?|billing|checkout|invoices?|stripe|paypal"
+    r"|secrets?|credentials?|permissions?|acl|rbac|iam)(?:[/_.\-]|(?-i:[A-Z])|$)"
+    r"|^\.github/workflows/|^\.gitlab-ci|^\.circleci/|^\.travis\.|^Jenkinsfile|^(?:azure|bitbucket)-pipelines"
+    r"|(?:^|/)\.env(?:\.|$)",
+    re.IGNORECASE,
+)
+
+
+def looks_sensitive(path: str) -> bool:
+    """Whether a file is about authentication, money, secrets and the like, by its name."""
+    return _SENSITIVE.search(path) is not None

@@ -18,8 +18,7 @@ from typing import Final
 
 from midstream.edits.syntax import is_python
 from midstream.guard.findings import Finding, Level
-from midstream.guard.heads import Head, without_future
-from midstream.guard.mending import mend, parse
+from midstream.guard.mending import Head, mend, parse, without_future
 from midstream.guard.pack import PackReader
 from midstream.guard.prefix import PrefixLexer
 from midstream.guard.scanner import (

@@ -28,15 +28,13 @@ from midstream.pairing.similar_edits import (
     substitutions,
 )
 from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
-from midstream.pairing.turn.doubt import LARGER_MODEL
+from midstream.pairing.turn.review import LARGER_MODEL
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.server import ServerLink
     from midstream.pairing.status import SessionStatus
     from midstream.pairing.turns import Turns
-    from midstream.workspace.files import Workspace
 
 MOST_PLACES = 20
 """Places that one task edits."""
@@ -79,8 +77,6 @@ class BackgroundTasks:
 
     def __init__(
         self,
-        workspace: Workspace,
-        hunks: HunkStore,
         files: OpenFiles,
         server: ServerLink,
         status: SessionStatus,
@@ -90,8 +86,6 @@ class BackgroundTasks:
     ) -> None:
         self.continuous = False
         self.comments = comments
-        self._workspace = workspace
-        self._hunks = hunks
         self._files = files
         self._server = server
         self._status = status
@@ -142,7 +136,7 @@ class BackgroundTasks:
         Returns:
             The number of files it is asked for in; 0 after a notice that says why.
         """
-        hunk = self._hunks.get(hunk_id)
+        hunk = self._files.hunks.get(hunk_id)
         base = list(self._files[hunk.path].base.lines)
         after = [*base[: hunk.start], *hunk.new, *base[hunk.stop :]]
         found = substitutions(base, after) if is_python(hunk.path) else []
@@ -377,7 +371,7 @@ class BackgroundTasks:
 
     def _free(self, path: str, place: EditPlace) -> bool:
         """Whether no undecided hunk lies there."""
-        for hunk in self._hunks.undecided(path):
+        for hunk in self._files.hunks.undecided(path):
             start = self._written(path, hunk.start)
             if start < place.stop and place.start < max(start + hunk.stop - hunk.start, start + 1):
                 return False
@@ -385,7 +379,7 @@ class BackgroundTasks:
 
     def _written(self, path: str, line: int) -> int:
         """Where a line of the base is in the file as it is on disk, accepted hunks included."""
-        edits = self._hunks.accepted_edits(path)
+        edits = self._files.hunks.accepted_edits(path)
         return line + sum(len(e.lines) - (e.stop - e.start) for e in edits if e.stop <= line)
 
     # Reading
@@ -401,7 +395,7 @@ class BackgroundTasks:
             self._status.inform(f"{what} cancelled.")
 
     def _python_files(self) -> Iterator[str]:
-        return (path for path in self._workspace.files() if is_python(path))
+        return (path for path in self._files.workspace.files() if is_python(path))
 
     def _read_all(self) -> dict[str, list[str]]:
         texts: dict[str, list[str]] = {}
@@ -417,7 +411,7 @@ class BackgroundTasks:
         from midstream.edits.documents import NotTextError, SourceText
 
         try:
-            data = self._workspace.read(path)
+            data = self._files.workspace.read(path)
             return list(SourceText.from_bytes(data).lines) if len(data) <= LONGEST_BYTES else None
         except (UserError, NotTextError):
             return None

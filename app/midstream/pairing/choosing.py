@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from midstream.errors import UnavailableError
-from midstream.pairing.lights import looks_sensitive
+from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.model_lists import KeptList, Lists, configured, found_engines
 from midstream.resources import config_path, default_model, find_model, model_places
 from midstream.responses.dialect import EFFORTS

@@ -21,9 +21,9 @@ from midstream.pairing.status import FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import UnifiedDiff
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
-    from midstream.edits.proposal import FileProposal
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.attention import Attention
+    from midstream.pairing.files import OpenFiles
     from midstream.pairing.journal import Replay
     from midstream.pairing.status import SessionEvent, SessionStatus, Turn
     from midstream.workspace.staging import AcceptedChange, IndexState
@@ -87,17 +87,9 @@ class Changes:
 class AcceptedChanges:
     """The accepted changes of a session and of earlier ones, and their way into git."""
 
-    def __init__(
-        self,
-        root: Path,
-        files: Mapping[str, FileProposal],
-        hunks: HunkStore,
-        attention: Attention,
-        status: SessionStatus,
-    ) -> None:
-        self._root = root
+    def __init__(self, files: OpenFiles, attention: Attention, status: SessionStatus) -> None:
+        self._root = root = files.workspace.root
         self._files = files
-        self._hunks = hunks
         self._attention = attention
         self._earlier = EarlierChanges(root)
         self._origins: dict[str, SourceText | None] = {}
@@ -154,7 +146,7 @@ class AcceptedChanges:
             if texts := self.texts(place.rel):
                 before, after = texts
                 diff, added, deleted = _diff(SourceText((), ()) if place.new else before, after)
-                counts = added, deleted, len(self._hunks.undecided(place.rel))
+                counts = added, deleted, len(self._files.hunks.undecided(place.rel))
                 known = place.trouble, place.own, place.new, earlier
                 files.append(FileChange(place.rel, place.state, *counts, diff, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble)
@@ -165,7 +157,7 @@ class AcceptedChanges:
         More than one where a later answer rewrote an earlier one: what the last of them names may
         never have been in the repository.
         """
-        accepted = {hunk.rank[0] for hunk in self._hunks if hunk.state == "accepted"}
+        accepted = {hunk.rank[0] for hunk in self._files.hunks if hunk.state == "accepted"}
         change: list[Turn] = []
         for turn in reversed(turns):
             if not change:
@@ -181,7 +173,7 @@ class AcceptedChanges:
         if later.redirected_from == turn.id:
             return True
         ids = set(turn.hunks)
-        own = [hunk for hunk in self._hunks if hunk.rank[0] in ids]
+        own = [hunk for hunk in self._files.hunks if hunk.rank[0] in ids]
         over = bool(own) and all(hunk.state == "superseded" for hunk in own)
         same = turn.symbol == later.symbol if turn.symbol and later.symbol else False
         meet = turn.start < later.stop and later.start < turn.stop
@@ -257,7 +249,7 @@ class AcceptedChanges:
     @property
     def trailer(self) -> str:
         """A commit message trailer about how much was accepted unread."""
-        return self._attention.trailer(self._hunks)
+        return self._attention.trailer(self._files.hunks)
 
 
 def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, int]:

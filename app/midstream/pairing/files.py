@@ -1,4 +1,4 @@
-"""The open files of a session: proposals, decisions about their hunks, and what is on disk.
+"""The open files of a session: proposals, decisions, and what other programs change in them.
 
 One lock orders everything that reads or writes the disk: decisions, undo, external changes and the
 start of a turn.  Streaming does not take it, so text keeps arriving while a file is written.  Knows
@@ -11,7 +11,7 @@ A hunk action is one method of :class:`OpenFiles` that takes a step of the hunk 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
@@ -32,8 +32,11 @@ from midstream.pairing.journal import (
 from midstream.pairing.status import (
     FileChangedOnDisk,
     FileOpened,
+    FilesTouched,
     FileWritten,
     HunkDecided,
+    RepoChanged,
+    SessionEvent,
     SessionStatus,
 )
 
@@ -44,8 +47,13 @@ if TYPE_CHECKING:
     from midstream.pairing.attention import Attention
     from midstream.pairing.guard import Guard
     from midstream.pairing.journal import Replay
+    from midstream.pairing.status import Spawn
     from midstream.workspace.files import Workspace
+    from midstream.workspace.repo import RepoStatus
+    from midstream.workspace.watch import Watcher
 
+REPO_DELAY_S = 0.15
+"""Changes within this time cause one look at the repository."""
 ATTEMPTS = 3
 """How often a write is tried when the file changes at the same time."""
 
@@ -63,6 +71,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     notice says why and nothing was written.
 
     Attributes:
+        workspace: The folder.
+        hunks: Every hunk of the session and its decision.
         digests: What is on disk for each file, as last read or written; ``None``: no such file.
         absent: Files that a decision creates or deletes: an empty text means no file.
         lock: Held while a proposal is compared with the disk.
@@ -81,10 +91,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.absent = resumed.absent
         self.lock = asyncio.Lock()
         self._proposals = resumed.files
-        self._hunks = resumed.hunks
+        self.hunks = resumed.hunks
         self._skipped: set[int] = set()
         """Hunks that the user was told cannot be undone; the next undo skips them."""
-        self._workspace = workspace
+        self.workspace = workspace
         self._status = status
         self._journal = journal
         self._guard = guard
@@ -123,11 +133,11 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Raises:
             UserError: As ``open``.
         """
-        path = await asyncio.to_thread(self._workspace.relative, rel)
+        path = await asyncio.to_thread(self.workspace.relative, rel)
         proposal = self.get(path)
         if proposal is not None and not follow:
             return proposal
-        data, digest, text = await asyncio.to_thread(read_text, self._workspace, path)
+        data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
         if proposal is None:
             return self.adopt(path, text, data, digest)
         if digest != self.digests[path] or text != proposal.base:
@@ -141,7 +151,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """Open a file that was just read, or does not exist."""
         from midstream.edits.proposal import FileProposal
 
-        proposal = self._proposals[path] = FileProposal(path, text, self._hunks)
+        proposal = self._proposals[path] = FileProposal(path, text, self.hunks)
         self.digests[path] = digest
         self._journal.add(BaseEntry(path, data, digest))
         self._status.emit(FileOpened(path))
@@ -160,7 +170,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             try:
                 return await self.refreshed(rel, follow=False)
             except MissingFileError:
-                path = await asyncio.to_thread(self._workspace.relative, rel)
+                path = await asyncio.to_thread(self.workspace.relative, rel)
                 self.may_vanish(path)
                 return self.adopt(path, SourceText((), ()), b"", None)
 
@@ -191,12 +201,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 self._status.warn(f"{error.problem.rstrip('.')}; {kept}.")
 
     def _rebase(self, proposal: FileProposal, text: SourceText, data: bytes, digest: str) -> None:
-        before = {hunk.id: hunk.state for hunk in self._hunks.for_path(proposal.path)}
+        before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         proposal.advance(text)
         self.digests[proposal.path] = digest
         self._journal.add(BaseEntry(proposal.path, data, digest))
         lost = 0
-        for hunk in self._hunks.for_path(proposal.path):
+        for hunk in self.hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
                 self._status.emit(HunkDecided(proposal.path, hunk.id))
                 lost += hunk.state == "conflict"
@@ -209,7 +219,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
         """Take accepted hunks into the base; returns where base lines ``[start, stop)`` went."""
-        edits = self._hunks.accepted_edits(proposal.path)
+        edits = self.hunks.accepted_edits(proposal.path)
         if not edits:
             return start, stop
         total = len(proposal.base.lines)
@@ -228,7 +238,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""
-        moved = bool(self._hunks.undecided(path))
+        moved = bool(self.hunks.undecided(path))
         then = "open hunks were moved onto the new text" if moved else "this is the new text"
         return f"{path} changed on disk; {then}."
 
@@ -256,28 +266,28 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             How many were accepted.
         """
         if only is None:  # Hunks that arrive while we wait were not meant, and have no verdict yet.
-            only = {hunk.id for hunk in self._hunks.undecided(path)}
+            only = {hunk.id for hunk in self.hunks.undecided(path)}
         await self._guard.caught_up()
-        ids = [hunk.id for hunk in self._hunks.undecided(path) if hunk.id in only]
+        ids = [hunk.id for hunk in self.hunks.undecided(path) if hunk.id in only]
         return len(ids) if ids and await self._accept(ids) else 0
 
     async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
         from midstream.edits.hunks import HunkState
 
-        ids = [hunk.id for hunk in self._hunks.undecided(path)]
+        ids = [hunk.id for hunk in self.hunks.undecided(path)]
         return len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
 
     async def _accept(self, hunk_ids: list[int]) -> bool:
         from midstream.edits.hunks import HunkState
 
-        self._attention.accepted_all(self._hunks, hunk_ids)
+        self._attention.accepted_all(self.hunks, hunk_ids)
         return await self._decide(hunk_ids, HunkState.ACCEPTED)
 
     async def _decide(self, hunk_ids: list[int], state: HunkState, note: str = "") -> bool:
         def step() -> Sequence[Hunk]:
-            self._hunks.decide(hunk_ids, state, note)
-            return [self._hunks.get(hunk_id) for hunk_id in hunk_ids]
+            self.hunks.decide(hunk_ids, state, note)
+            return [self.hunks.get(hunk_id) for hunk_id in hunk_ids]
 
         what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
         return bool(await self._apply(hunk_ids[0], step, DecideEntry(hunk_ids, state, note), what))
@@ -305,7 +315,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         state = HunkState.ACCEPTED if accept else HunkState.REJECTED
 
         def step() -> Sequence[Hunk]:
-            return self._hunks.decide_lines(hunk_id, start, stop, state, note)
+            return self.hunks.decide_lines(hunk_id, start, stop, state, note)
 
         entry = DecideLinesEntry(hunk_id, start, stop, state, note)
         return bool(await self._apply(hunk_id, step, entry, f"{state} some lines of a hunk"))
@@ -325,7 +335,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         parts = await self._apply(
             hunk_id,
-            lambda: self._hunks.split(hunk_id, cuts),
+            lambda: self.hunks.split(hunk_id, cuts),
             SplitEntry(hunk_id, list(cuts)),
             "split a hunk",
         )
@@ -339,8 +349,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
 
         def step() -> Sequence[Hunk]:
-            self._hunks.edit(hunk_id, new)
-            return (self._hunks.get(hunk_id),)
+            self.hunks.edit(hunk_id, new)
+            return (self.hunks.get(hunk_id),)
 
         return bool(await self._apply(hunk_id, step, EditEntry(hunk_id, list(new)), "edit a hunk"))
 
@@ -368,7 +378,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 error = await self._sync(hunks, f"{what} in {hunks[0].path}")
                 if error is None:
                     return hunks
-                self._take_back(UndoEntry(), self._hunks.undo())
+                self._take_back(UndoEntry(), self.hunks.undo())
                 if attempt == ATTEMPTS - 1 or not _stale(error):
                     self._status.fail(str(error))
                     break
@@ -378,7 +388,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
         from midstream.edits.hunks import UndecidableError
 
-        version = self._hunks.version
+        version = self.hunks.version
         try:
             hunks = step()
         except KeyError:
@@ -388,7 +398,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             self._status.warn(str(error))
             return ()
         # Without a new version nothing has changed; there is no step to write or undo.
-        return () if self._hunks.version == version else hunks
+        return () if self.hunks.version == version else hunks
 
     # Undo and redo
 
@@ -397,12 +407,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         async with self.lock:
             if self._cannot_undo():
                 return ()
-            return await self._travel(UndoEntry(), self._hunks.undo, RedoEntry(), self._hunks.redo)
+            return await self._travel(UndoEntry(), self.hunks.undo, RedoEntry(), self.hunks.redo)
 
     async def redo(self) -> tuple[int, ...]:
         """Redo the decision that ``undo`` took back; ids of the hunks changed."""
         async with self.lock:
-            return await self._travel(RedoEntry(), self._hunks.redo, UndoEntry(), self._hunks.undo)
+            return await self._travel(RedoEntry(), self.hunks.redo, UndoEntry(), self.hunks.undo)
 
     async def _travel(
         self,
@@ -413,7 +423,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     ) -> tuple[int, ...]:
         from midstream.edits.hunks import UndecidableError
 
-        waiting = self._hunks.undecided()
+        waiting = self.hunks.undecided()
         for attempt in range(ATTEMPTS):
             try:
                 hunks = move()
@@ -443,7 +453,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         from midstream.edits.hunks import Obstacle
 
-        stuck = self._hunks.stuck
+        stuck = self.hunks.stuck
         if stuck is None or stuck[0].id in self._skipped:
             return False
         hunk, why = stuck
@@ -515,7 +525,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         expected = {path: self.digests[path] for path in batch}
         self._journal.add(WritingEntry(digests))
         writing = asyncio.create_task(
-            asyncio.to_thread(self._workspace.write_all, batch, expected, label)
+            asyncio.to_thread(self.workspace.write_all, batch, expected, label)
         )
         try:
             await asyncio.shield(writing)
@@ -530,6 +540,88 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
         self._journal.add(WroteEntry(digests))
+
+
+class ExternalChanges:
+    """Follows the folder and its repository.
+
+    Args:
+        on_saved: Called with the files that another program has saved.
+
+    Attributes:
+        repo: Branch and dirty state, or ``None`` where there is no repository.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        status: SessionStatus,
+        spawn: Spawn,
+        on_saved: Callable[[frozenset[str]], Awaitable[None]],
+    ) -> None:
+        self.repo: RepoStatus | None = None
+        self._files = files
+        self._status = status
+        self._spawn = spawn
+        self._on_saved = on_saved
+        self._watcher: Watcher | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        status.subscribe(self._hear)
+
+    @property
+    def watching(self) -> str:
+        """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
+        return self._watcher.mode if self._watcher is not None else "off: not asked for"
+
+    def start(self) -> None:
+        """Follow changes from now on, and read the state of the repository."""
+        self._spawn(self._watch())
+        self._spawn(self._read_repo())
+
+    async def refresh(self) -> None:
+        """Compare every open file with the disk now, as when the terminal regains the focus."""
+        await self._files.changed(list(self._files))
+        self._read_repo_soon()
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _watch(self) -> None:
+        from midstream.workspace.watch import REPO_CHANGED, Watcher
+
+        watcher = self._watcher = Watcher(self._files.workspace)
+        async for paths in watcher.changes():
+            await self._files.changed(paths)
+            if files := paths - {REPO_CHANGED}:
+                self._status.emit(FilesTouched(files))
+            self._read_repo_soon()
+            await self._on_saved(paths)
+        if not self._closed:
+            self._status.warn(f"Changes by other programs are no longer noticed ({watcher.mode}).")
+
+    def _hear(self, event: SessionEvent) -> None:
+        if isinstance(event, FileWritten):
+            self._read_repo_soon()
+
+    def _read_repo_soon(self) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(REPO_DELAY_S, self._repo_due)
+
+    def _repo_due(self) -> None:
+        self._timer = None
+        self._spawn(self._read_repo())
+
+    async def _read_repo(self) -> None:
+        from midstream.workspace.repo import repo_status
+
+        status = await repo_status(self._files.workspace.root)
+        if status != self.repo:
+            self.repo = status
+            self._status.emit(RepoChanged())
 
 
 def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:

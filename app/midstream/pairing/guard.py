@@ -4,7 +4,7 @@ Scanning runs beside the stream, which never waits for it: one scan at a time, a
 text; each finding names its own line.  A finding that halts is reported to
 the runner (``GuardStop``), which ends the answer, has the hunk quarantined (``hold``) and the model
 write it again, twice at most; then the user decides.  Findings that warn mark their hunk.  Which
-lines are dangerous is decided in ``midstream.guard``; what a screen shows is in ``lights``.
+lines are dangerous is decided in ``midstream.guard``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
-from midstream.guard.secrets import mask
+from midstream.guard.secrets import looks_sensitive, mask
 from midstream.pairing.journal import QuarantineEntry, ReleaseEntry
-from midstream.pairing.lights import Light, LightState, looks_sensitive
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
@@ -52,6 +52,31 @@ _STREAMING: Final = "streaming"
 _HELD: Final = "quarantined"
 _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
+
+
+class LightState(StrEnum):
+    """What the guard does for a file."""
+
+    OFF = "off"
+    IDLE = "idle"
+    """Nothing has streamed into this file, so nothing is scanned."""
+    GUARDED = "guarded"
+    UNGUARDED = "unguarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """The state of the guard for a file, and why it is not guarded."""
+
+    state: LightState
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """The state in words."""
+        if self.state is LightState.IDLE:
+            return "scanning nothing"
+        return f"unguarded: {self.why}" if self.why else self.state.value
 
 
 class WatchedRewrite(Protocol):

@@ -9,25 +9,23 @@ server).  It imports no Textual.  All methods belong to one event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.commit import AcceptedChanges
-from midstream.pairing.external import ExternalChanges
-from midstream.pairing.files import OpenFiles
+from midstream.pairing.files import ExternalChanges, OpenFiles
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal import Replay, ResumeError, SessionJournal
 from midstream.pairing.server import ServerLink
 from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
-from midstream.pairing.tasks import SessionTasks
-from midstream.pairing.turn.inbox import Inbox
+from midstream.pairing.turn.checks import UndefinedNames
 from midstream.pairing.turns import Turns
-from midstream.pairing.undefined_names import UndefinedNames
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
@@ -93,46 +91,27 @@ class PairingSession:
         self._state_dir = state_dir
         self._tasks = SessionTasks(self.status)
         self._closed = False
-        inbox = Inbox()
         self.guard = Guard(
             on=settings.guard,
             levels=settings.guard_levels,
             hunks=self.hunks,
             status=self.status,
             journal=journal,
-            report=inbox.put,
+            report=lambda stop: self.turns.report(stop),
         )
         self.attention = Attention(settings.attention, self.reason)
-        self.files = OpenFiles(workspace, resumed, self.status, journal, self.guard, self.attention)
+        files = OpenFiles(workspace, resumed, self.status, journal, self.guard, self.attention)
+        self.files = files
+        spawn = self._tasks.spawn
         self.turns = Turns(
-            settings,
-            workspace,
-            self.hunks,
-            self.files,
-            self.server,
-            self.status,
-            journal,
-            self.guard,
-            inbox,
-            self._tasks,
-            resumed.turns,
+            settings, resumed.turns, files, self.server, self.status, journal, self.guard, spawn
         )
         self.background = BackgroundTasks(
-            workspace,
-            self.hunks,
-            self.files,
-            self.server,
-            self.status,
-            self.turns,
-            comments=settings.ai_comments,
+            files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
-        self.external = ExternalChanges(
-            workspace, self.files, self.status, self._tasks, self.background.changed
-        )
-        self.commit = AcceptedChanges(
-            self.root, self.files, self.hunks, self.attention, self.status
-        )
-        UndefinedNames(self.files, self.hunks, self.status, self._tasks.spawn)
+        self.external = ExternalChanges(files, self.status, spawn, self.background.changed)
+        self.commit = AcceptedChanges(files, self.attention, self.status)
+        UndefinedNames(files, self.status, spawn)
 
     @classmethod
     async def open(
@@ -297,6 +276,34 @@ class PairingSession:
             return self.workspace.digest(path)
         except UserError:
             return None
+
+
+class SessionTasks:
+    """Keeps tasks alive, reports those that fail, and cancels what is left at the end."""
+
+    def __init__(self, status: SessionStatus) -> None:
+        self._status = status
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` until it ends or the session is closed."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def close(self) -> None:
+        """Cancel every task and wait for its end."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._status.fail(f"Midstream itself failed in the background ({error!r}).")
 
 
 def _load() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from midstream.responses.model_info import METADATA_PREFIX
 
@@ -321,6 +321,8 @@ SessionEvent = (
 )
 
 Listener = Callable[[SessionEvent], None]
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+"""Runs something in the background until it ends or the session is closed."""
 
 
 class SessionStatus:

@@ -1,7 +1,7 @@
 """The turns of a session: instruct the model, redirect, stop or queue, and what was asked so far.
 
 This module puts the turn together from its parts: ``request`` (what is sent), ``turn`` (the
-coroutine that runs turns, and what it needs) and ``read_ahead``.
+coroutine that runs turns, and what it needs).
 """
 
 from __future__ import annotations
@@ -12,30 +12,27 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
-from midstream.pairing.read_ahead import ReadAhead
-from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.builder import Conversation, Question, RequestBuilder
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
-from midstream.pairing.turn.candidates import AnswerWriter
-from midstream.pairing.turn.dry_run import DryRunFiles
-from midstream.pairing.turn.effort import Effort
+from midstream.pairing.turn.effort import AnswerWriter, Effort
 from midstream.pairing.turn.factory import AnswerFactory
 from midstream.pairing.turn.log import TurnLog
+from midstream.pairing.turn.modes import RegionMode
+from midstream.pairing.turn.reply_files import DryRunFiles
 from midstream.pairing.turn.responses import ResponseReader
 from midstream.pairing.turn.review import Reviewer
 from midstream.pairing.turn.runner import TurnRunner
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.files import OpenFiles
-    from midstream.pairing.guard import Guard
+    from midstream.pairing.guard import Guard, GuardStop
     from midstream.pairing.journal import SessionJournal
     from midstream.pairing.server import ServerLink
-    from midstream.pairing.status import SessionStatus
-    from midstream.pairing.tasks import SessionTasks
-    from midstream.pairing.turn.inbox import Inbox
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.pairing.turn.answer import Answer
     from midstream.settings import Settings
-    from midstream.workspace.files import Workspace
 
 
 class Turns(Sequence[Turn]):
@@ -49,34 +46,32 @@ class Turns(Sequence[Turn]):
     def __init__(
         self,
         settings: Settings,
-        workspace: Workspace,
-        hunks: HunkStore,
+        turns: list[Turn],
         files: OpenFiles,
         server: ServerLink,
         status: SessionStatus,
         journal: SessionJournal,
         guard: Guard,
-        inbox: Inbox,
-        tasks: SessionTasks,
-        resumed: list[Turn],
+        spawn: Spawn,
     ) -> None:
         self.queued: list[str] = []
         self.background_may_begin = asyncio.Event()
         self.background_may_begin.set()
-        self._workspace = workspace
+        self._files = files
         self._server = server
         self._status = status
-        self._tasks = tasks
+        self._spawn = spawn
         self._closed = False
-        log = self._log = TurnLog(resumed, hunks, status, journal, self._ended)
+        log = self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
         self._effort = Effort(settings.effort, server, status)
-        self._builder = RequestBuilder(workspace, hunks, files, server)
-        self._answers = AnswerFactory(workspace, files, server, self._builder, log, guard)
-        responses = ResponseReader(server, log, guard, self._effort)
-        dry_runs = DryRunFiles(workspace, files)
-        writer = AnswerWriter(self._effort, responses, log, dry_runs, settings.check_command)
+        self._builder = RequestBuilder(files, server)
+        self._answers = AnswerFactory(files, server, self._builder, log, guard)
+        responses = ResponseReader(server, log, guard)
+        writer = AnswerWriter(
+            self._effort, responses, log, DryRunFiles(files), settings.check_command
+        )
         reviewer = Reviewer(files, server, log, self._effort)
-        self._runner = TurnRunner(inbox, log, self._answers, writer, reviewer, guard)
+        self._runner = TurnRunner(log, self._answers, writer, reviewer, guard)
         self._ahead = ReadAhead(self._builder, files, server, log, self._effort)
 
     @overload
@@ -171,7 +166,7 @@ class Turns(Sequence[Turn]):
 
     def allow(self, *paths: str) -> None:
         """Let instructions send these files, which git ignores, for the rest of the session."""
-        self._builder.allowed.update(map(self._workspace.relative, paths))
+        self._builder.allowed.update(map(self._files.workspace.relative, paths))
 
     @property
     def effort(self) -> str:
@@ -202,6 +197,10 @@ class Turns(Sequence[Turn]):
         self._status.emit(StopRequested())
         await self._runner.stop()
 
+    def report(self, stop: GuardStop) -> None:
+        """Take what the guard found in an answer, which ends with it."""
+        self._runner.report(stop)
+
     async def finished(self) -> None:
         """Wait until no turn runs, queued ones that follow included."""
         await self._runner.finished()
@@ -226,7 +225,7 @@ class Turns(Sequence[Turn]):
 
     def _run_next(self) -> None:
         if self.queued and not self._closed:
-            self._tasks.spawn(self._instruct_queued())
+            self._spawn(self._instruct_queued())
 
     async def _instruct_queued(self) -> None:
         if not self.queued or self._runner.busy:
@@ -294,3 +293,72 @@ class Turns(Sequence[Turn]):
     async def close(self) -> None:
         """End the coroutine that runs turns."""
         await self._runner.close()
+
+
+class ReadAhead:
+    """Has the server prefill what would be asked, while an instruction is typed.
+
+    Most of the request is known before Enter, so the first token comes sooner.  Nothing begins
+    here, and nothing is reported; errors in an instruction are reported when it is sent.  Only a
+    server of our own on this machine is asked: others charge for what they read, and unsent text
+    stays here.
+    """
+
+    def __init__(
+        self,
+        builder: RequestBuilder,
+        files: OpenFiles,
+        server: ServerLink,
+        log: TurnLog,
+        effort: Effort,
+    ) -> None:
+        self._builder = builder
+        self._files = files
+        self._server = server
+        self._log = log
+        self._effort = effort
+        self._last: Conversation | None = None
+
+    async def read(self, question: Question) -> None:
+        """Prefill what would be sent if the user pressed Enter now."""
+        client = self._server.reader
+        if client is None or not question.text.strip() or self._effort.candidates:
+            return
+        answer = self._log.current
+        # A background turn gives way to an instruction and is not redirected.
+        redirects = answer is not None and answer.live and not answer.turn.background
+        try:
+            if answer is not None and redirects:
+                conversation = self._redirect(answer, question.text.strip())
+            else:
+                conversation = await self._request(question)
+            if conversation is None or conversation == self._last:
+                return
+            self._last = conversation
+            await client.read_ahead(
+                messages=conversation.messages, instructions=conversation.system
+            )
+        except UserError:
+            self._last = None  # The error is reported on Enter.
+
+    async def _request(self, question: Question) -> Conversation:
+        last = self._log.turns[-1].path if self._log.turns else None
+        path = await self._builder.find_path(question, last)
+        async with self._files.lock:
+            scope = await self._builder.locate(path, question)
+            context = await self._builder.context(scope, question)
+            with self._builder.rehearsal():
+                self._builder.start_conversation()
+                return self._builder.request(scope, question, context).conversation
+
+    def _redirect(self, answer: Answer, said: str) -> Conversation | None:
+        """A redirect after the lines that are complete by now.
+
+        ``None`` for a chat model: it has read all but the new words, and would be held up.
+        """
+        mode, exchange = answer.mode, answer.exchange
+        if not (isinstance(mode, RegionMode) and mode.is_open) or self._server.model_info.is_chat:
+            return None
+        with self._builder.rehearsal():
+            follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, self._builder)
+            return mode.conversation(exchange, follow_up, self._builder)

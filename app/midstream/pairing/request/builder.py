@@ -24,11 +24,11 @@ from midstream.pairing.request.context import (
     gather,
     limit_of,
 )
-from midstream.pairing.request.languages import check_language
 from midstream.pairing.request.prompts import (
     REGION_INSTRUCTIONS,
     block_prompt,
     context_text,
+    language_of,
     region_message,
     with_rejections,
 )
@@ -48,14 +48,12 @@ from midstream.pairing.scope.mentions import (
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
-    from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.guard.correction import CorrectionRequest
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.server import ServerLink
     from midstream.responses.conversation import Entry
     from midstream.responses.model_info import ModelInfo
-    from midstream.workspace.files import Workspace
 
 _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
 _REPORTED_LAST: Final = "The result is reported with the last call."
@@ -200,6 +198,20 @@ class Written:
         return Written(shown(self.text), output, self.hunk_ids)
 
 
+class WrongLanguageError(UserError):
+    """The model is not made for the language of the file.
+
+    Args:
+        what: What it edits, and what the file is.
+    """
+
+    code = "wrong-language"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; choose another model with --model or --endpoint.")
+        self.what = what
+
+
 class AlreadyThereError(UserError):
     """What is to be added is there already; an edit model takes such a request for its reverse."""
 
@@ -213,12 +225,8 @@ class RequestBuilder:
         allowed: Ignored files that the user lets go out.
     """
 
-    def __init__(
-        self, workspace: Workspace, hunks: HunkStore, files: OpenFiles, server: ServerLink
-    ) -> None:
+    def __init__(self, files: OpenFiles, server: ServerLink) -> None:
         self.allowed: set[str] = set()
-        self._workspace = workspace
-        self._hunks = hunks
         self._files = files
         self._server = server
         self._told: set[int] = set()
@@ -241,7 +249,7 @@ class RequestBuilder:
         if mentioned:
             return mentioned[0].path
         try:
-            return await search_workspace(self._workspace, question.text)
+            return await search_workspace(self._files.workspace, question.text)
         except TargetUnclearError:
             if last is None or not self._finds_places(self._server.model_info):
                 raise
@@ -265,7 +273,7 @@ class RequestBuilder:
             return seen
         mentioned = await self._mentioned(question)
         leaves = not self._server.local and proposal.path not in self.allowed
-        if leaves and await asyncio.to_thread(self._workspace.ignores, proposal.path):
+        if leaves and await asyncio.to_thread(self._files.workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
         wanted = model.edit_format
         try:
@@ -294,7 +302,7 @@ class RequestBuilder:
         if not name:
             return None
         try:
-            path = await search_workspace(self._workspace, f"`{name}`")
+            path = await search_workspace(self._files.workspace, f"`{name}`")
         except TargetUnclearError as several:
             found = () if several.missing else several.candidates
         else:
@@ -311,7 +319,7 @@ class RequestBuilder:
         if "@" not in question.text:
             return ()
         return await asyncio.to_thread(
-            find_at_paths, question.text, self._workspace, frozenset(self.allowed)
+            find_at_paths, question.text, self._files.workspace, frozenset(self.allowed)
         )
 
     def _finds_places(self, model: ModelInfo) -> bool:
@@ -338,9 +346,9 @@ class RequestBuilder:
             selection=question.selection,
             mentioned=scope.mentioned,
             allowed=frozenset(self.allowed),
-            hunks=() if scope.by_region else tuple(self._hunks),
+            hunks=() if scope.by_region else tuple(self._files.hunks),
         )
-        parts, refused = await asyncio.to_thread(gather, self._workspace, wanted)
+        parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
         return fit(parts, limit_of(model.context_length), refused)
 
     # The first request of a conversation
@@ -385,7 +393,7 @@ class RequestBuilder:
             edit_format = "search-replace"
         asked = f"{question.text}\n{_TAKE_OUT}" if question.consume else question.text
         prompt = block_prompt(asked, context, edit_format, tool=self._server.takes_patch_tool)
-        self._told.update(hunk.id for hunk in self._hunks if hunk.decided)
+        self._told.update(hunk.id for hunk in self._files.hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
         return Request(conversation, edit_format, None, prompt.tools)
 
@@ -410,7 +418,7 @@ class RequestBuilder:
 
         rejected = [
             hunk
-            for hunk in self._hunks
+            for hunk in self._files.hunks
             if hunk.path == path
             and hunk.state is HunkState.REJECTED
             and hunk.id not in self._told
@@ -441,7 +449,7 @@ class RequestBuilder:
 
     def _with_decisions(self, text: str, hunk_ids: Sequence[int]) -> str:
         """What a tool says about edits, with what the user has decided about them by now."""
-        decided = [hunk for hunk in map(self._hunks.get, hunk_ids) if hunk.decided]
+        decided = [hunk for hunk in map(self._files.hunks.get, hunk_ids) if hunk.decided]
         if not decided:
             return f"{text}\n\nThe person who reads along has not decided about any edit yet."
         self._told.update(hunk.id for hunk in decided)
@@ -457,3 +465,17 @@ def _check_absent(asked: str, region: str) -> None:
 
     if had := already_there(asked, region):
         raise AlreadyThereError(f"{had} already; say what should change about it.")
+
+
+def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
+    """Refuse a file in a language which the model does not know.
+
+    Raises:
+        WrongLanguageError: The model names its languages and this file's is not among them.
+    """
+    language = language_of(path, text.lines[0] if text.lines else "")
+    if model.languages and language not in model.languages:
+        what = f"is {language}" if language else "is in no language it knows"
+        raise WrongLanguageError(
+            f"This model edits {' and '.join(model.languages)} only, and {path} {what}"
+        )

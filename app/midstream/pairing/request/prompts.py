@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream.edits.formats import format_spec
 from midstream.pairing.request.context import Context, Part, rejected_lines
-from midstream.pairing.request.languages import language_of
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -160,3 +160,44 @@ def region_message(
             after=text.text(stop, min(len(text.lines), stop + LINES_AFTER)),
         )
     )
+
+
+_LANGUAGES: Final = {
+    f".{ending}": language
+    for language, endings in {
+        "bash": "sh",
+        "c": "c h",
+        "cpp": "cc cpp hpp",
+        "csharp": "cs",
+        "css": "css",
+        "go": "go",
+        "html": "html",
+        "java": "java",
+        "javascript": "js jsx",
+        "json": "json",
+        "kotlin": "kt",
+        "lua": "lua",
+        "markdown": "md",
+        "php": "php",
+        "python": "py pyi pyw",
+        "rst": "rst",
+        "ruby": "rb",
+        "rust": "rs",
+        "sql": "sql",
+        "swift": "swift",
+        "text": "txt",
+        "toml": "toml",
+        "typescript": "ts tsx",
+        "yaml": "yaml yml",
+    }.items()
+    for ending in endings.split()
+}
+"""Languages by suffix, in the words of model folders."""
+
+
+def language_of(path: str, first_line: str = "") -> str:
+    """Name of the language of a file by its suffix or its ``#!`` line, or ``""``."""
+    known = _LANGUAGES.get(PurePosixPath(path).suffix.lower(), "")
+    if not known and first_line.startswith("#!") and "python" in first_line:
+        return "python"
+    return known

@@ -22,8 +22,7 @@ from midstream.pairing.journal import (
 )
 from midstream.pairing.request.builder import Conversation, Written
 from midstream.pairing.status import Confidence, FollowUpKind, Turn, TurnStatus
-from midstream.pairing.turn.followup import FollowUp
-from midstream.pairing.turn.modes import EditMode, Exchange
+from midstream.pairing.turn.modes import EditMode, Exchange, FollowUp
 
 if TYPE_CHECKING:
     import asyncio

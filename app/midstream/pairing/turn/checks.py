@@ -14,11 +14,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import is_python, syntax_error
+from midstream.pairing.status import HunkDecided, SessionEvent
+
+if TYPE_CHECKING:
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.status import SessionStatus, Spawn
 
 AT_ONCE: Final = 10_000
 """Characters that are parsed here, within some 3 ms; a process takes 50 ms to begin."""
@@ -230,3 +235,52 @@ def _ask_child(text: str) -> str:
         return syntax_error(text)
     # The parser can bring down its process by a text that is nested too deeply.
     return done.stdout.decode() if done.returncode == 0 else "it cannot be read as Python"
+
+
+class UndefinedNames:
+    """Reports names that are no longer defined because only part of a change was accepted.
+
+    Looks at a file when its last open hunk was decided.  A rename with one accepted and one
+    rejected hunk is the user's decision, and leaves code that does not run: it is never fixed here.
+    """
+
+    def __init__(self, files: OpenFiles, status: SessionStatus, spawn: Spawn) -> None:
+        self._files = files
+        self._status = status
+        self._spawn = spawn
+        self._looking: set[str] = set()
+        self._told: dict[str, tuple[str, ...]] = {}
+        status.subscribe(self._hear)
+
+    def _hear(self, event: SessionEvent) -> None:
+        """Look at the file of a decision as soon as the decisions taken with it are known too."""
+        if isinstance(event, HunkDecided) and event.path not in self._looking:
+            self._looking.add(event.path)
+            self._spawn(self._look(event.path))
+
+    async def _look(self, path: str) -> None:
+        await asyncio.sleep(0)
+        self._looking.discard(path)
+        proposal = self._files.get(path)
+        if proposal is None or not self._is_half(path, proposal):
+            return
+        after = proposal.composed().lines
+        verdict = await look(path, proposal.base.lines, after)
+        found = verdict.undefined
+        names = tuple(dict.fromkeys(each.undefined for each in found))
+        told = self._told.get(path, ())
+        self._told[path] = names
+        if names and names != told and after == proposal.composed().lines:
+            them = " and ".join(f"`{name}`" for name in names[:2])
+            self._status.warn(
+                f"{them} ({path}, line {found[0].line}) "
+                f"{'is' if len(names) == 1 else 'are'} no longer defined: only part of the "
+                "change was accepted. Undo a decision, or ask for the rest."
+            )
+
+    def _is_half(self, path: str, proposal: FileProposal) -> bool:
+        """Whether nothing is open in a file, and of its hunks some are in it and others not."""
+        if self._files.hunks.undecided(path) or not all(s.finished for s in proposal.segments):
+            return False
+        states = {hunk.state for hunk in self._files.hunks.for_path(path)}
+        return {"accepted", "rejected"} <= states

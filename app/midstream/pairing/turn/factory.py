@@ -16,8 +16,7 @@ from midstream.pairing.request.builder import (
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
-from midstream.pairing.turn.followup import FollowUp
-from midstream.pairing.turn.modes import BlockMode, EditMode, RegionMode
+from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
 from midstream.pairing.turn.reply_files import ReplyFiles
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
     from midstream.pairing.server import ServerLink
     from midstream.pairing.turn.log import TurnLog
-    from midstream.workspace.files import Workspace
 
 
 class StoppedError(UserError):
@@ -44,7 +42,6 @@ class AnswerFactory:
 
     def __init__(
         self,
-        workspace: Workspace,
         files: OpenFiles,
         server: ServerLink,
         builder: RequestBuilder,
@@ -53,7 +50,6 @@ class AnswerFactory:
     ) -> None:
         self.builder = builder
         self.context = Context()
-        self._workspace = workspace
         self._files = files
         self._server = server
         self._log = log
@@ -200,7 +196,7 @@ class AnswerFactory:
     ) -> Answer:
         """Make an answer, which is the current one from now on."""
         log = self._log
-        files = ReplyFiles(self._workspace, self._files, log.status, mode.proposal.path)
+        files = ReplyFiles(self._files, log.status, mode.proposal.path)
         observer = AnswerObserver(self._files, log.journal, self._guard)
         history = () if old is None or follow_up is None else (*old.history, follow_up)
         new = Answer(turn, mode, conversation, files, observer, history=history, given=given)

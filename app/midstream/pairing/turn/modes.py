@@ -15,8 +15,7 @@ from midstream.pairing.journal import AskEntry, BeginEntry, RedirectEntry
 from midstream.pairing.renaming import renamed_again
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
 from midstream.pairing.status import FollowUpKind, Turn
-from midstream.pairing.turn.dry_run import DryRun
-from midstream.pairing.turn.followup import FollowUp
+from midstream.pairing.turn.reply_files import DryRun
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from midstream.pairing.journal import SessionJournal
     from midstream.pairing.renaming import Renaming
     from midstream.pairing.turn.checks import Verdict
-    from midstream.pairing.turn.dry_run import DryRunFiles
+    from midstream.pairing.turn.reply_files import DryRunFiles
 
 MOST_HELD: Final = 2
 """How often in a row the guard has an edit written again where the model names the places."""
@@ -42,6 +41,43 @@ _AFTER_GUARD: Final = (
     "Your answer was stopped there. Send that edit again, and those that were still to come; the "
     "complete ones before it stand."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """The reason for a further turn.
+
+    Attributes:
+        kind: The reason.
+        instruction: What the turn shows as asked for.
+        message: Text of the next user message.
+        why: The reason in words, for the user.
+        kept: Text of the region that counts as written; ``None`` where the model names the places
+            itself.
+        start: Base line from which the region is rewritten; ``None`` to continue the open rewrite.
+        carried: Text that a new rewrite takes over as its beginning.
+        question: A request to make anew, in place of a further message.
+        verdict: What the checks found, for ``CHECKS``.
+        held: What the guard held back, where a region is written again.
+        notice: Posted when it begins.
+    """
+
+    kind: FollowUpKind
+    instruction: str
+    message: str
+    why: str
+    kept: str | None = None
+    start: int | None = None
+    carried: str = ""
+    question: Question | None = None
+    verdict: Verdict | None = None
+    held: Held | None = None
+    notice: str = ""
+
+    @property
+    def continues_rewrite(self) -> bool:
+        """Whether it continues the open rewrite."""
+        return self.kept is not None and self.start is None
 
 
 @dataclass(frozen=True, slots=True)

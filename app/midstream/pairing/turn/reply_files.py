@@ -1,4 +1,4 @@
-"""The files that an answer names: which file a name means, and opening it in time.
+"""The files that an answer names: opening them in time, or trying the answer on copies.
 
 Models write paths with ``a/`` and ``b/`` in front, with ``path/to/``, or only their last part.
 Files outside the folder, in ``.git``, or ignored by git and not open count as missing.
@@ -7,35 +7,35 @@ Files outside the folder, in ``.git``, or ignored by git and not open count as m
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from midstream.edits.events import FileOp
 from midstream.errors import UserError
+from midstream.pairing.turn.checks import Lines
 
 if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
     from midstream.edits.live import LiveReply
+    from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal
     from midstream.edits.writing import Writer
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.status import SessionStatus
-    from midstream.workspace.files import Workspace
 
 
 class ReplyFiles:
     """Opens the files of one answer.
 
     Args:
-        workspace: The folder.
         files: Open files.
         status: Where to say what was refused.
         main: The file that the instruction is about.
     """
 
-    def __init__(
-        self, workspace: Workspace, files: OpenFiles, status: SessionStatus, main: str
-    ) -> None:
-        self._workspace = workspace
+    def __init__(self, files: OpenFiles, status: SessionStatus, main: str) -> None:
         self._files = files
         self._status = status
         self._main = main
@@ -115,10 +115,10 @@ class ReplyFiles:
         self._status.inform(f"{source.path} moves to {target.path}: accept or reject both.")
 
     async def _allowed(self, name: str) -> bool:
-        path = await asyncio.to_thread(self._workspace.relative, name)
+        path = await asyncio.to_thread(self._files.workspace.relative, name)
         if path in self._files or path == self._main:
             return True
-        if await asyncio.to_thread(self._workspace.ignores, path):
+        if await asyncio.to_thread(self._files.workspace.ignores, path):
             self._status.warn(f"The answer edits {path}, which git ignores; open it to allow that.")
             return False
         return True
@@ -134,3 +134,101 @@ def meanings(path: str, main: str) -> list[str]:
     if path and PurePosixPath(path).name == PurePosixPath(main).name:
         names.append(main)
     return list(dict.fromkeys(name for name in names if name))
+
+
+# Dry runs
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What an answer would do.
+
+    Attributes:
+        before: The lines of each file that it names.
+        after: The same as it would leave them.
+        misplaced: Edits that do not match.
+    """
+
+    before: Lines
+    after: Lines
+    misplaced: int = 0
+
+
+class DryRunFiles:
+    """Copies of the files that an answer would change."""
+
+    def __init__(self, files: OpenFiles) -> None:
+        self.workspace = files.workspace
+        self._files = files
+
+    async def dry_run(
+        self, text: str, parser: ReplyParser, main: str, *, correction: bool
+    ) -> DryRun:
+        """Apply an answer in which the model names the places to copies.
+
+        Args:
+            text: The answer.
+            parser: A fresh parser of its format.
+            main: The file that the instruction is about.
+            correction: Whether the files of the answer that it corrects belong to it, too.
+        """
+        from midstream.edits.proposal import Overlay
+
+        now = {
+            path: Overlay(proposal).source
+            for path, proposal in self._files.items()
+            if path == main or PurePosixPath(path).name in text or correction
+        }
+        base = {path: self._files[path].base.lines for path in now}
+
+        def find(path: str) -> SourceText | None:
+            if path not in now and (found := self._read(path)) is not None:
+                now[path], base[path] = found, found.lines
+            return now.get(path)
+
+        after, misplaced = await asyncio.to_thread(_apply, text, parser, main, find)
+        if correction:
+            after = {path: source.lines for path, source in now.items()} | after
+        return DryRun({path: base.get(path, ()) for path in after}, after, misplaced)
+
+    def _read(self, path: str) -> SourceText | None:
+        """A file of the folder that git does not ignore (blocking)."""
+        from midstream.edits.documents import NotTextError, SourceText
+
+        try:
+            path = self.workspace.relative(path)
+            if self.workspace.ignores(path) or not (self.workspace.root / path).is_file():
+                return None
+            return SourceText.from_bytes(self.workspace.peek(path))
+        except (UserError, NotTextError):
+            return None
+
+
+def _apply(
+    text: str, parser: ReplyParser, main: str, find: Callable[[str], SourceText | None]
+) -> tuple[dict[str, Sequence[str]], int]:
+    """The lines of each file that an answer names, and how many edits do not match (blocking)."""
+    from midstream.edits.documents import SourceText
+    from midstream.edits.events import FileOp
+    from midstream.edits.hunks import HunkStore
+    from midstream.edits.live import LiveReply
+    from midstream.edits.proposal import FileProposal, Overlay
+
+    copies: dict[str, FileProposal] = {}
+
+    def lookup(path: str, op: FileOp) -> FileProposal | None:
+        for name in meanings(path, main):
+            if name in copies:
+                return copies[name]
+            if (source := find(name)) is not None:
+                copies[name] = FileProposal(name, source, HunkStore())
+                return copies[name]
+        if path and op in (FileOp.ADD, FileOp.WRITE):
+            copies[path] = FileProposal(path, SourceText.from_text(""), HunkStore())
+        return copies.get(path)
+
+    reply = LiveReply(parser, lookup)
+    reply.feed(text)
+    reply.finish()
+    after = {path: Overlay(copy).source.lines for path, copy in copies.items()}
+    return dict(after), len(reply.failures)

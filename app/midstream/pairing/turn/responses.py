@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
     from midstream.pairing.server import ServerLink
     from midstream.pairing.turn.answer import Answer
-    from midstream.pairing.turn.effort import Effort
     from midstream.pairing.turn.log import TurnLog
     from midstream.responses.events import Failed, Finished
     from midstream.responses.stream import Stream
@@ -51,16 +50,20 @@ class AnswerEnd:
 class ResponseReader:
     """Sends requests and reads responses."""
 
-    def __init__(self, server: ServerLink, log: TurnLog, guard: Guard, effort: Effort) -> None:
+    def __init__(self, server: ServerLink, log: TurnLog, guard: Guard) -> None:
         self._server = server
         self._log = log
         self._guard = guard
-        self._effort = effort
 
-    async def stream(self, answer: Answer) -> AnswerEnd:
-        """Send the request of an answer and put its text where it belongs as it comes."""
+    async def stream(self, answer: Answer, effort: str | None) -> AnswerEnd:
+        """Send the request of an answer and put its text where it belongs as it comes.
+
+        Args:
+            answer: Its request is sent.
+            effort: ``reasoning.effort`` of the request.
+        """
         try:
-            stream = await self._send(answer, effort=self._effort.passed_on())
+            stream = await self._send(answer, effort=effort)
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))

@@ -29,7 +29,7 @@ _REFUSED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REFUSED}
 @lru_cache(maxsize=2_048)
 def _shown_line(line: str) -> str:
     # Imported here: the patterns of credentials take a tenth of the time to the first paint.
-    from midstream.pairing.lights import shown_line
+    from midstream.guard.secrets import shown_line
 
     return shown_line(line)
 

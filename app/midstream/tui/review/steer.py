@@ -181,7 +181,7 @@ class Steer:
         self, error: UserError, text: str, selection: tuple[int, int] | None = None
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
-        from midstream.pairing.request.languages import WrongLanguageError
+        from midstream.pairing.request.builder import WrongLanguageError
         from midstream.pairing.scope.find import MOST_CHOICES, TargetUnclearError
         from midstream.pairing.scope.mentions import NeedsConsentError
 
