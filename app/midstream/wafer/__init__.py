@@ -17,29 +17,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from midstream.wafer.errors import (
-        DoesNotFitError,
-        ModelUnavailableError,
-        WaferError,
-        WaferUsageError,
-    )
-    from midstream.wafer.imitations import Imitation, imitation
-    from midstream.wafer.kernels import KernelGeneration, generation
-    from midstream.wafer.machines import Gpu, Wafer, hardware, hardware_names
-    from midstream.wafer.models import preset, preset_names, resolve
-    from midstream.wafer.onnx_shape import workload_from_onnx
-    from midstream.wafer.operators import Workload
-    from midstream.wafer.options import Options
-    from midstream.wafer.pacing import Pace, Pacer
-    from midstream.wafer.placement import place
-    from midstream.wafer.plan import Plan, kv_capacity
-    from midstream.wafer.quantity import Band, Quantity
-    from midstream.wafer.report import Report
-    from midstream.wafer.session import Clocks, InferenceSession, IOBinding
-    from midstream.wafer.shape import ModelShape
-    from midstream.wafer.speculation import Speculation
-    from midstream.wafer.text import cells, wafer_text
-    from midstream.wafer.validation import validate
+    from midstream.wafer.errors import DoesNotFitError as DoesNotFitError
+    from midstream.wafer.errors import ModelUnavailableError as ModelUnavailableError
+    from midstream.wafer.errors import WaferError as WaferError
+    from midstream.wafer.errors import WaferUsageError as WaferUsageError
+    from midstream.wafer.imitations import Imitation as Imitation
+    from midstream.wafer.imitations import imitation as imitation
+    from midstream.wafer.kernels import KernelGeneration as KernelGeneration
+    from midstream.wafer.kernels import generation as generation
+    from midstream.wafer.machines import Gpu as Gpu
+    from midstream.wafer.machines import Wafer as Wafer
+    from midstream.wafer.machines import hardware as hardware
+    from midstream.wafer.machines import hardware_names as hardware_names
+    from midstream.wafer.models import preset as preset
+    from midstream.wafer.models import preset_names as preset_names
+    from midstream.wafer.models import resolve as resolve
+    from midstream.wafer.onnx_shape import workload_from_onnx as workload_from_onnx
+    from midstream.wafer.operators import Workload as Workload
+    from midstream.wafer.options import Options as Options
+    from midstream.wafer.pacing import Pace as Pace
+    from midstream.wafer.pacing import Pacer as Pacer
+    from midstream.wafer.placement import place as place
+    from midstream.wafer.plan import Plan as Plan
+    from midstream.wafer.plan import kv_capacity as kv_capacity
+    from midstream.wafer.quantity import Band as Band
+    from midstream.wafer.quantity import Quantity as Quantity
+    from midstream.wafer.report import Report as Report
+    from midstream.wafer.session import Clocks as Clocks
+    from midstream.wafer.session import InferenceSession as InferenceSession
+    from midstream.wafer.session import IOBinding as IOBinding
+    from midstream.wafer.shape import ModelShape as ModelShape
+    from midstream.wafer.speculation import Speculation as Speculation
+    from midstream.wafer.text import cells as cells
+    from midstream.wafer.text import wafer_text as wafer_text
+    from midstream.wafer.validation import validate as validate
 
 _HOME = {
     "errors": ("DoesNotFitError", "ModelUnavailableError", "WaferError", "WaferUsageError"),
@@ -62,44 +73,6 @@ _HOME = {
     "validation": ("validate",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = [
-    "Band",
-    "Clocks",
-    "DoesNotFitError",
-    "Gpu",
-    "IOBinding",
-    "Imitation",
-    "InferenceSession",
-    "KernelGeneration",
-    "ModelShape",
-    "ModelUnavailableError",
-    "Options",
-    "Pace",
-    "Pacer",
-    "Plan",
-    "Quantity",
-    "Report",
-    "Speculation",
-    "Wafer",
-    "WaferError",
-    "WaferUsageError",
-    "Workload",
-    "cells",
-    "generation",
-    "hardware",
-    "hardware_names",
-    "imitation",
-    "kv_capacity",
-    "place",
-    "preset",
-    "preset_names",
-    "resolve",
-    "simulate",
-    "validate",
-    "wafer_text",
-    "workload_from_onnx",
-]
 
 
 def simulate(model: str | Workload, **options: Any) -> Report:

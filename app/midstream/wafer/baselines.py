@@ -38,7 +38,6 @@ class Contender:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
         return {
             "machine": self.machine,
             "label": self.label,

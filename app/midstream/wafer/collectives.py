@@ -34,18 +34,10 @@ class Collective:
 
     @property
     def cycles(self) -> int:
-        """Total cycles on the critical path."""
         return self.hops + self.stages + self.streaming
 
 
 NOTHING = Collective(0, 0, 0, 0, 0)
-
-
-def hpdc(
-    contention: float, energy: float, links: float, distance: float, depth: float, ramp: float
-) -> float:
-    """``max(C, E/N) + L + (2 T_R + 1) D`` of arXiv 2404.15888, in cycles."""
-    return max(contention, energy / links) + distance + (2 * ramp + 1) * depth
 
 
 @cache
@@ -63,14 +55,6 @@ def group_size(length: int) -> int:
     return root
 
 
-def chain_reduce(length: int, wavelets: int, ramp: int) -> Collective:
-    """Reduce along a line of ``length`` PEs to its end: ``B + (2 T_R + 2)(P - 1)``."""
-    if length <= 1:
-        return NOTHING
-    turns = length - 1
-    return Collective(turns, (2 * ramp + 1) * turns, wavelets, turns, 2)
-
-
 @lru_cache(maxsize=32768)
 def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     """Cycles of an all-reduce of ``wavelets`` wavelets per PE along an axis of ``length`` PEs.
@@ -86,9 +70,8 @@ def two_level_allreduce(length: int, wavelets: int, ramp: int) -> Collective:
     first = _group(size, turn, wavelets)
     above, below = len(roots) // 2, len(roots) - 1 - len(roots) // 2
     late = 0
-    if (
-        below and (last := length - starts[-1]) < size
-    ):  # a short last group is nearer and ready earlier
+    if below and (last := length - starts[-1]) < size:
+        # A short last group is nearer and ready earlier.
         ready = _group(last, turn, wavelets).cycles - first.cycles
         late = max(-(size + turn), ready + roots[-1] - roots[-2] - size)
     second = _arms(above, below, size, turn, wavelets, late)

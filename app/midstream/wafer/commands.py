@@ -13,11 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from midstream.wafer.errors import (
-    DoesNotFitError,
-    WaferError,
-    WaferUsageError,
-)
+from midstream.wafer.errors import DoesNotFitError, WaferError, WaferUsageError
 
 if TYPE_CHECKING:
     from midstream.wafer.report import Report
@@ -211,13 +207,8 @@ def _compare(arguments: argparse.Namespace) -> int:
         names[0] = arguments.hardware
     contenders = compare(resolve(arguments.model), _options(arguments), names)
     if arguments.json:
-        _print_json(
-            {
-                "simulated": True,
-                "model": arguments.model,
-                "machines": [c.as_dict() for c in contenders],
-            }
-        )
+        machines = [contender.as_dict() for contender in contenders]
+        _print_json({"simulated": True, "model": arguments.model, "machines": machines})
     else:
         print(comparison_text(arguments.model, contenders))
     return 0
@@ -228,7 +219,7 @@ def _maps(report: Report) -> list[dict[str, object]]:
         {
             "wafer": item.wafer,
             "name": item.name,
-            "rect": [item.rect.x, item.rect.y, item.rect.width, item.rect.height],
+            "rect": item.rect.corners,
             "used_bytes_per_pe": report.plan.used_bytes(item),
         }
         for item in report.plan.items

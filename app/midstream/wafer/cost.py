@@ -24,7 +24,7 @@ those.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from midstream.wafer.collectives import two_level_allreduce
@@ -33,6 +33,9 @@ from midstream.wafer.operators import Operator
 
 PRICES = 32768
 """Size of the price cache: bounded, because a growing context needs ever new prices."""
+
+CAUSES = ("compute", "hops", "stages", "streaming", "software")
+"""What takes cycles; fields of :class:`CycleCost`."""
 
 HOST_OPERATOR_US = 20.0
 """Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""
@@ -49,15 +52,22 @@ class Rectangle:
 
     @property
     def pes(self) -> int:
-        """Number of PEs."""
         return self.width * self.height
 
+    @property
+    def size(self) -> Rectangle:
+        """A rectangle of the same size at the origin."""
+        return Rectangle(self.width, self.height)
+
+    @property
+    def corners(self) -> list[int]:
+        """Column, row, width and height, as in traces and JSON."""
+        return [self.x, self.y, self.width, self.height]
+
     def along(self, axis: str) -> int:
-        """PEs along an axis."""
         return self.width if axis == "x" else self.height
 
     def across(self, axis: str) -> int:
-        """PEs along the other axis."""
         return self.height if axis == "x" else self.width
 
 
@@ -79,53 +89,27 @@ class CycleCost:
 
     @property
     def cycles(self) -> float:
-        """All on-wafer cycles."""
         return self.compute + self.hops + self.stages + self.streaming + self.software
 
     def __add__(self, other: CycleCost) -> CycleCost:
         return CycleCost(
-            self.compute + other.compute,
-            self.hops + other.hops,
-            self.stages + other.stages,
-            self.streaming + other.streaming,
-            self.software + other.software,
-            self.host_us + other.host_us,
-            self.depth + other.depth,
+            **{cause: getattr(self, cause) + getattr(other, cause) for cause in CAUSES},
+            host_us=self.host_us + other.host_us,
+            depth=self.depth + other.depth,
         )
 
     def scaled(self, factor: float) -> CycleCost:
         """The same work with every cause of cycles scaled by a generation; host time stays."""
-        return CycleCost(
-            self.compute * factor,
-            self.hops * factor,
-            self.stages * factor,
-            self.streaming * factor,
-            self.software * factor,
-            self.host_us,
-            self.depth,
-        )
+        return replace(self, **{cause: v * factor for cause, v in self.as_dict().items()})
 
     def repeated(self, times: int) -> CycleCost:
         """The cost of doing it ``times`` times in a row."""
-        return CycleCost(
-            self.compute * times,
-            self.hops * times,
-            self.stages * times,
-            self.streaming * times,
-            self.software * times,
-            self.host_us * times,
-            self.depth * times,
-        )
+        once = self.scaled(times)
+        return replace(once, host_us=self.host_us * times, depth=self.depth * times)
 
     def as_dict(self) -> dict[str, float]:
         """Cycles by cause, for tables and JSON."""
-        return {
-            "compute": self.compute,
-            "hops": self.hops,
-            "stages": self.stages,
-            "streaming": self.streaming,
-            "software": self.software,
-        }
+        return {cause: getattr(self, cause) for cause in CAUSES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +156,8 @@ def decode_cost(
         rows, columns = ceil_div(op.k, along), ceil_div(op.n, across)
         compute = batch * op.copies * _gemv(rows, columns, k)
         total = CycleCost(compute=compute)
-        if (
-            op.kind == "head"
-        ):  # arg-max over the local logits, then two scalar all-reduces (value and place)
+        if op.kind == "head":
+            # Arg-max over the local logits, then two scalar all-reduces (value and place).
             total += CycleCost(compute=batch * (k.issue + columns))
             total += _allreduce(batch, rect.along("x"), machine) + _allreduce(batch, along, machine)
     else:
@@ -208,9 +191,8 @@ def _decode_attention(
     tokens = ceil_div(max(1, seen), rect.height)
     query, value = ceil_div(op.k, rect.width), ceil_div(op.n, rect.width)
     compute = _gemv(query, tokens, k) + _gemv(tokens, value, k) + k.scalar * tokens
-    compute += 3 * (
-        k.issue + k.cycles_per_mac * tokens
-    )  # scale, subtract the maximum, divide by the sum
+    # Scale, subtract the maximum, divide by the sum.
+    compute += 3 * (k.issue + k.cycles_per_mac * tokens)
     total = CycleCost(compute=batch * compute)
     total += _allreduce(batch * tokens, rect.width, machine)
     total += _allreduce(batch, rect.height, machine) + _allreduce(batch, rect.height, machine)

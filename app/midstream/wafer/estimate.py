@@ -17,7 +17,6 @@ from midstream.wafer.machines import Wafer
 from midstream.wafer.operators import Operator, workload_of
 from midstream.wafer.parameters import Parameters
 from midstream.wafer.plan import Plan
-from midstream.wafer.quantity import Band, Mark, weakest
 from midstream.wafer.shape import ModelShape
 
 CHUNK_TOKENS = 32
@@ -52,7 +51,7 @@ class Step:
         cycles: On-wafer cycles, scale and hand-offs included.
         breakdown: The same by cause.
         off_wafer_us: Links, host operators and fixed time, in microseconds.
-        stage_cycles: Cycles of the slowest rectangle, which bounds pipelined throughput.
+        stages: Cycles of one rectangle, by layer kind and size.
         operators: Cost per operator and layer kind, in execution order.
         clock_hz: Clock that turns cycles into seconds.
     """
@@ -60,7 +59,7 @@ class Step:
     cycles: float
     breakdown: dict[str, float]
     off_wafer_us: float
-    stage_cycles: float
+    stages: dict[tuple[int | None, Rectangle], float]
     operators: tuple[OperatorCost, ...]
     clock_hz: float
 
@@ -68,6 +67,11 @@ class Step:
     def seconds(self) -> float:
         """Simulated time of the pass."""
         return self.cycles / self.clock_hz + self.off_wafer_us * 1e-6
+
+    @property
+    def stage_cycles(self) -> float:
+        """Cycles of the slowest rectangle, which bounds pipelined throughput."""
+        return max(self.stages.values(), default=0.0)
 
 
 @cache
@@ -123,11 +127,7 @@ def benchmark_step(
 
 
 def decode_step(
-    plan: Plan,
-    *,
-    context: int,
-    batch: int = 1,
-    parameters: Parameters | None = None,
+    plan: Plan, *, context: int, batch: int = 1, parameters: Parameters | None = None
 ) -> Step:
     """One decode pass of a placed model; ``batch`` tokens travel together and share collectives."""
     return _plan_step(plan, context, batch, 0, parameters)
@@ -171,18 +171,17 @@ def _step(
 ) -> Step:
     scale = m.costs.scale
     total = CycleCost()
-    stage: dict[tuple[int | None, Rectangle], float] = {}
+    stages: dict[tuple[int | None, Rectangle], float] = {}
     for row in rows:
         total += row.cost.repeated(row.layers)
         key = (row.kind, row.rect)
-        stage[key] = stage.get(key, 0.0) + row.cost.cycles * scale
+        stages[key] = stages.get(key, 0.0) + row.cost.cycles * scale
     scaled = total.scaled(scale)
-    breakdown = {**scaled.as_dict(), "handoff": handoff * scale}
     return Step(
         cycles=scaled.cycles + handoff * scale,
-        breakdown=breakdown,
+        breakdown={**scaled.as_dict(), "handoff": handoff * scale},
         off_wafer_us=off_wafer_us + total.host_us,
-        stage_cycles=max(stage.values(), default=0.0),
+        stages=stages,
         operators=tuple(rows),
         clock_hz=hw.clock_hz,
     )
@@ -204,18 +203,9 @@ def prefill_seconds(plan: Plan, prompt: int, parameters: Parameters | None = Non
     ``stages + chunks - 1`` slots of the slowest stage, each chunk seeing the prompt so far; in
     ``time-mux`` mode one chunk holds the whole prompt.
     """
-    if plan.mode == "time-mux":
-        return prefill_pass(plan, tokens=prompt, context=prompt, parameters=parameters).seconds
     chunk = chunk_tokens(plan, prompt)
     chunks = ceil_div(prompt, chunk)
     first = prefill_pass(plan, tokens=chunk, context=chunk, parameters=parameters)
     last = prefill_pass(plan, tokens=chunk, context=prompt, parameters=parameters)
     slot = (first.stage_cycles + last.stage_cycles) / 2 / plan.hw.clock_hz
     return last.seconds + (chunks - 1) * slot
-
-
-def band_of(
-    seconds: float, tokens: float, kernels: KernelGeneration, marks: list[Mark], unit: str = "tok/s"
-) -> Band:
-    """``tokens / seconds`` with the generation's band, marked by its weakest ingredient."""
-    return Band.around(tokens / seconds, kernels.band, unit, weakest([kernels.mark, *marks]))

@@ -18,7 +18,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from midstream.wafer.models import resolve
@@ -61,22 +61,6 @@ _STAGES: tuple[tuple[str, tuple[str, ...], Callable[[PublishedRow], bool]], ...]
         lambda row: row.hardware.startswith("a100"),
     ),
 )
-
-_MEANING = {
-    "issue_cycles": ("cycles", "issue of one vector instruction"),
-    "shift_cycles": ("cycles", "software of one MeshGEMM shift step"),
-    "collective_cycles": ("cycles", "software around one collective"),
-    "scale_2024_08": ("x", "Aug-2024 on-wafer cycles relative to WaferLLM's constants"),
-    "scale_2025": (
-        "x",
-        "2025 on-wafer cycles relative to WaferLLM's constants, products at a 64-bit port's speed",
-    ),
-    "gain_2025": ("tokens/step", "at which mixtures are served since 2025, by means undisclosed"),
-    "gpu_efficiency": ("share", "nameplate bandwidth reached by batch-1 decode"),
-    "gpu_layer_us": ("us/layer", "launches and synchronisation"),
-    "gpu_allreduce_us": ("us", "one all-reduce within a node"),
-    "gpu_internode_us": ("us", "one all-reduce across nodes"),
-}
 
 
 def log_error(row: PublishedRow, parameters: Parameters) -> float:
@@ -198,14 +182,13 @@ def document(
     return {
         "about": "Written by python -m midstream.wafer.fit from data/calibration.csv; do not edit.",
         "parameters": {
-            name: {
-                "value": float(f"{value:.4g}"),
-                "unit": _MEANING[name][0],
-                "meaning": _MEANING[name][1],
+            constant.name: {
+                "value": float(f"{getattr(parameters, constant.name):.4g}"),
+                **constant.metadata,
                 "mark": "calibrated",
-                "stage": stage_of[name],
+                "stage": stage_of[constant.name],
             }
-            for name, value in parameters.as_dict().items()
+            for constant in fields(parameters)
         },
         "residuals": residuals,
         "leave_one_out": left_out,

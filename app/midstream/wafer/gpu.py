@@ -66,7 +66,7 @@ def decode(
 ) -> GpuEstimate:
     """Time per decode step; ``rate`` counts all sequences of the batch."""
     p = parameters or frozen()
-    bandwidth = gpu.count_gpus * gpu.number("bandwidth_tb_s") * 1e12 * p.gpu_efficiency
+    bandwidth = _bandwidth(gpu, p)
     weights = shape.weights(active_only=True) * weight_bits / 8
     cache = batch * shape.kv_bytes(context, kv_bits)
     parts = {
@@ -106,8 +106,13 @@ def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = N
     A launch is a tenth of a layer's launches, which are about ten kernels.
     """
     p = parameters or frozen()
-    bandwidth = gpu.count_gpus * gpu.number("bandwidth_tb_s") * 1e12 * p.gpu_efficiency
-    return rows * columns * 2 / bandwidth * 1e6 + p.gpu_layer_us / 10 + allreduce_us(gpu, p)
+    read = rows * columns * 2 / _bandwidth(gpu, p) * 1e6
+    return read + p.gpu_layer_us / 10 + allreduce_us(gpu, p)
+
+
+def _bandwidth(gpu: Gpu, parameters: Parameters) -> float:
+    """Bytes per second that all GPUs read together."""
+    return gpu.count_gpus * gpu.number("bandwidth_tb_s") * 1e12 * parameters.gpu_efficiency
 
 
 def _estimate(

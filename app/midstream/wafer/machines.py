@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any, cast
 
 from midstream.wafer.errors import WaferUsageError
-from midstream.wafer.quantity import Quantity, Trust
+from midstream.wafer.quantity import Quantity
 
 _ALIASES = {
     "cs2": "wse2",
@@ -116,7 +116,6 @@ class Gpu(Hardware):
 
     @property
     def nodes(self) -> int:
-        """Machines the GPUs are spread over."""
         return -(-self.count_gpus // self.GPUS_PER_NODE)
 
 
@@ -129,9 +128,7 @@ def _table() -> dict[str, Any]:
 def _numbers(entry: dict[str, Any]) -> dict[str, Quantity]:
     table = cast("dict[str, dict[str, Any]]", entry["numbers"])
     return {
-        key: Quantity(
-            float(item["value"]), str(item["unit"]), cast("Trust", item["trust"]), item["source"]
-        )
+        key: Quantity(float(item["value"]), item["unit"], item["trust"], item["source"])
         for key, item in table.items()
     }
 

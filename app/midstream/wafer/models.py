@@ -98,7 +98,6 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def preset_names() -> list[str]:
-    """Names of all presets."""
     return list(_table())
 
 
@@ -199,49 +198,43 @@ def shape_from_config(config: Json, name: str, source: str) -> ModelShape:
         ffn = int(config.get("intermediate_size") or 4 * hidden)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelUnavailableError(f"The {source} of '{name}' lacks the field {error}.") from error
+
+    def number(*names: str, default: int = 0) -> int:
+        """The first of some fields that is set."""
+        return int(next(filter(None, map(config.get, names)), default))
+
     latent = None
     if config.get("kv_lora_rank"):
         latent = LatentAttention(
-            query_rank=int(config.get("q_lora_rank") or hidden),
-            kv_rank=int(config["kv_lora_rank"]),
+            query_rank=number("q_lora_rank", default=hidden),
+            kv_rank=number("kv_lora_rank"),
             rope_dim=int(config.get("qk_rope_head_dim", 64)),
             nope_dim=int(config.get("qk_nope_head_dim", 128)),
             value_dim=int(config.get("v_head_dim", 128)),
         )
-    experts = int(
-        config.get("num_local_experts")
-        or config.get("num_experts")
-        or config.get("n_routed_experts")
-        or 0
-    )
-    expert_ffn = int(config.get("moe_intermediate_size") or (ffn if experts else 0))
-    shared = int(config.get("shared_expert_intermediate_size") or 0)
-    shared = shared or int(config.get("n_shared_experts") or 0) * expert_ffn
-    window = int(config.get("sliding_window") or 0) if config.get("use_sliding_window", True) else 0
+    experts = number("num_local_experts", "num_experts", "n_routed_experts")
+    expert_ffn = number("moe_intermediate_size", default=ffn if experts else 0)
+    shared = number("shared_expert_intermediate_size") or number("n_shared_experts") * expert_ffn
+    window = number("sliding_window") if config.get("use_sliding_window", True) else 0
+    active = number("num_experts_per_tok", "experts_per_token", default=1)
     try:
         return ModelShape(
             name=name,
             layers=layers,
             hidden=hidden,
             heads=heads,
-            kv_heads=int(config.get("num_key_value_heads") or heads),
-            head_dim=int(config.get("head_dim") or hidden // heads),
+            kv_heads=number("num_key_value_heads", default=heads),
+            head_dim=number("head_dim", default=hidden // heads),
             ffn=ffn,
             vocab=vocab,
             gated=config.get("hidden_act", "silu") not in ("gelu", "gelu_new", "relu"),
             tied=bool(config.get("tie_word_embeddings", False)),
             experts=experts,
-            experts_active=int(
-                config.get("num_experts_per_tok") or config.get("experts_per_token") or 1
-            )
-            if experts
-            else 0,
+            experts_active=active if experts else 0,
             expert_ffn=expert_ffn if experts else 0,
             shared_ffn=shared if experts else 0,
-            dense_layers=int(config.get("first_k_dense_replace") or 0) if experts else 0,
-            moe_every=int(
-                config.get("interleave_moe_layer_step") or config.get("decoder_sparse_step") or 1
-            ),
+            dense_layers=number("first_k_dense_replace") if experts else 0,
+            moe_every=number("interleave_moe_layer_step", "decoder_sparse_step", default=1),
             window=window,
             full_every=_full_every(config),
             latent=latent,

@@ -46,15 +46,12 @@ class Node:
 
     name: str
     op_type: str
-    domain: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: dict[str, int | float | str | tuple[int, ...]]
     constant: TensorInfo | None = None
-    has_subgraph: bool = False
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An integer attribute."""
         value = self.attributes.get(name, default)
         return value if isinstance(value, int) else default
 
@@ -66,9 +63,6 @@ class Graph:
     nodes: list[Node] = field(default_factory=list[Node])
     initializers: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
     inputs: list[TensorInfo] = field(default_factory=list[TensorInfo])
-    outputs: list[TensorInfo] = field(default_factory=list[TensorInfo])
-    values: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
-    producer: str = ""
 
 
 def read_graph(path: Path) -> Graph:
@@ -160,13 +154,9 @@ def _bytes(value: int | memoryview) -> memoryview:
 
 def _model(view: memoryview) -> Graph:
     graph = Graph()
-    producer = ""
-    for number, wire, value in _fields(view):
-        if number == 2 and wire == 2:
-            producer = _text(value)
-        elif number == 7:
+    for number, _, value in _fields(view):
+        if number == 7:
             _graph(_bytes(value), graph)
-    graph.producer = producer
     return graph
 
 
@@ -177,22 +167,16 @@ def _graph(view: memoryview, graph: Graph) -> None:
         elif number == 5:
             tensor = _tensor(_bytes(value))
             graph.initializers[tensor.name] = tensor
-        elif number in (11, 12, 13):
-            info = _value_info(_bytes(value))
-            if number == 11:
-                graph.inputs.append(info)
-            elif number == 12:
-                graph.outputs.append(info)
-            graph.values[info.name] = info
+        elif number == 11:
+            graph.inputs.append(_value_info(_bytes(value)))
 
 
 def _node(view: memoryview) -> Node:
     inputs: list[str] = []
     outputs: list[str] = []
-    name = op_type = domain = ""
+    name = op_type = ""
     attributes: dict[str, int | float | str | tuple[int, ...]] = {}
     constant: TensorInfo | None = None
-    has_subgraph = False
     for number, _, value in _fields(view):
         if number == 1:
             inputs.append(_text(value))
@@ -202,19 +186,13 @@ def _node(view: memoryview) -> Node:
             name = _text(value)
         elif number == 4:
             op_type = _text(value)
-        elif number == 7:
-            domain = _text(value)
         elif number == 5:
             key, content = _attribute(_bytes(value))
             if isinstance(content, TensorInfo):
                 constant = content
-            elif content is None:
-                has_subgraph = True
-            else:
+            elif content is not None:
                 attributes[key] = content
-    return Node(
-        name, op_type, domain, tuple(inputs), tuple(outputs), attributes, constant, has_subgraph
-    )
+    return Node(name, op_type, tuple(inputs), tuple(outputs), attributes, constant)
 
 
 def _attribute(

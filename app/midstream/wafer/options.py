@@ -67,17 +67,15 @@ class Options:
 
     @property
     def wafer(self) -> Wafer:
-        """The hardware at the chosen clock."""
         found = wafer(self.hardware)
         return found.with_clock(self.clock_ghz) if self.clock_ghz else found
 
     @property
     def generation(self) -> KernelGeneration:
-        """The kernel generation."""
         return generation(self.kernels)
 
     def place(self, workload: Workload) -> Plan:
-        """The placement of a model with these options; raises as `placement.place`."""
+        """Place a model with these options; raises as `placement.place`."""
         return place(
             workload,
             self.wafer,

@@ -7,7 +7,7 @@ residuals of the fit.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,38 +15,34 @@ from typing import Any
 PARAMETERS_FILE = "data/parameters.json"
 
 
+def _fitted(unit: str, meaning: str) -> float:
+    return field(metadata={"unit": unit, "meaning": meaning})
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """All fitted numbers of the package.
+    """All fitted numbers of the package; the metadata of a field says what it measures.
 
-    Attributes:
-        issue_cycles: Cost of issuing one vector instruction (cycles).
-        shift_cycles: Software overhead of one MeshGEMM shift step (cycles).
-        collective_cycles: Software around one collective: function entry, role tests, descriptor
-            set-up and the scalar arithmetic between collectives (cycles).
-        scale_2024_08: All on-wafer cycles of the vendor's first production stack, relative to the
-        kernels above. scale_2025: The same for the stack of 2025 and later, arithmetic aside.
-        gain_2025: Tokens per step at which that stack serves mixtures, by means undisclosed.
-        gpu_efficiency: Share of nameplate memory bandwidth that batch-1 decode reaches.
-        gpu_layer_us: Kernel launch and synchronisation per layer (microseconds).
-        gpu_allreduce_us: One all-reduce inside a node (microseconds).
-        gpu_internode_us: One all-reduce across nodes (microseconds).
+    The scales are relative to WaferLLM's kernels, whose cycles the first three constants give: the
+    software of one vector instruction, of one MeshGEMM shift step, and of one collective (function
+    entry, role tests, descriptor set-up and the scalar arithmetic between collectives).
     """
 
-    issue_cycles: float
-    shift_cycles: float
-    collective_cycles: float
-    scale_2024_08: float
-    scale_2025: float
-    gain_2025: float
-    gpu_efficiency: float
-    gpu_layer_us: float
-    gpu_allreduce_us: float
-    gpu_internode_us: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Name to value."""
-        return asdict(self)
+    issue_cycles: float = _fitted("cycles", "issue of one vector instruction")
+    shift_cycles: float = _fitted("cycles", "software of one MeshGEMM shift step")
+    collective_cycles: float = _fitted("cycles", "software around one collective")
+    scale_2024_08: float = _fitted("x", "Aug-2024 on-wafer cycles relative to WaferLLM's constants")
+    scale_2025: float = _fitted(
+        "x",
+        "2025 on-wafer cycles relative to WaferLLM's constants, products at a 64-bit port's speed",
+    )
+    gain_2025: float = _fitted(
+        "tokens/step", "at which mixtures are served since 2025, by means undisclosed"
+    )
+    gpu_efficiency: float = _fitted("share", "nameplate bandwidth reached by batch-1 decode")
+    gpu_layer_us: float = _fitted("us/layer", "launches and synchronisation")
+    gpu_allreduce_us: float = _fitted("us", "one all-reduce within a node")
+    gpu_internode_us: float = _fitted("us", "one all-reduce across nodes")
 
 
 @cache
@@ -60,6 +56,4 @@ def frozen_document() -> dict[str, Any]:
 def frozen() -> Parameters:
     """The committed parameters."""
     values = frozen_document()["parameters"]
-    return Parameters(
-        **{field.name: float(values[field.name]["value"]) for field in fields(Parameters)}
-    )
+    return Parameters(**{f.name: float(values[f.name]["value"]) for f in fields(Parameters)})

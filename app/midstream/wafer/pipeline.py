@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from midstream.wafer.cost import Rectangle
-from midstream.wafer.estimate import Step, chunk_tokens, decode_step, machine, prefill_pass
+from midstream.wafer.estimate import Step, chunk_tokens, decode_step, prefill_pass
 from midstream.wafer.plan import Plan
 from midstream.wafer.speculation import Speculation
 
@@ -91,28 +91,16 @@ def stages_of(plan: Plan, step: Step) -> list[Stage]:
 
     In ``time-mux`` mode all layers of a wafer share its PEs, so each wafer is one stage.
     """
-    m = machine(plan.hw, plan.kernels)
-    cycles: dict[tuple[int | None, Rectangle], float] = {}
-    for row in step.operators:
-        key = (row.kind, row.rect)
-        cycles[key] = cycles.get(key, 0.0) + row.cost.cycles * m.costs.scale
-    items = [item for item in plan.items if item.name != "embedding"]
+    items = plan.working_items
     clock = plan.hw.clock_hz
     handoff = step.breakdown["handoff"] / len(items) / clock
     per_link = step.off_wafer_us * 1e-6 / plan.wafers if plan.wafers > 1 else 0.0
     stages: list[Stage] = []
     for index, item in enumerate(items):
         crossing = index > 0 and items[index - 1].wafer != item.wafer
-        size = Rectangle(item.rect.width, item.rect.height)
-        stages.append(
-            Stage(
-                item.name,
-                item.wafer,
-                cycles[item.kind, size] / clock,
-                handoff + (per_link if crossing else 0.0),
-                item.rect,
-            )
-        )
+        entry = handoff + (per_link if crossing else 0.0)
+        seconds = step.stages[item.kind, item.rect.size] / clock
+        stages.append(Stage(item.name, item.wafer, seconds, entry, item.rect))
     return _merged(stages) if plan.mode == "time-mux" else stages
 
 
@@ -205,9 +193,8 @@ class _Simulation:
                 self.busy += end - start
             if self.record:
                 self.work.append(Work(index, start, end, item.sequence, item.tokens))
-            if (
-                index < last
-            ):  # tokens of a pass follow each other: the next stage starts with the first one
+            if index < last:
+                # Tokens of a pass follow each other: the next stage starts with the first one.
                 self.push(start + per_token + self.stages[index + 1].entry_seconds, index + 1, item)
             else:
                 self.push(end + self.return_seconds, index + 1, item)
@@ -244,8 +231,7 @@ class _Simulation:
         draft = self.speculation.draft
         drafting = draft * self.speculation.cost * self.step_seconds
         if self.speculation.schedule == "overlapped" and self.draft_ready[number]:
-            # Drafting overlapped the verification; wait only for what exceeds it
-            # for.
+            # Drafting overlapped the verification; wait only for what exceeds it.
             verify = self.step_seconds + draft * max(stage.seconds for stage in self.stages)
             drafting = max(0.0, drafting - verify)
         self.push(now + drafting, 0, _Pass(number, draft + 1))

@@ -110,50 +110,90 @@ def place(
         WaferUsageError: A value is out of range.
     """
     workload = model if isinstance(model, Workload) else workload_of(model)
-    shape = workload.shape
     if weight_bits is not None and workload.nodes:  # a graph has precisions of its own
         workload = at_one_precision(workload)
-    weight_bits = weight_bits or shape.native_bits
-    _check_arguments(wafers, mode, weight_bits, kv_bits, context, batch)
+    wanted = _Demand(
+        workload,
+        hw,
+        kernels,
+        mode,
+        weight_bits or workload.shape.native_bits,
+        kv_bits,
+        context,
+        batch,
+    )
+    _check_arguments(wanted, wafers)
+    name = workload.shape.name
     if wafers is None:
-        found = _smallest(workload, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+        found = _smallest(wanted)
         if found is None:
-            plan = _attempt(workload, hw, kernels, 1, mode, weight_bits, kv_bits, compact=False)
-            reason = plan.problem(context, batch) or "it does not fit"
+            reason = wanted.problem(_attempt(wanted, 1, compact=False)) or "it does not fit"
             raise DoesNotFitError(
-                f"{shape.name} does not fit on any number of {hw.label} wafers: on one, {reason}.",
+                f"{name} does not fit on any number of {hw.label} wafers: on one, {reason}.",
                 reason=reason,
                 smallest_wafers=None,
             )
         return found
-    plan = _best(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, context, batch)
-    reason = plan.problem(context, batch)
+    plan = _best(wanted, wafers)
+    reason = wanted.problem(plan)
     if reason is None or not check:
         return plan
-    found = _smallest(workload, hw, kernels, mode, weight_bits, kv_bits, context, batch)
+    found = _smallest(wanted)
     smallest = found.wafers if found else None
     way_out = (
         f"the smallest count that fits is {smallest}" if smallest else "no number of wafers fits"
     )
     raise DoesNotFitError(
-        f"{shape.name} at {weight_bits} bit does not fit on {wafers} {hw.label} "
+        f"{name} at {wanted.weight_bits} bit does not fit on {wafers} {hw.label} "
         f"{'wafer' if wafers == 1 else 'wafers'}: {reason}; {way_out}.",
         reason=reason,
         smallest_wafers=smallest,
     )
 
 
-def _check_arguments(
-    wafers: int | None, mode: str, weight_bits: int, kv_bits: int, context: int, batch: int
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """What has to fit on wafers, on however many; see :func:`place`."""
+
+    workload: Workload
+    hw: Wafer
+    kernels: KernelGeneration
+    mode: Mode
+    weight_bits: int
+    kv_bits: int
+    context: int
+    batch: int
+
+    @property
+    def fabric(self) -> tuple[int, int]:
+        return self.hw.fabric(halo=self.kernels.halo)
+
+    @property
+    def room(self) -> int:
+        """Bytes of a PE without the reserve for code."""
+        return self.hw.count("sram_bytes") - self.kernels.reserve_bytes
+
+    def problem(self, plan: Plan) -> str | None:
+        return plan.problem(self.context, self.batch)
+
+
+def _check_arguments(wanted: _Demand, wafers: int | None) -> None:
     if wafers is not None and not 1 <= wafers <= MAX_WAFERS:
         raise WaferUsageError(
             f"Wafer count {wafers} is outside 1-{MAX_WAFERS}; leave it out to find one."
         )
-    if mode not in MODES:
-        raise WaferUsageError(f"Placement mode '{mode}' is unknown; use {' or '.join(MODES)}.")
-    if weight_bits not in (4, 8, 16):
-        raise WaferUsageError(f"Weights of {weight_bits} bit are not supported; use 16, 8 or 4.")
+    bits, kv_bits, context, batch = (
+        wanted.weight_bits,
+        wanted.kv_bits,
+        wanted.context,
+        wanted.batch,
+    )
+    if wanted.mode not in MODES:
+        raise WaferUsageError(
+            f"Placement mode '{wanted.mode}' is unknown; use {' or '.join(MODES)}."
+        )
+    if bits not in (4, 8, 16):
+        raise WaferUsageError(f"Weights of {bits} bit are not supported; use 16, 8 or 4.")
     if kv_bits not in (8, 16):
         raise WaferUsageError(f"A cache of {kv_bits} bit is not supported; use 16 or 8.")
     if context < 1 or batch < 1:
@@ -161,49 +201,32 @@ def _check_arguments(
 
 
 @lru_cache(maxsize=PLANS)
-def _smallest(
-    workload: Workload,
-    hw: Wafer,
-    kernels: KernelGeneration,
-    mode: Mode,
-    weight_bits: int,
-    kv_bits: int,
-    context: int,
-    batch: int,
-) -> Plan | None:
-    width, height = hw.fabric(halo=kernels.halo)
-    room = width * height * (hw.count("sram_bytes") - kernels.reserve_bytes)
+def _smallest(wanted: _Demand) -> Plan | None:
+    width, height = wanted.fabric
+    room = width * height * wanted.room
     if room <= 0:
         return None
-    need = stored_bytes(workload, weight_bits) + batch * workload.shape.kv_bytes(context, kv_bits)
-    sizes = tuple(part.weights * weight_bits / 8 for part in _parts(workload))
+    workload, bits = wanted.workload, wanted.weight_bits
+    cache = wanted.batch * workload.shape.kv_bytes(wanted.context, wanted.kv_bits)
+    need = stored_bytes(workload, bits) + cache
+    sizes = tuple(part.weights * bits / 8 for part in _parts(workload))
     most = min(MAX_WAFERS, len(sizes))  # a layer is never cut over two wafers
     for count in range(max(1, math.ceil(need / room)), most + 1):
         fullest = max(sum(sizes[i] for i in indices) for indices in partition(sizes, count))
         if fullest > room:
             continue
-        plan = _best(workload, hw, kernels, count, mode, weight_bits, kv_bits, context, batch)
-        if plan.problem(context, batch) is None:
+        plan = _best(wanted, count)
+        if wanted.problem(plan) is None:
             return plan
     return None
 
 
-def _best(
-    workload: Workload,
-    hw: Wafer,
-    kernels: KernelGeneration,
-    wafers: int,
-    mode: Mode,
-    weight_bits: int,
-    kv_bits: int,
-    context: int,
-    batch: int,
-) -> Plan:
+def _best(wanted: _Demand, wafers: int) -> Plan:
     """The compact placement when it fits, the one that uses whole wafers otherwise."""
-    plan = _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, compact=True)
-    if plan.problem(context, batch) is None:
+    plan = _attempt(wanted, wafers, compact=True)
+    if wanted.problem(plan) is None:
         return plan
-    return _attempt(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, compact=False)
+    return _attempt(wanted, wafers, compact=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,21 +261,10 @@ def _parts(workload: Workload) -> tuple[_Part, ...]:
 
 
 @lru_cache(maxsize=PLANS)
-def _attempt(
-    workload: Workload,
-    hw: Wafer,
-    kernels: KernelGeneration,
-    wafers: int,
-    mode: Mode,
-    weight_bits: int,
-    kv_bits: int,
-    *,
-    compact: bool,
-) -> Plan:
+def _attempt(wanted: _Demand, wafers: int, *, compact: bool) -> Plan:
     """A placement on exactly ``wafers`` wafers, whether or not it fits."""
-    parts = _parts(workload)
-    width, height = hw.fabric(halo=kernels.halo)
-    room = hw.count("sram_bytes") - kernels.reserve_bytes
+    parts, weight_bits, mode = _parts(wanted.workload), wanted.weight_bits, wanted.mode
+    (width, height), room = wanted.fabric, wanted.room
     measured: dict[tuple[str | int, int, int], tuple[int, int]] = {}
 
     def measure(part: _Part, rect: Rectangle) -> tuple[int, int]:
@@ -265,9 +277,8 @@ def _attempt(
         return measured[key]
 
     items: list[Placed] = []
-    for number, indices in enumerate(
-        partition(tuple(float(part.weights) for part in parts), wafers)
-    ):
+    weights = tuple(float(part.weights) for part in parts)
+    for number, indices in enumerate(partition(weights, wafers)):
         members = [parts[i] for i in indices]
         wide, high = width, height
         if compact:
@@ -280,7 +291,16 @@ def _attempt(
             Placed(part.name, part.layer, part.kind, number, rect, *measure(part, rect))
             for part, rect in zip(members, rects, strict=True)
         )
-    return Plan(workload, hw, kernels, wafers, mode, weight_bits, kv_bits, tuple(items))
+    return Plan(
+        wanted.workload,
+        wanted.hw,
+        wanted.kernels,
+        wafers,
+        mode,
+        weight_bits,
+        wanted.kv_bits,
+        tuple(items),
+    )
 
 
 def _recut(
@@ -327,9 +347,10 @@ def _compact(
         needed = part.weights * weight_bits / 8 / (room * WEIGHT_FILL)
         collectives = COLLECTIVES_PER_LAYER if len(part.operators) > 1 else 1  # a lone product
         areas.append(max(needed * PADDING_MARGIN, (_work(part) / collectives) ** (2 / 3)))
-    wanted = (
-        sum(areas) if mode == "layer-rect" else max(max(areas), _stored(members, weight_bits, room))
-    )
+    wanted = sum(areas)
+    if mode == "time-mux":
+        stored = sum(part.weights for part in members) * weight_bits / 8
+        wanted = max(*areas, PADDING_MARGIN * stored / (room * WEIGHT_FILL))
     share = wanted / (width * height)
     if share >= 1.0:
         return width, height
@@ -339,12 +360,6 @@ def _compact(
 def _work(part: _Part) -> int:
     """Multiply-adds of one token at :data:`NOMINAL_CONTEXT`."""
     return sum(op.macs(NOMINAL_CONTEXT) for op in part.operators) if part.active else 0
-
-
-def _stored(members: list[_Part], weight_bits: int, room: int) -> float:
-    """PEs that hold all weights of a wafer at :data:`WEIGHT_FILL`, padding margin included."""
-    total = sum(part.weights for part in members) * weight_bits / 8
-    return PADDING_MARGIN * total / (room * WEIGHT_FILL)
 
 
 TIE = 1e-6

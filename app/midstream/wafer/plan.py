@@ -84,13 +84,16 @@ class Plan:
 
     @property
     def shape(self) -> ModelShape:
-        """The model's dimensions."""
         return self.workload.shape
 
     @property
     def layer_items(self) -> list[Placed]:
-        """The placed layers in order."""
         return [item for item in self.items if item.layer is not None]
+
+    @property
+    def working_items(self) -> list[Placed]:
+        """The layers and the output head, in order."""
+        return [item for item in self.items if item.name != "embedding"]
 
     @property
     def colours(self) -> int:
@@ -101,12 +104,7 @@ class Plan:
     @cached_property
     def groups(self) -> dict[tuple[int | None, Rectangle], int]:
         """How many rectangles there are of each layer kind (None: the head) and size."""
-        counted = Counter(
-            (item.kind, Rectangle(item.rect.width, item.rect.height))
-            for item in self.items
-            if item.name != "embedding"
-        )
-        return dict(counted)
+        return dict(Counter((item.kind, item.rect.size) for item in self.working_items))
 
     def used_bytes(self, item: Placed) -> int:
         """Bytes taken on the fullest PE of an item before any key or value is cached."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from midstream.wafer import gpu as gpus
@@ -68,8 +70,8 @@ class _Time:
     factor: float
     mark: Mark
     group: str
-    notes: tuple[str, ...]
-    clock_hz: float
+    notes: list[str]
+    clock_hz: float = 1e9
 
 
 def predict(row: PublishedRow, parameters: Parameters | None = None) -> Prediction:
@@ -89,11 +91,9 @@ def predict(row: PublishedRow, parameters: Parameters | None = None) -> Predicti
         time = _on_wafer(row, machine_, parameters)
     if row.quantity == "rate":
         point = time.tokens / time.seconds / row.scale
-    elif row.quantity == "time":
-        point = time.seconds / (time.tokens if row.per_token else 1.0) / row.scale
     else:
-        cycles = time.seconds * time.clock_hz
-        point = cycles / (time.tokens if row.per_token else 1.0) / row.scale
+        spent = time.seconds * (time.clock_hz if row.quantity == "cycles" else 1.0)
+        point = spent / (time.tokens if row.per_token else 1.0) / row.scale
     band = Band.around(point, time.factor, row.unit, time.mark)
     return Prediction(point, band, time.group, (*row.notes, *time.notes))
 
@@ -137,18 +137,23 @@ def _on_grid(row: PublishedRow, kernels: KernelGeneration) -> bool:
     return kernels.benchmark_shape or (row.grids is not None and row.wafers is None)
 
 
-def _kernels(row: PublishedRow) -> KernelGeneration:
+@contextmanager
+def _blaming(column: str) -> Generator[None]:
+    """Report what the simulator refuses as a fault of one column."""
     try:
-        return generation(row.kernels)
+        yield
     except WaferError as error:
-        raise RowError("kernels", str(error)) from error
+        raise RowError(column, str(error)) from error
+
+
+def _kernels(row: PublishedRow) -> KernelGeneration:
+    with _blaming("kernels"):
+        return generation(row.kernels)
 
 
 def _shape(row: PublishedRow) -> ModelShape:
-    try:
+    with _blaming("model"):
         return resolve(row.model).shape
-    except WaferError as error:
-        raise RowError("model", str(error)) from error
 
 
 def _grids(row: PublishedRow) -> tuple[Rectangle, Rectangle]:
@@ -196,7 +201,7 @@ def _microbenchmark(
         cost = decode_cost(op, grid, m, 1, row.batch)
     seconds = cost.cycles * m.costs.scale / hw.clock_hz
     group = f"{_family(kernels, hw)} {row.phase.upper()}"
-    return _Time(seconds, 1.0, kernels.band, kernels.mark, group, tuple(notes), hw.clock_hz)
+    return _Time(seconds, 1.0, kernels.band, kernels.mark, group, notes, hw.clock_hz)
 
 
 def _layer_benchmark(
@@ -237,7 +242,7 @@ def _layer_benchmark(
         seconds, tokens = step(grids[1], 0), 1.0
     mark = weakest([kernels.mark, "assumed"] if notes else [kernels.mark])
     group = f"{_family(kernels, hw)} {row.phase}"
-    return _Time(seconds, tokens, kernels.band, mark, group, tuple(notes), hw.clock_hz)
+    return _Time(seconds, tokens, kernels.band, mark, group, notes, hw.clock_hz)
 
 
 def _production(
@@ -250,7 +255,8 @@ def _production(
     context, prompt, output = _lengths(row, DEFAULT_CONTEXT)
     plan, notes = _production_plan(row, shape, hw, kernels, context)
     step = decode_step(plan, context=context, batch=row.batch, parameters=parameters).seconds
-    gain, assumed = _gain(row, shape, kernels, parameters)
+    with _blaming("speculation"):
+        gain, assumed = tokens_per_step(row.speculation, shape, kernels, parameters)
     marks: list[Mark] = ["assumed"] if assumed else []
     notes += [assumed] if assumed else []
     decode = step / gain
@@ -267,7 +273,7 @@ def _production(
             seconds, tokens = first + output * decode, float(output)
     mark = weakest([kernels.mark, *marks])
     group = f"{_family(kernels, hw)} {row.phase}"
-    return _Time(seconds, tokens, factor, mark, group, tuple(notes), hw.clock_hz)
+    return _Time(seconds, tokens, factor, mark, group, notes, hw.clock_hz)
 
 
 def _production_plan(
@@ -279,7 +285,7 @@ def _production_plan(
     wanted = row.weight_bits or shape.native_bits
 
     def attempt(bits: int) -> Plan:
-        try:
+        with _blaming("model" if row.wafers is None else "wafers"):
             return place(
                 shape,
                 hw,
@@ -289,8 +295,6 @@ def _production_plan(
                 context=context,
                 check=False,
             )
-        except WaferError as error:
-            raise RowError("model" if row.wafers is None else "wafers", str(error)) from error
 
     plan = attempt(wanted)
     if row.wafers is None:
@@ -309,24 +313,14 @@ def _production_plan(
     return plan, notes
 
 
-def _gain(
-    row: PublishedRow, shape: ModelShape, kernels: KernelGeneration, parameters: Parameters | None
-) -> tuple[float, str]:
-    try:
-        return tokens_per_step(row.speculation, shape, kernels, parameters)
-    except WaferError as error:
-        raise RowError("speculation", str(error)) from error
-
-
 def _on_gpu(row: PublishedRow, gpu: Gpu, parameters: Parameters | None) -> _Time:
     notes: list[str] = []
-    clock = 1e9
     group = f"GPU {row.phase}"
     if row.matrix is not None:
         if row.phase != "gemv":
             raise RowError("phase", "GEMM on GPUs is not modelled; leave the row out.")
         seconds = gpus.gemv_us(*row.matrix, gpu, parameters) * 1e-6
-        return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", tuple(notes), clock)
+        return _Time(seconds, 1.0, gpus.BAND_OTHER_GPU, "assumed", "GPU GEMV", notes)
     shape = _shape(row)
     factor, mark = gpus.band_factor(gpu, shape)
     if row.kernels not in ("", FITTED_SOFTWARE) and mark == "calibrated":
@@ -344,13 +338,13 @@ def _on_gpu(row: PublishedRow, gpu: Gpu, parameters: Parameters | None) -> _Time
     if not token.fits_memory:
         notes.append("weights exceed GPU memory; rows like this are layer subsets scaled up")
     if row.phase == "decode":
-        return _Time(token.seconds, 1.0, factor, mark, group, tuple(notes), clock)
+        return _Time(token.seconds, 1.0, factor, mark, group, notes)
     first = gpus.prefill(shape, gpu, prompt=prompt, parameters=parameters).seconds
     wide = max(factor, gpus.BAND_OTHER_GPU)
     if row.phase == "prefill":
-        return _Time(first, float(prompt), wide, "assumed", group, tuple(notes), clock)
+        return _Time(first, float(prompt), wide, "assumed", group, notes)
     seconds = first + output * token.seconds
-    return _Time(seconds, float(output), wide, "assumed", group, tuple(notes), clock)
+    return _Time(seconds, float(output), wide, "assumed", group, notes)
 
 
 def _family(kernels: KernelGeneration, hw: Wafer) -> str:

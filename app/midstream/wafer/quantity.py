@@ -8,7 +8,7 @@ as weak as its weakest ingredient (:func:`weakest`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 Trust = Literal["P", "A", "S", "D"]
@@ -17,9 +17,10 @@ here.
 """
 
 Mark = Literal["spec", "calibrated", "assumed"]
-"""What a simulated number rests on, from firm to weak."""
+"""What a simulated number rests on."""
 
-_STRENGTH: dict[Mark, int] = {"spec": 0, "calibrated": 1, "assumed": 2}
+MARKS: tuple[Mark, ...] = ("spec", "calibrated", "assumed")
+"""From firm to weak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,7 @@ class Quantity:
     source: str
 
     def as_dict(self) -> dict[str, object]:
-        """The quantity as plain data for ``--json`` output."""
-        return {
-            "value": self.value,
-            "unit": self.unit,
-            "trust": self.trust,
-            "source": self.source,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +66,8 @@ class Band:
 
     def scaled(self, factor: float, unit: str | None = None) -> Band:
         """The band times a positive factor, optionally in another unit."""
-        return Band(
-            self.low * factor,
-            self.mid * factor,
-            self.high * factor,
-            unit or self.unit,
-            self.mark,
-        )
+        low, mid, high = (value * factor for value in (self.low, self.mid, self.high))
+        return Band(low, mid, high, unit or self.unit, self.mark)
 
     def inverted(self, numerator: float, unit: str) -> Band:
         """``numerator / value`` as a band: a rate from a time or a time from a rate."""
@@ -86,15 +76,7 @@ class Band:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """The band as plain data; ``simulated`` is always true."""
-        return {
-            "low": self.low,
-            "mid": self.mid,
-            "high": self.high,
-            "unit": self.unit,
-            "mark": self.mark,
-            "simulated": True,
-        }
+        return {**asdict(self), "simulated": True}
 
     def text(self) -> str:
         """Short form for people, for example ``1,900 tok/s [940-2,700] (assumed)``."""
@@ -106,11 +88,8 @@ class Band:
 
 def weakest(marks: Iterable[Mark]) -> Mark:
     """The weakest of several marks; ``spec`` when there are none."""
-    weakest_mark: Mark = "spec"
-    for mark in marks:
-        if _STRENGTH[mark] > _STRENGTH[weakest_mark]:
-            weakest_mark = mark
-    return weakest_mark
+    firm: Mark = "spec"
+    return max(marks, key=MARKS.index, default=firm)
 
 
 def compact(value: float) -> str:

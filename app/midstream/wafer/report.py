@@ -5,22 +5,21 @@ Every number in a report is simulated and says so; wall-clock time never enters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from midstream.wafer.cost import HOST_OPERATOR_US
+from midstream.wafer.cost import HOST_OPERATOR_US, CycleCost
 from midstream.wafer.estimate import (
     CHUNK_TOKENS,
     PREFILL_BAND,
     Step,
-    band_of,
     decode_step,
     machine,
     prefill_seconds,
 )
 from midstream.wafer.kernels import SCALAR_CYCLES
 from midstream.wafer.models import preset
-from midstream.wafer.operators import Workload
+from midstream.wafer.operators import Operator, Workload
 from midstream.wafer.options import Options
 from midstream.wafer.parameters import frozen_document
 from midstream.wafer.pipeline import stages_of
@@ -44,10 +43,14 @@ class OperatorLine:
     layers: int
     cycles: float
     share: float
-    causes: dict[str, float]
-    macs: int
-    host_us: float
     bound_by: str
+    host_us: float
+    causes: dict[str, float]
+
+    def as_dict(self) -> dict[str, object]:
+        values = asdict(self)
+        causes = values.pop("causes")
+        return {**values, **causes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +128,7 @@ class Report:
             "colours": plan.colours,
             "kv_tokens": plan.kv.shift,
             "kv_tokens_without_shift": plan.kv.concat,
-            "operators": [
-                {
-                    "name": line.name,
-                    "kind": line.kind,
-                    "layers": line.layers,
-                    "cycles": line.cycles,
-                    "share": line.share,
-                    "bound_by": line.bound_by,
-                    "host_us": line.host_us,
-                    **line.causes,
-                }
-                for line in self.operators
-            ],
+            "operators": [line.as_dict() for line in self.operators],
             "notes": list(self.notes),
             "constants": constants(self.plan),
         }
@@ -207,7 +198,8 @@ def simulate(workload: Workload, options: Options) -> Report:
     notes, marks = _notes(plan, options, speculation is not None, served)
     # A batch fills idle stages first; once they are full, the slowest stage sets the pace.
     busy_until = max(seconds, options.batch * passes * slowest)
-    rate = band_of(busy_until, tokens, kernels, marks, unit_of(workload))
+    mark = weakest([kernels.mark, *marks])
+    rate = Band.around(tokens / busy_until, kernels.band, unit_of(workload), mark)
     power = plan.hw.number("power_kw") * 1e3 * plan.wafers
     work = sum(stage.seconds for stage in stages) * passes * options.batch
     occupancy = min(1.0, work / (busy_until * len(stages)))
@@ -308,31 +300,23 @@ def _sram_share(plan: Plan, step: Step) -> float:
 
 def _operator_table(plan: Plan, step: Step) -> tuple[OperatorLine, ...]:
     scale = machine(plan.hw, plan.kernels).costs.scale
-    lines: dict[tuple[int, str], OperatorLine] = {}
+    totals: dict[tuple[int, str], tuple[Operator, int, float, CycleCost]] = {}
     for row in step.operators:
+        key = (1 if row.kind is None else 0, row.operator.name)
         cost = row.cost.repeated(row.layers).scaled(scale)
-        part = 1 if row.kind is None else 0
-        old = lines.get((part, row.operator.name))
+        operator, layers, cycles, before = totals.get(key, (row.operator, 0, 0.0, CycleCost()))
+        totals[key] = operator, layers + row.layers, cost.cycles + cycles, cost + before
+    lines: dict[tuple[int, str], OperatorLine] = {}
+    for key, (operator, layers, cycles, cost) in totals.items():
         causes = cost.as_dict()
-        layers, cycles, host_us = row.layers, cost.cycles, row.cost.host_us * row.layers
-        macs = row.layers * row.operator.macs(1)
-        if old is not None:
-            causes = {cause: causes[cause] + old.causes[cause] for cause in causes}
-            layers, cycles, host_us = (
-                layers + old.layers,
-                cycles + old.cycles,
-                host_us + old.host_us,
-            )
-            macs += old.macs
-        lines[part, row.operator.name] = OperatorLine(
-            row.operator.name,
-            row.operator.kind,
+        lines[key] = OperatorLine(
+            operator.name,
+            operator.kind,
             layers,
             cycles,
             cycles / step.cycles if step.cycles else 0.0,
+            "host" if cost.host_us else max(causes, key=causes.__getitem__),
+            cost.host_us,
             causes,
-            macs,
-            host_us,
-            "host" if host_us else max(causes, key=causes.__getitem__),
         )
     return tuple(lines[key] for key in sorted(lines, key=lambda key: key[0]))

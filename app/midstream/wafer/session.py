@@ -190,7 +190,6 @@ class InferenceSession:
         return outputs
 
     def io_binding(self) -> IOBinding:
-        """A binding for :meth:`run_with_iobinding`."""
         return IOBinding(self._session.io_binding())
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
@@ -217,7 +216,6 @@ class InferenceSession:
 
     @property
     def clocks(self) -> Clocks:
-        """Both clocks so far."""
         return Clocks(self._wall, self._wafer, self._runs, self._tokens)
 
     def simulate(self, **changes: Any) -> Report:
@@ -290,9 +288,7 @@ class InferenceSession:
     def get_provider_graph_assignment_info(self) -> list[AssignedSubgraph]:
         """Which nodes our provider times, layer by layer, in the shape of ONNX Runtime's answer."""
         subgraphs: list[AssignedSubgraph] = []
-        for item in self.plan.items:
-            if item.name == "embedding":
-                continue
+        for item in self.plan.working_items:
             rect = (item.rect.x, item.rect.y, item.rect.width, item.rect.height)
             on_wafer: list[AssignedNode] = []
             on_host: list[AssignedNode] = []
@@ -307,11 +303,9 @@ class InferenceSession:
         return subgraphs
 
     def get_inputs(self) -> Any:
-        """Input metadata."""
         return self._session.get_inputs()
 
     def get_outputs(self) -> Any:
-        """Output metadata."""
         return self._session.get_outputs()
 
     def __getattr__(self, name: str) -> Any:
@@ -416,12 +410,10 @@ class IOBinding:
         self.bound: dict[str, Any] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
-        """Bind an input to an array."""
         self.inner.bind_cpu_input(name, arr_on_cpu)
         self.bound[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: Any) -> None:
-        """Bind an input to an ``OrtValue``."""
         self.inner.bind_ortvalue_input(name, ortvalue)
         self.bound[name] = ortvalue
 
@@ -439,7 +431,6 @@ class IOBinding:
         self.bound[name] = tuple(shape)
 
     def clear_binding_inputs(self) -> None:
-        """Forget all inputs."""
         self.inner.clear_binding_inputs()
         self.bound.clear()
 

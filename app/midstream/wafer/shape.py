@@ -109,11 +109,9 @@ class ModelShape:
 
     @property
     def is_moe(self) -> bool:
-        """Whether any layer is a mixture of experts."""
         return self.experts > 0
 
     def layer_kind(self, index: int) -> LayerKind:
-        """Kind of layer ``index`` (0-based)."""
         moe = self.is_moe and index >= self.dense_layers and (index + 1) % self.moe_every == 0
         windowed = self.window > 0 and (self.full_every == 0 or (index + 1) % self.full_every != 0)
         return LayerKind(moe, self.window if windowed else 0)

@@ -94,9 +94,7 @@ def comparison_text(model: str, contenders: Sequence[Contender]) -> str:
 
 def validation_text(result: Validation) -> str:
     """Rows and groups of a validation."""
-    lines = [
-        f"{'row':<58}{'published':>11}{'simulated':>11}{'error':>8}  band",
-    ]
+    lines = [f"{'row':<58}{'published':>11}{'simulated':>11}{'error':>8}  band"]
     for item in result.checked:
         band = item.prediction.band
         inside = "in" if item.covered else "OUT"
@@ -114,9 +112,8 @@ def validation_text(result: Validation) -> str:
     ]
     for group in result.groups:
         if not group.rows:
-            lines.append(
-                f"{group.name:<34}{0:>5}  only calibration rows ({group.calibration_rows})"
-            )
+            held = f"only calibration rows ({group.calibration_rows})"
+            lines.append(f"{group.name:<34}{0:>5}  {held}")
             continue
         verdict = "; ".join(group.failures) or ("ok" if group.gate else "none")
         lines.append(
@@ -224,18 +221,16 @@ def wafer_text(
     """
     width, height = plan.hw.fabric(halo=plan.kernels.halo)
     lines = max(1, round(columns * height / width / 2))
-    if colour:
-        picture = cells(
-            plan, wafer=wafer, columns=columns, rows=2 * lines, view=view, context=context
+    rows = 2 * lines if colour else lines
+    picture = cells(plan, wafer=wafer, columns=columns, rows=rows, view=view, context=context)
+    if not colour:
+        letters = (
+            "".join(_letter(picture, owner, view, active) for owner in row)
+            for row in picture.owners
         )
-        return "\n".join(
-            _coloured(picture, picture.owners[2 * n], picture.owners[2 * n + 1], view, active)
-            for n in range(lines)
-        )
-    picture = cells(plan, wafer=wafer, columns=columns, rows=lines, view=view, context=context)
-    return "\n".join(
-        "".join(_letter(picture, owner, view, active) for owner in row) for row in picture.owners
-    )
+        return "\n".join(letters)
+    pairs = zip(picture.owners[::2], picture.owners[1::2], strict=True)
+    return "\n".join(_coloured(picture, top, bottom, view, active) for top, bottom in pairs)
 
 
 def _letter(picture: Cells, owner: int, view: View, active: int | None) -> str:

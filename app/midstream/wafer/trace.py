@@ -45,7 +45,7 @@ def trace_events(
         numerics_provider: What computed the values (``none`` if nothing ran).
         dropped: Number of simulated passes that were left out, noted in the file.
     """
-    items = [item for item in plan.items if item.name != "embedding"]
+    items = plan.working_items
     events = _metadata(plan, items, dropped)
     for number, traced in enumerate(passes):
         events.extend(_wafer_counters(plan, traced.start_us, traced.context))
@@ -113,7 +113,7 @@ def _pass_events(
     for tid, (item, entry_us) in enumerate(zip(items, stages, strict=True)):
         now += entry_us
         began = now
-        for row in rows[item.kind, Rectangle(item.rect.width, item.rect.height)]:
+        for row in rows[item.kind, item.rect.size]:
             cost = row.cost.scaled(scale)
             name, args = _node(plan, item, row, cost, traced, node_index, numerics)
             duration = cost.cycles / clock + cost.host_us
@@ -123,12 +123,9 @@ def _pass_events(
         events.append(_counter(item.wafer, began, ACTIVE, {"PEs": item.rect.pes}))
         events.append(_counter(item.wafer, now, ACTIVE, {"PEs": 0}))
     end = max(now, traced.start_us + step.seconds * 1e6)
-    rest: dict[str, object] = {
-        "simulated": True,
-        "what": "return link and time no placement explains",
-    }
+    rest: Event = {"simulated": True, "what": "return link and time no placement explains"}
     events.append(_complete("Session", "off_wafer", HOST_PID, 1, now, end - now, rest))
-    about: dict[str, object] = {
+    about: Event = {
         "simulated": True,
         "pass": number,
         "tokens": traced.tokens,
@@ -158,27 +155,13 @@ def _complete(
     category: str, name: str, pid: int, tid: int, ts: float, dur: float, args: dict[str, object]
 ) -> Event:
     begin = _tick(ts)
-    return {
-        "cat": category,
-        "pid": pid,
-        "tid": tid,
-        "dur": _tick(ts + dur) - begin,
-        "ts": begin,
-        "ph": "X",
-        "name": name,
-        "args": args,
-    }
+    when: Event = {"dur": _tick(ts + dur) - begin, "ts": begin}
+    return {"cat": category, "pid": pid, "tid": tid, **when, "ph": "X", "name": name, "args": args}
 
 
 def _counter(pid: int, ts: float, name: str, values: Mapping[str, float]) -> Event:
-    return {
-        "ph": "C",
-        "pid": pid,
-        "tid": 0,
-        "ts": _tick(ts),
-        "name": name,
-        "args": dict(values),
-    }
+    args = dict(values)
+    return {"ph": "C", "pid": pid, "tid": 0, "ts": _tick(ts), "name": name, "args": args}
 
 
 def _tick(microseconds: float) -> float:
@@ -223,7 +206,7 @@ def _node(
         "cycles": round(cost.cycles, 1),
         **{f"{cause}_cycles": round(value, 1) for cause, value in causes.items()},
         "depth": cost.depth,
-        "rect": [item.rect.x, item.rect.y, item.rect.width, item.rect.height],
+        "rect": item.rect.corners,
         "bytes_sram": bytes_read,
         "util": round(macs / peak, 6),
         "bound_by": "host" if cost.host_us else max(causes, key=causes.__getitem__),

@@ -90,7 +90,6 @@ class RowGroup:
     failures: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
         return {
             "group": self.name,
             "held_out_rows": self.rows,
@@ -119,7 +118,6 @@ class Validation:
         return not any(group.failures for group in self.groups)
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
         return {
             "simulated": True,
             "parameters": {
@@ -227,9 +225,8 @@ def validate(rows_file: str | Path | None = None) -> Validation:
         try:
             texts = [Path(rows_file).read_text("utf-8-sig")]
         except (OSError, UnicodeDecodeError) as error:
-            raise WaferUsageError(
-                f"The table '{rows_file}' cannot be read; give a CSV file."
-            ) from error
+            message = f"The table '{rows_file}' cannot be read; give a CSV file."
+            raise WaferUsageError(message) from error
     for text in texts:
         good, bad = read_rows(text)
         rows.extend(good)
