@@ -11,7 +11,7 @@ from textual import events
 from textual.keys import Keys
 
 from midstream.pairing.scope.outline import outline
-from midstream.tui.mentions import Candidate, MentionSource, headers, typed_at
+from midstream.tui.mentions import MentionChoice, MentionSource, headers, typed_at
 from midstream.tui.pastes import Pastes
 from tests.helpers.stage import Stage, on_stage
 
@@ -76,9 +76,10 @@ def test_not_in_the_middle_of_a_word() -> None:
 
 async def test_files_and_definitions_are_ranked() -> None:
     mentions = source()
-    assert mentions.candidates("")[0] == Candidate("app/writer.py", about="recent")
+    assert mentions.candidates("")[0] == MentionChoice("app/writer.py", about="recent")
     assert await mentions.prepare("")
-    assert Candidate("app/writer.py", "write_all", "function, line 1") in mentions.candidates("")
+    write_all = MentionChoice("app/writer.py", "write_all", "function, line 1")
+    assert write_all in mentions.candidates("")
     assert [c.text for c in mentions.candidates("wri")][:2] == [
         "@app/writer.py",
         "@app/writer.py:write_all",

@@ -23,7 +23,7 @@ from textual.widget import Widget
 
 from midstream.tui.compositor import SparingCompositor
 from midstream.tui.eager import SHORTEST_FRAME_S, EagerScreen
-from midstream.tui.terminal import teach_sequences
+from midstream.tui.keymap import teach_sequences
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import set_silently

@@ -20,7 +20,7 @@ from midstream.tui.keymap import (
     own_keys,
     show_key,
 )
-from midstream.tui.review.hints import Moment, hints
+from midstream.tui.review.status import Moment, hints
 from tests.helpers.stage import on_stage
 
 

@@ -201,7 +201,7 @@ async def choosing_model(pilot: Pilot[None]) -> None:
 
 
 async def telling_rates(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "W", lambda screen: screen.simulated)
+    await on_page(pilot, "W", lambda screen: screen.simulation.result)
 
 
 @pytest.mark.parametrize(("theme", "size"), [("midnight", WIDE), ("paper", SMALL)])

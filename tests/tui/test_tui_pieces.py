@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.rows import Row, RowKind
-from midstream.tui.diff.intraline import compare_rows
+from midstream.tui.diff.strips import compare_rows
 from midstream.tui.fuzzy import fuzzy_score
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
-from midstream.tui.review.search import MatchFinder
+from midstream.tui.review.navigate import MatchFinder
 
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:
@@ -68,9 +68,8 @@ def test_rows_that_stream_in_get_their_tokens_even_when_they_come_at_once() -> N
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.tui.diff.rows import Look
     from midstream.tui.diff.syntax import FileSyntax
-    from midstream.tui.diff.view import FileView
+    from midstream.tui.diff.view import FileView, Look
 
     base = SourceText.from_bytes(b'"""Doc."""\n\n\ndef f():\n    return 1\n')
     hunks = HunkStore()

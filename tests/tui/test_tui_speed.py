@@ -14,12 +14,11 @@ from midstream.edits.proposal import FileProposal
 from midstream.resources import themes_dir
 from midstream.tui import garbage
 from midstream.tui.diff.painter import RowPainter
-from midstream.tui.diff.rows import Look
 from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import FileSyntax
-from midstream.tui.diff.view import FileView
+from midstream.tui.diff.view import FileView, Look
+from midstream.tui.eager import LONGEST_S, SHARE, FramePace
 from midstream.tui.glyphs import UNICODE
-from midstream.tui.pace import LONGEST_S, SHARE, FramePace
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.rail import FileEntry
 from tests.helpers.stage import Stage

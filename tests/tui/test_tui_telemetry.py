@@ -31,10 +31,9 @@ from midstream.serving.running import serve
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.pages.help import PageHelp
-from midstream.tui.telemetry.beside import WaferPane
+from midstream.tui.pages.sheet import PageHelp
 from midstream.tui.telemetry.figures import FactLines, band_bar, bar, graph
-from midstream.tui.telemetry.page import TelemetryScreen
+from midstream.tui.telemetry.page import TelemetryScreen, WaferPane
 from midstream.tui.telemetry.wafer_map import (
     Sweep,
     WaferMap,
@@ -99,7 +98,7 @@ class Replayed:
 
     async def simulated(self, model: str) -> None:
         def shown() -> bool:
-            found = self.view.simulated
+            found = self.view.simulation.result
             return found is not None and found.report.plan.shape.name == model
 
         await self.until(shown, model)
@@ -134,7 +133,7 @@ async def replayed(
 async def opened(stage: Replayed, key: str = "W") -> None:
     await stage.press(key)
     await stage.until(lambda: isinstance(stage.app.screen, TelemetryScreen), "view")
-    await stage.until(lambda: stage.view.simulated is not None, "simulation")
+    await stage.until(lambda: stage.view.simulation.result is not None, "simulation")
     await asyncio.sleep(0.1)
 
 
@@ -214,7 +213,7 @@ async def test_every_simulated_page_says_so_and_has_bands_and_marks(project: Pat
         await opened(stage)
         await stage.press("m")
         await stage.simulated("llama3.1-8b")
-        report = stage.view.simulated.report  # type: ignore[union-attr]
+        report = stage.view.simulation.result.report  # type: ignore[union-attr]
         for name in SIMULATED:
             assert "simulated" in stage.words(name), name
         assert f"{report.rate.mid:,.0f} tok/s  simulated" in stage.words("figures")
@@ -419,13 +418,13 @@ async def test_a_model_that_cannot_be_simulated_is_a_sentence(project: Path) -> 
         await _view_of(stage)
         view = stage.app.screen
         assert isinstance(view, TelemetryScreen)
-        await stage.until(lambda: view.trouble, "sentence")
+        await stage.until(lambda: view.simulation.trouble, "sentence")
         await stage.pilot.pause(0.1)
         assert "There is no model at '/nowhere'" in " ".join(
             view.query_one("#figures", FactLines).plain.split()
         )
         await stage.press("m")
-        await stage.until(lambda: view.simulated is not None, "the next one")
+        await stage.until(lambda: view.simulation.result is not None, "the next one")
 
 
 async def _view_of(stage: Stage) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.tui.diff.rows import Look
-from midstream.tui.diff.view import FileView
+from midstream.tui.diff.view import FileView, Look
 from tests.helpers.property import examples
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d = 1", "", "    return x", "e"]), max_size=14)

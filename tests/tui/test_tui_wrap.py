@@ -13,9 +13,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from midstream.resources import themes_dir
-from midstream.tui.diff.painter import Marks, RowPainter
-from midstream.tui.diff.rows import Look, ViewRow
-from midstream.tui.diff.wrapping import breaks, hanging, wrapped
+from midstream.tui.diff.painter import Marks, RowPainter, breaks, hanging, wrapped
+from midstream.tui.diff.view import Look, ViewRow
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.file_bar import FileBar

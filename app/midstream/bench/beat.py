@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.tui.diff.rows import Look
-from midstream.tui.pace import FramePace
+from midstream.tui.diff.view import Look
+from midstream.tui.eager import FramePace
 
 if TYPE_CHECKING:
     from midstream.tui.review.screen import ReviewScreen

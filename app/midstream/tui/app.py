@@ -26,10 +26,16 @@ from midstream.theme_files import DEFAULT_THEME, find_theme, theme_folders, them
 from midstream.tui import garbage
 from midstream.tui.eager import EAGER
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.keymap import all_keys, first_key, key_troubles, keys_of, own_keys
+from midstream.tui.keymap import (
+    all_keys,
+    first_key,
+    key_troubles,
+    keys_of,
+    own_keys,
+    teach_sequences,
+)
 from midstream.tui.review.screen import ReviewScreen
 from midstream.tui.services import Result, Themed
-from midstream.tui.terminal import teach_sequences
 from midstream.tui.themes import (
     LOOK_EVERY_S,
     Palette,
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
-    from midstream.tui.telemetry.beside import WaferPane
+    from midstream.tui.telemetry.page import WaferPane
 
 QUIET_S = 2.0
 """Seconds without a key after which work may run that would delay one."""
@@ -185,7 +191,7 @@ class MidstreamApp(App[None]):
         self.refresh(layout=True)
 
     def _start(self) -> None:
-        self.run_worker(self._open_session(), group="open", exit_on_error=True)
+        self.run_worker(self._open_session, group="open", exit_on_error=True)
 
     async def _open_session(self) -> None:
         from midstream.pairing.session import PairingSession
@@ -354,7 +360,7 @@ class MidstreamApp(App[None]):
             self.wafer.remove()
             self.wafer = None
         if model is not None:
-            from midstream.tui.telemetry.beside import WaferPane
+            from midstream.tui.telemetry.page import WaferPane
 
             self.wafer = WaferPane(self, model)
             self.review.panes.body.mount(self.wafer)

@@ -6,7 +6,7 @@ waits up to a whole frame.  Here a paint that is due happens at once when the la
 the output fast enough, paints are postponed instead of blocking the event loop.  Typed text is
 painted before anything else happens, and keys go before stream frames.
 
-This module, ``compositing``, ``tui.output``, ``widgets/line_api`` with ``widgets/diff_pane``, and
+This module, ``compositor``, ``output``, ``widgets/line_api`` with ``widgets/diff_pane``, and
 what ``widgets/composer`` keeps of its colours are all that touches semi-internal parts of Textual;
 ``MIDSTREAM_PLAIN_PAINT=1`` switches to the stock behaviour.
 """
@@ -183,3 +183,45 @@ def paint_now(widget: Widget) -> None:
     screen = cast("Screen[Any]", widget.screen)
     if isinstance(screen, EagerScreen):
         screen.paint_at_once(widget)
+
+
+SHARE: Final = 0.055
+"""Part of a core that frames may take."""
+LONGEST_S: Final = 0.1
+"""Seconds between two frames at most, however expensive they are."""
+_WEIGHT: Final = 0.2
+"""Of the newest frame in the mean."""
+
+
+class FramePace:
+    """Says when the next frame of a stream is due.
+
+    Cheap frames come sixty times a second.  Where frames are expensive (a fast stream, a wide
+    window, a slow machine) they come less often and each shows more, so that their share of a core
+    stays the same and the event loop stays free for keys.
+    """
+
+    def __init__(self) -> None:
+        self._cost = 0.0
+        self._last = 0.0
+
+    @property
+    def gap(self) -> float:
+        """Seconds between two frames."""
+        return min(LONGEST_S, self._cost / SHARE)
+
+    def due(self, now: float, grid: float) -> bool:
+        """Whether a frame is due.
+
+        Args:
+            now: The time.
+            grid: Seconds between two times at which this is asked; the nearer one is taken.
+        """
+        if now - self._last < self.gap - grid / 2:
+            return False
+        self._last = now
+        return True
+
+    def took(self, seconds: float) -> None:
+        """A frame was made and painted; the processor time that it took."""
+        self._cost += _WEIGHT * (seconds - self._cost)

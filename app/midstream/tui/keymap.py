@@ -1,4 +1,4 @@
-"""Keys: presets, the user's own keys, clashes between them, and Textual bindings.
+"""Keys: presets, the user's own keys, clashes between them, Textual bindings, escape sequences.
 
 The actions themselves are in ``midstream.actions``; presets and the user's keys replace key strings
 by action id.
@@ -7,10 +7,12 @@ by action id.
 from __future__ import annotations
 
 import difflib
+import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final, NamedTuple, cast
 
+from textual import _ansi_sequences
 from textual.binding import Binding
 from textual.keys import Keys
 
@@ -253,3 +255,36 @@ def _is_character(name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+_BEGINNINGS: Final = frozenset("[]OPNX_^\\")
+"""Characters with which longer sequences go on."""
+_WORDS: Final = frozenset("bf")
+"""ESC b and ESC f are what some terminals send for a move by words."""
+
+
+class _Key(NamedTuple):
+    value: str
+
+
+def teach_sequences(own: Iterable[str] = ()) -> None:
+    """Make ESC CR ``alt+enter``, and ESC and a character two keys; held by contract tests.
+
+    A terminal without the kitty keyboard protocol (and tmux) sends ESC CR for Alt+Enter.  Textual
+    reads that as plain Enter, which would redirect the model instead of queueing.  It also sends
+    ESC and a character for Escape and that key, if the program was too busy to read in between;
+    Textual takes the two for Alt and the key, or drops the Escape.
+
+    Args:
+        own: Keys that are bound, in Textual's names; with Alt they stay what they are.
+    """
+    sequences = cast("dict[str, Any]", _ansi_sequences.ANSI_SEQUENCES_KEYS)
+    sequences["\x1b\r"] = (_Key("alt+enter"),)
+    bound = set(own)
+    for character in string.ascii_letters + string.digits + string.punctuation:
+        name = "comma" if character == "," else named(character)
+        taken = {f"alt+{name}", f"alt+shift+{name.lower()}"} & bound
+        if taken:
+            sequences.pop(f"\x1b{character}", None)
+        elif character not in _BEGINNINGS | _WORDS:
+            sequences[f"\x1b{character}"] = (_Key("escape"), _Key(name))

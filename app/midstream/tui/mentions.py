@@ -35,7 +35,7 @@ _BARE: Final = re.compile(r"[\w.~/\\-]*[\w/]\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class MentionQuery:
     """A mention that is being typed.
 
     Attributes:
@@ -48,7 +48,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class MentionChoice:
     """Something a mention can become.
 
     Attributes:
@@ -77,12 +77,12 @@ class Symbol:
     line: int
 
 
-def typed_at(line: str, column: int) -> Typed | None:
+def typed_at(line: str, column: int) -> MentionQuery | None:
     """The mention that ends at a column of a line, if one is being typed there."""
     match = _TYPED.search(line[:column])
     if match is None or (column < len(line) and (line[column].isalnum() or line[column] == "_")):
         return None
-    return Typed(match.start("query") - 1, match["query"].lstrip('"'))
+    return MentionQuery(match.start("query") - 1, match["query"].lstrip('"'))
 
 
 class MentionSource:
@@ -111,7 +111,7 @@ class MentionSource:
         """Nothing is typed any more: files that change until the next time are read again."""
         self._symbols.clear()
 
-    def candidates(self, query: str) -> list[Candidate]:
+    def candidates(self, query: str) -> list[MentionChoice]:
         """What fits, the best first."""
         path, colon, name = query.rpartition(":")
         if colon:
@@ -120,11 +120,11 @@ class MentionSource:
         wanted = query.lower()
         if not wanted:
             return self._first(recent)
-        scored: list[tuple[float, Candidate]] = []
+        scored: list[tuple[float, MentionChoice]] = []
         for found in self._files():
             if (score := _score(wanted, found, "/")) is not None:
                 near = 25 - recent.index(found) if found in recent[:20] else 0
-                scored.append((score + near, Candidate(found, about="recent" if near else "")))
+                scored.append((score + near, MentionChoice(found, about="recent" if near else "")))
         open_path = recent[0] if recent else ""
         for found, symbols in self._known(wanted, open_path):
             for symbol in symbols:
@@ -134,17 +134,17 @@ class MentionSource:
         scored.sort(key=lambda pair: -pair[0])
         return [candidate for _, candidate in scored[:MOST]]
 
-    def _first(self, recent: list[str]) -> list[Candidate]:
+    def _first(self, recent: list[str]) -> list[MentionChoice]:
         """Before a letter is typed: what was looked at, what the open file defines, other files."""
-        found = [Candidate(path, about="recent") for path in recent[:3]]
+        found = [MentionChoice(path, about="recent") for path in recent[:3]]
         if recent:
             symbols = self._symbols.get(recent[0], ())
             found += [_of(recent[0], symbol, here=True) for symbol in symbols if _outer(symbol)]
         shown = set(recent[:3])
-        found += [Candidate(path) for path in self._files()[:MOST] if path not in shown]
+        found += [MentionChoice(path) for path in self._files()[:MOST] if path not in shown]
         return found[:MOST]
 
-    def _in_file(self, path: str, name: str) -> list[Candidate]:
+    def _in_file(self, path: str, name: str) -> list[MentionChoice]:
         symbols = self._symbols.get(path.strip('"'), ())
         scored = [
             (score, symbol)
@@ -207,9 +207,9 @@ def headers(lines: Sequence[str]) -> tuple[Symbol, ...]:
     return tuple(found)
 
 
-def _of(path: str, symbol: Symbol, *, here: bool) -> Candidate:
+def _of(path: str, symbol: Symbol, *, here: bool) -> MentionChoice:
     where = f"line {symbol.line + 1}" if here else path
-    return Candidate(path, symbol.name, f"{symbol.kind}, {where}")
+    return MentionChoice(path, symbol.name, f"{symbol.kind}, {where}")
 
 
 def _outer(symbol: Symbol) -> bool:

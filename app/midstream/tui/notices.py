@@ -1,16 +1,88 @@
-"""Sentences for the user: facts that fade, questions answered by number keys, outcomes.
+"""The notice line: facts that fade, questions answered by number keys, outcomes, errors of work.
 
-The review screen and every page have one of these over their notice line.
+The review screen and every page have a line, what decides about it, and work done in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
+from rich.cells import cell_len
+from rich.text import Text
+from textual.dom import DOMNode
+from textual.message import Message
 from textual.timer import Timer
 
-from midstream.tui.widgets.notice import NoticeLine
+from midstream.errors import UserError
+from midstream.tui.services import AppServices
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+from midstream.tui.widgets.line_api import Painted
+
+_ROLES = {"info": "muted", "warning": "warning", "error": "error", "question": "accent"}
+_MARKS = {"info": " ", "warning": "!", "error": "!", "question": "?"}
+
+
+class NoticeLine(Painted):
+    """Shows a sentence, and answers below it when it is a question; takes no room when empty."""
+
+    DEFAULT_CSS = """
+    NoticeLine { height: auto; max-height: 6; display: none; background: $ms-panel; padding: 0 1; }
+    NoticeLine.-shown { display: block; }
+    """
+
+    class Dismissed(Message):
+        """The line was clicked away."""
+
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
+        self.level = "info"
+        self.text = ""
+        self.choices: tuple[str, ...] = ()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is something to read."""
+        return bool(self.text)
+
+    def show(self, level: str, text: str, choices: tuple[str, ...] = ()) -> None:
+        """Show a sentence, with answers that number keys choose."""
+        self.level, self.text, self.choices = level, text, choices[:9]
+        self.set_class(bool(text), "-shown")
+        self.refresh(layout=True)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        if self.text:
+            self.show("info", "")
+
+    def render(self) -> Text:
+        style = self._palette.style(_ROLES[self.level])
+        mark = _MARKS[self.level]
+        line = Text(no_wrap=False, overflow="fold")
+        if mark.strip():
+            line.append(f"{mark} ", self._palette.style(_ROLES[self.level], bold=True))
+        line.append(visible(self.text), style)
+        used = 0
+        for number, choice in enumerate(self.choices, 1):
+            piece = f"{number} {visible(choice)}"
+            if number == 1 or used + cell_len(piece) + 3 > self.size.width - 4:
+                line.append("\n  ")
+                used = 0
+            else:
+                line.append("   ")
+            line.append(f"{number}", self._palette.style("accent", bold=True))
+            line.append(f" {visible(choice)}", self._palette.style("foreground"))
+            used += cell_len(piece) + 3
+        return line
+
+    def on_click(self) -> None:
+        if not self.choices:
+            self.post_message(self.Dismissed())
+
 
 FACT_S: Final = 8.0
 """How long a fact stays on screen."""
@@ -118,3 +190,45 @@ class Notices:
             self.line.show("question", self._question, self.choices)
         else:
             self.line.clear()
+
+
+Work = Callable[[], Awaitable[object]]
+
+
+class SerialWork:
+    """Runs coroutines of one screen in order; an error becomes a sentence.
+
+    Args:
+        host: The screen whose workers they are.
+        notices: Shows errors.
+        services: Reports internal errors.
+        done: Called after each.
+    """
+
+    def __init__(
+        self,
+        host: DOMNode,
+        notices: Notices,
+        services: AppServices,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._host = host
+        self._notices = notices
+        self._services = services
+        self._done = done
+        self._lock = asyncio.Lock()
+
+    def run(self, work: Work) -> None:
+        """Run this after everything that was asked for before."""
+        self._host.run_worker(partial(self._run, work), group="serial", exit_on_error=True)
+
+    async def _run(self, work: Work) -> None:
+        async with self._lock:
+            try:
+                await work()
+            except UserError as error:
+                self._notices.say("error", str(error))
+            except Exception as error:  # an internal error must not take the screen down
+                self._host.log.error(error)
+                self._notices.say("error", self._services.report_defect(error))
+            self._done()

@@ -8,7 +8,7 @@ while there is a rest, goes to a thread as before, so that a slow terminal does 
 Keys come by a thread as well, which also wakes ten times a second when there are none.  Here the
 event loop itself waits for them.
 
-One of the modules that touch semi-internal parts of Textual; see ``screens.eager`` for the others
+One of the modules that touch semi-internal parts of Textual; see ``eager`` for the others
 and for the switch.
 """
 

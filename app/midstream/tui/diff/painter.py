@@ -1,4 +1,4 @@
-"""How one row of the code pane is painted: gutter, sign, tokens, marks, background.
+"""How one row of the code pane is painted: gutter, sign, tokens, marks, background, wrapping.
 
 A :class:`RowPainter` is made for one theme, one glyph set and one width; it turns a row and its
 marks into a strip of exactly that width, or into several where long lines are wrapped.  It knows no
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise, zip_longest
 from typing import Final
 
 from rich.cells import cell_len
@@ -19,12 +20,97 @@ from textual.strip import Strip
 
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import Span, plain_runs
-from midstream.tui.diff.intraline import Range
-from midstream.tui.diff.rows import FOLDS, Look, ViewRow
-from midstream.tui.diff.wrapping import wrapped
+from midstream.tui.diff.view import FOLDS, Look, Range, ViewRow
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible, visible_with_columns
+
+_BEHIND: Final = (frozenset(" ,;([{"), frozenset("._/-=:"))
+"""Where a line may break, the better places first."""
+_NEAR: Final = 0.35
+"""Share of a line's room that may stay empty to break at a better place."""
+_STEP: Final = 2
+
+
+def hanging(text: str, room: int) -> int:
+    """Cells that the lines after the first are indented by."""
+    return min(len(text) - len(text.lstrip(" ")) + _STEP, room // 3)
+
+
+@lru_cache(maxsize=1_024)
+def breaks(text: str, room: int) -> tuple[int, ...]:
+    """The offsets at which ``text`` goes on in the next line; none where it fits.
+
+    Args:
+        text: What is shown, without tabs and control characters.
+        room: Cells of the first line; further ones have :func:`hanging` less.
+    """
+    if len(text) <= room and (text.isascii() or cell_len(text) <= room):
+        return ()
+    widths = [1] * len(text) if text.isascii() else _widths(text)
+    places: list[int] = []
+    start = used = 0
+    limit = max(1, room)
+    for at, width in enumerate(widths):
+        while used + width > limit and at > start:
+            place = _place(text, start, at, limit)
+            places.append(place)
+            start, limit = place, max(1, room - hanging(text, room))
+            used = sum(widths[start:at])
+        used += width
+    return tuple(places)
+
+
+def _widths(text: str) -> list[int]:
+    """The cells of each character; one that joins the character before it has what it adds."""
+    widths: list[int] = []
+    for index, character in enumerate(text):
+        width = cell_len(character)
+        if not width and index:
+            width = max(0, cell_len(text[index - 1 : index + 1]) - cell_len(text[index - 1]))
+        widths.append(width)
+    return widths
+
+
+def _place(text: str, start: int, at: int, limit: int) -> int:
+    """The best offset to break at, not behind ``at``."""
+    nearest = max(start + 1, at - int(limit * _NEAR))
+    for behind in _BEHIND:
+        for place in range(at, nearest - 1, -1):
+            if text[place - 1] in behind and text[start:place].strip():
+                return place
+    # A mark that joins the character before it stays with it.
+    place = at
+    while place > start + 1 and not cell_len(text[place]):
+        place -= 1
+    return place
+
+
+def wrapped(segments: Sequence[Segment], room: int, ground: Style) -> list[list[Segment]]:
+    """The segments of one line as those of as many lines as it takes."""
+    text = "".join(segment.text for segment in segments)
+    places = breaks(text, room)
+    if not places:
+        return [list(segments)]
+    indent = Segment(" " * hanging(text, room), ground)
+    lines: list[list[Segment]] = []
+    for start, stop in pairwise((0, *places, len(text))):
+        line = cut(segments, start, stop)
+        lines.append([indent, *line] if lines else line)
+    return lines
+
+
+def cut(segments: Sequence[Segment], start: int, stop: int) -> list[Segment]:
+    """The characters ``[start, stop)`` of some segments, as segments."""
+    parts: list[Segment] = []
+    at = 0
+    for text, style, _ in segments:
+        low, high = max(start - at, 0), min(stop - at, len(text))
+        if low < high:
+            parts.append(Segment(text[low:high], style))
+        at += len(text)
+    return parts
+
 
 _OLD: Final = frozenset({Look.CONTEXT, Look.DELETED, Look.KEPT, Look.UNREAD})
 """Looks of rows with a line of the base text."""
@@ -408,3 +494,115 @@ def _overlay(runs: Sequence[Span], ranges: Sequence[Range], mark: str) -> list[S
 def _stands_out(style: Style, ground: Style) -> bool:
     """Whether a style has more than a foreground colour."""
     return bool(style.underline) or style.bgcolor != ground.bgcolor
+
+
+_LEFT_ONLY: Final = frozenset({Look.DELETED, Look.UNREAD})
+_RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.REFUSED, Look.PENDING, Look.WRITING})
+
+
+class SplitPainter(RowPainter):
+    """Paints both sides of a row."""
+
+    @property
+    def side(self) -> int:
+        """Cells of one side."""
+        return (self.width - 1) // 2
+
+    @property
+    def code_width(self) -> int:
+        """Cells for the code of one side."""
+        return max(1, self.side - self.digits - 4)
+
+    @property
+    def numbers_unread_by_base(self) -> bool:
+        """An unread row stands on the left only, with its number there."""
+        return True
+
+    def paint_both(
+        self,
+        row: ViewRow,
+        spans: Sequence[Span],
+        marks: Marks,
+        beside_spans: Sequence[Span],
+        beside_marks: Marks,
+        *,
+        left: int = 0,
+    ) -> list[Strip]:
+        """One row as a strip, or as several where one of its sides is wrapped.
+
+        Args:
+            row: The row; its ``beside`` is what it replaces.
+            spans: Tokens of its text.
+            marks: What lies on it.
+            beside_spans: Tokens of the row beside it.
+            beside_marks: What lies on that.
+            left: Cells of code that are scrolled out to the left; none where lines wrap.
+        """
+        if row.look in FOLDS:
+            return self.paint(row, spans, marks, left=left)
+        old, new = row.beside, row
+        old_spans, old_marks = beside_spans, beside_marks
+        if row.look in _LEFT_ONLY or row.look not in _RIGHT_ONLY:
+            old, old_spans, old_marks = row, spans, marks
+        right = None if row.look in _LEFT_ONLY else new
+        olds = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
+        news = self._side(right, spans, marks, marks, row, left, is_left=False)
+        line = Segment("\u2502" if self.glyphs.ellipsis != "~" else "|", self._divider)
+        shorter = olds if len(olds) < len(news) else news
+        empty = self._below(old if shorter is olds else right, marks, row, is_left=shorter is olds)
+        lines = zip_longest(olds, news, fillvalue=empty)
+        return [
+            Strip([*first, line, *second]).adjust_cell_length(self.width, line.style)
+            for first, second in lines
+        ]
+
+    @property
+    def _divider(self) -> Style:
+        return self.palette.style("border", "background")
+
+    def _side(
+        self,
+        shown: ViewRow | None,
+        spans: Sequence[Span],
+        own_marks: Marks,
+        marks: Marks,
+        row: ViewRow,
+        left: int,
+        *,
+        is_left: bool,
+    ) -> list[Strip]:
+        inks = self._side_inks(shown, marks)
+        lead = [self._edge(marks, inks) if is_left else self._bar_of(row, inks)]
+        if shown is None:
+            return [self._fit(lead, inks.ground, self.side)]
+        number = shown.old if is_left else shown.new
+        digits = " " * self.digits if number is None else f"{number + 1:>{self.digits}}"
+        numbers = self._cursor_numbers(inks) if marks.cursor else inks.role("muted")
+        sign, role = self._sign(shown)
+        lead += [Segment(f"{digits} ", numbers), Segment(f"{sign} ", inks.role(role))]
+        code = self._code(shown, spans, own_marks, inks)
+        own = is_left == (row.look in _LEFT_ONLY)
+        note = self._note(row, marks, inks) if own else []
+        if not self.wrap:
+            code = self._beside(self._scrolled(code, left, inks), note, marks, inks)
+            return [self._fit([*lead, *code], inks.ground, self.side)]
+        first, *more = wrapped([*code, *note], self.code_width, inks.ground)
+        mark = Segment(f"{self.glyphs.wrapped:>{self.digits}}   ", inks.role("muted"))
+        edge = self._edge_below(marks, row, inks, is_left=is_left)
+        lines = [[*lead, *first], *([edge, mark, *line] for line in more)]
+        return [self._fit(line, inks.ground, self.side) for line in lines]
+
+    def _below(self, shown: ViewRow | None, marks: Marks, row: ViewRow, *, is_left: bool) -> Strip:
+        """What stands below the end of the side that takes fewer lines."""
+        inks = self._side_inks(shown, marks)
+        edge = self._edge_below(marks, row, inks, is_left=is_left)
+        return self._fit([edge], inks.ground, self.side)
+
+    def _edge_below(self, marks: Marks, row: ViewRow, inks: Inks, *, is_left: bool) -> Segment:
+        edge = self._edge(marks, inks, below=True)
+        return edge if is_left else self._bar_of(row, inks, below=True)
+
+    def _side_inks(self, shown: ViewRow | None, marks: Marks) -> Inks:
+        if shown is None:
+            return self._inks_on("cursor" if marks.cursor else "panel", cursor=False)
+        return self._inks(shown, marks)

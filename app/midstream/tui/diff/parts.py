@@ -17,7 +17,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HunkPart:
     """The lines of a hunk between two places.
 
     Attributes:
@@ -58,7 +58,7 @@ class Part:
         return [place for place in (self.first, self.last) if place not in ends]
 
 
-def parts_in(view: FileView, first: int, stop: int) -> list[Part]:
+def parts_in(view: FileView, first: int, stop: int) -> list[HunkPart]:
     """The parts of hunks that the rows ``[first, stop)`` show, from top to bottom."""
     offsets: dict[int, set[int]] = {}
     hunks: dict[int, Hunk] = {}
@@ -74,7 +74,7 @@ def parts_in(view: FileView, first: int, stop: int) -> list[Part]:
     return [_part(view, hunk, offsets[hunk.id]) for hunk in hunks.values()]
 
 
-def _part(view: FileView, hunk: Hunk, offsets: set[int]) -> Part:
+def _part(view: FileView, hunk: Hunk, offsets: set[int]) -> HunkPart:
     olds: list[int] = []
     news: list[int] = []
     old = new = 0
@@ -85,10 +85,10 @@ def _part(view: FileView, hunk: Hunk, offsets: set[int]) -> Part:
         old, new = old + deleted, new + (not deleted)
     if not olds:
         # New lines alone come behind all the old ones.
-        return Part(hunk, (hunk.deleted, news[0]), (hunk.deleted, news[-1] + 1))
+        return HunkPart(hunk, (hunk.deleted, news[0]), (hunk.deleted, news[-1] + 1))
     if not news:
-        return Part(hunk, (olds[0], 0), (olds[-1] + 1, 0))
-    return Part(hunk, (olds[0], news[0]), (olds[-1] + 1, news[-1] + 1))
+        return HunkPart(hunk, (olds[0], 0), (olds[-1] + 1, 0))
+    return HunkPart(hunk, (olds[0], news[0]), (olds[-1] + 1, news[-1] + 1))
 
 
 def cut_at(view: FileView, y: int) -> tuple[Hunk, Place] | None:

@@ -1,25 +1,39 @@
 """The painted rows of one pane, kept while nothing that they show has changed.
 
-Decides what lies on a row (changed words, notes of a hunk) and when its strips can be used again.
-It knows no widget; where the rows stand on screen is the pane's business.
+Decides what lies on a row (changed words, notes of a hunk) and when its strips can be used again;
+knows no widget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.edits.rows import Row, RowKind
 from midstream.pairing.status import UNSURE
-from midstream.tui.diff.intraline import Range, compare_rows
-from midstream.tui.diff.painter import Marks, RowPainter
-from midstream.tui.diff.rows import Look, ViewRow
-from midstream.tui.diff.split_painter import SplitPainter
+from midstream.tui.diff.painter import Marks, RowPainter, SplitPainter
 from midstream.tui.diff.syntax import FileSyntax
-from midstream.tui.diff.view import FileView
+from midstream.tui.diff.view import FileView, Look, Range, ViewRow
+
+
+def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
+    """The changed words of a hunk's rows, by their position among them."""
+    # Not needed before the first hunk; its import would delay the first frame.
+    from midstream.edits.intraline import pair_lines, word_difference
+
+    gone = [(at, row.text) for at, row in enumerate(rows) if row.kind is RowKind.DELETED]
+    come = [(at, row.text) for at, row in enumerate(rows) if row.kind is not RowKind.DELETED]
+    ranges: dict[int, tuple[Range, ...]] = {}
+    for old, new in pair_lines([text for _, text in gone], [text for _, text in come]):
+        if difference := word_difference(gone[old][1], come[new][1]):
+            ranges[gone[old][0]] = tuple((span.start, span.stop) for span in difference[0])
+            ranges[come[new][0]] = tuple((span.start, span.stop) for span in difference[1])
+    return ranges
+
 
 KEPT_ROWS: Final = 2_000
 LARGEST_COMPARED: Final = 200

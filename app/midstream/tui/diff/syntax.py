@@ -6,9 +6,7 @@ from time import perf_counter
 from typing import Final
 
 from midstream.edits.lexing import LineLexer, Span
-from midstream.tui.diff.blocks import SegmentRuns
-from midstream.tui.diff.rows import Look, ViewRow
-from midstream.tui.diff.view import FileView
+from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
 
 PAINT_BUDGET_S: Final = 0.006
 """How long one paint may lex ahead to colour the rows it shows."""

@@ -21,7 +21,7 @@ from midstream.pairing.commit import Changes, FileChange
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.visible import visible
-from midstream.tui.widgets.message_field import SUBJECT, MessageField
+from midstream.tui.widgets.fields import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MOST_SHOWN: Final = 800
@@ -56,7 +56,7 @@ class CommitScreen(PageScreen):
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
         yield MessageField(
-            self.palette, self.program.commit_message, "What changed, in one line; then why."
+            self.palette, self.services.commit_message, "What changed, in one line; then why."
         )
 
     def on_mount(self) -> None:
@@ -94,7 +94,7 @@ class CommitScreen(PageScreen):
             await self._read()
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
-            if own and self.session is not None and not self.program.commit_message:
+            if own and self.session is not None and not self.services.commit_message:
                 self._offer(self.session.commit.asked(self.session.turns))
             if self.session is not None:
                 self.recent = await self.session.commit.recent()
@@ -156,7 +156,7 @@ class CommitScreen(PageScreen):
         if changes.trouble:
             self.notice.show("warning", changes.trouble)
         elif not changes.files and not changes.others and not self.notice.is_shown:
-            key = self.program.key_for("hunk.accept")
+            key = self.services.key_for("hunk.accept")
             self.notice.show(
                 "info",
                 f"Nothing was accepted in this session, so there is nothing to commit; "
@@ -184,7 +184,7 @@ class CommitScreen(PageScreen):
             if file.trouble:
                 text.append(f"{visible(file.trouble)}\n", palette.style("error"))
             if file.own or file.trouble:
-                key = self.program.key_for("commit.whole")
+                key = self.services.key_for("commit.whole")
                 lines = counted(file.own, "line") if file.own else "lines"
                 stay = f"{lines} of your own stay out; " if file.own else ""
                 text.append(f"{stay}{key} takes the whole file\n", palette.style("warning"))
@@ -250,7 +250,7 @@ class CommitScreen(PageScreen):
     @on(MessageField.Edited)
     def _edited(self, event: MessageField.Edited) -> None:
         event.stop()
-        self.program.commit_message = event.text
+        self.services.commit_message = event.text
 
     # doing
 
@@ -317,9 +317,9 @@ class CommitScreen(PageScreen):
             self.notices.say("warning", changes.trouble)
             return
         if not changes.staged:
-            keys = (self.program.key_for("commit.stage"), self.program.key_for("commit.stage_all"))
+            one, every = map(self.services.key_for, ("commit.stage", "commit.stage_all"))
             self.notices.say(
-                "warning", f"Nothing is staged; {keys[0]} stages a file, {keys[1]} all of them."
+                "warning", f"Nothing is staged; {one} stages a file, {every} all of them."
             )
             return
         text = self.message.text
@@ -337,7 +337,7 @@ class CommitScreen(PageScreen):
                 self._refuse(error)
                 await self._read()
                 return
-            self.program.commit_message = ""
+            self.services.commit_message = ""
             await session.external.refresh()
             where = f" on {changes.branch}" if changes.branch else ""
             subject = text.strip().splitlines()[0]
@@ -357,7 +357,7 @@ class CommitScreen(PageScreen):
     @property
     def trailer(self) -> bool:
         """Whether the settings want the line about what was accepted unread."""
-        return self.program.settings.commit_trailer
+        return self.services.settings.commit_trailer
 
 
 def _summary(changes: Changes) -> tuple[Piece, ...]:

@@ -40,8 +40,8 @@ class ModelsScreen(PageScreen):
     CSS_PATH: ClassVar = ["page.tcss", "models.tcss"]
     BINDINGS: ClassVar = page_bindings(Place.MODELS)
 
-    def __init__(self, program: AppServices) -> None:
-        super().__init__(program)
+    def __init__(self, services: AppServices) -> None:
+        super().__init__(services)
         self.choices: list[ModelChoice] = []
         self.read = False
         self.asking = False
@@ -56,7 +56,7 @@ class ModelsScreen(PageScreen):
         self.show_all()
 
     async def _find(self, lists: Lists) -> None:
-        settings = self.program.settings
+        settings = self.services.settings
         self.choices = await asyncio.to_thread(model_choices, settings, os.environ, lists)
         self.read = True
         self.show_all()
@@ -64,7 +64,7 @@ class ModelsScreen(PageScreen):
     @property
     def used(self) -> str:
         """The id of the model in use."""
-        return chosen_id(self.program.settings)
+        return chosen_id(self.services.settings)
 
     @property
     def choice(self) -> ModelChoice | None:
@@ -83,7 +83,7 @@ class ModelsScreen(PageScreen):
         if not self.is_mounted:
             return
         current = self.current
-        given = self.program.given_endpoint
+        given = self.services.given_endpoint
         name = (
             f"{self.session.server.model_name} at {given}"
             if given and self.session is not None
@@ -112,7 +112,7 @@ class ModelsScreen(PageScreen):
                     rows.append(ListRow(None, ((f" {visible(above)}", "muted"),)))
                 rows.append(self._row(choice, wide))
         if self.read and not any(not choice.here for choice in self.choices):
-            key = self.program.key_for("settings")
+            key = self.services.key_for("settings")
             rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
         self.list.show(rows)
         self.show_detail()
@@ -129,7 +129,7 @@ class ModelsScreen(PageScreen):
         )
 
     def _row(self, choice: ModelChoice, wide: bool) -> ListRow:
-        used = choice.id == self.used and not self.program.given_endpoint
+        used = choice.id == self.used and not self.services.given_endpoint
         mark = self.glyphs.light if used else " "
         left: list[Piece] = [
             (f" {mark} ", "accent"),
@@ -157,7 +157,7 @@ class ModelsScreen(PageScreen):
             waiting: list[str] = []
             if session is not None:
                 waiting = sorted({hunk.path for hunk in session.hunks})
-            if words := advice(self.program.shown_path, waiting, here=choice.here):
+            if words := advice(self.services.shown_path, waiting, here=choice.here):
                 text.append(f"\n{visible(words)}\n", palette.style("accent"))
         self.detail.show(text)
 
@@ -200,11 +200,11 @@ class ModelsScreen(PageScreen):
             return
         self.asking = True
         self.show_all()
-        self.run_worker(self._ask(), exclusive=True)
+        self.run_worker(self._ask, exclusive=True)
 
     async def _ask(self) -> None:
         try:
-            asked = await asyncio.to_thread(ask_everybody, self.program.settings)
+            asked = await asyncio.to_thread(ask_everybody, self.services.settings)
         finally:
             self.asking = False
         chosen = self.list.value
@@ -229,7 +229,7 @@ class ModelsScreen(PageScreen):
         self._use(keep=False)
 
     def action_keep(self) -> None:
-        choice, settings = self.choice, self.program.settings
+        choice, settings = self.choice, self.services.settings
         if choice is None:
             return
         url = settings.endpoint_url
@@ -254,7 +254,7 @@ class ModelsScreen(PageScreen):
                 "export it and start again.",
             )
             return
-        again = choice.id == self.used and not self.program.given_endpoint
+        again = choice.id == self.used and not self.services.given_endpoint
         if again and not keep:
             self.notices.say("info", f"{choice.name} is in use already.")
             return
@@ -262,10 +262,10 @@ class ModelsScreen(PageScreen):
         async def work() -> None:
             if keep:
                 await asyncio.to_thread(keep_choice, choice)
-            self.program.use_model(with_choice(self.program.settings, choice))
+            self.services.use_model(with_choice(self.services.settings, choice))
             if again:
                 self.dismiss(None)
-                self.program.say("info", f"{choice.name} is written to your settings.")
+                self.services.say("info", f"{choice.name} is written to your settings.")
                 return
             how = (
                 "a new built-in server starts with it"
@@ -275,7 +275,7 @@ class ModelsScreen(PageScreen):
             kept = " and is written to your settings" if keep else ""
             running = "; the present answer runs on at the former one" if self.running else ""
             self.dismiss(None)
-            self.program.say(
+            self.services.say(
                 "info",
                 f"{choice.name} answers from the next instruction on{kept}; {how}, files, "
                 f"decisions and the conversation stay{running}.",
@@ -286,7 +286,7 @@ class ModelsScreen(PageScreen):
     @property
     def running(self) -> bool:
         """Whether an answer is being written."""
-        return self.program.running
+        return self.services.running
 
 
 def _count(tokens: int | None) -> str:

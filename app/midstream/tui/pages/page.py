@@ -21,16 +21,14 @@ from textual.widgets import Input, Static, TextArea
 from midstream.actions import BY_ID, Place, actions_on
 from midstream.tui.eager import EagerScreen
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.notices import Notices
-from midstream.tui.pages.help import PageHelp
-from midstream.tui.serial import SerialWork
+from midstream.tui.notices import NoticeLine, Notices, SerialWork
+from midstream.tui.pages.sheet import PageHelp
 from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.entry_row import EntryRow
+from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.line_api import Painted
-from midstream.tui.widgets.notice import NoticeLine
 from midstream.tui.widgets.row_list import RowList
 
 if TYPE_CHECKING:
@@ -115,19 +113,19 @@ class PageScreen(EagerScreen):
     DETAIL: ClassVar[str] = "about"
     """Id of the details."""
 
-    def __init__(self, program: AppServices) -> None:
+    def __init__(self, services: AppServices) -> None:
         super().__init__(id=self.PAGE.value)
-        self.program = program
-        self.palette = program.palette
-        self.glyphs = program.glyphs
+        self.services = services
+        self.palette = services.palette
+        self.glyphs = services.glyphs
         self.notice = NoticeLine(self.palette)
-        self.notices = Notices(self.notice, lambda: program.is_running, self.show_keys)
-        self.work = SerialWork(self, self.notices, program)
+        self.notices = Notices(self.notice, lambda: services.is_running, self.show_keys)
+        self.work = SerialWork(self, self.notices, services)
 
     @property
     def session(self) -> PairingSession | None:
         """The session, once it is open."""
-        return self.program.session
+        return self.services.session
 
     @property
     def list(self) -> RowList:
@@ -233,18 +231,18 @@ class PageScreen(EagerScreen):
         else:
             hidden, words = self.hidden_hints(), self.hint_words()
             for action in actions_on(self.PAGE):
-                if not action.short or action.id in hidden or not self.program.keys[action.id]:
+                if not action.short or action.id in hidden or not self.services.keys[action.id]:
                     continue
                 if self.typing != action.typing and action.id != "page.close":
                     continue
                 if action.id in ("page.close", "page.help"):
                     continue
-                key = self.program.key_for(action.id)
+                key = self.services.key_for(action.id)
                 hints.append(KeyHint(key, words.get(action.id, action.short), action.call))
         close = "keep" if self.notices.asking else "back"
-        hints.append(KeyHint(self.program.key_for("page.close"), close, "close"))
+        hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:
-            hints.append(KeyHint(self.program.key_for("page.help"), "keys", "help"))
+            hints.append(KeyHint(self.services.key_for("page.help"), "keys", "help"))
         self.query_one(KeyBar).show(tuple(hints))
 
     def on_descendant_focus(self) -> None:
@@ -284,8 +282,8 @@ class PageScreen(EagerScreen):
         self.show_detail()
         self.show_keys()
 
-    @on(KeyBar.Pressed)
-    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+    @on(Painted.Pressed)
+    async def _pressed_hint(self, event: Painted.Pressed) -> None:
         event.stop()
         await self.run_action(event.call)
 
@@ -299,13 +297,13 @@ class PageScreen(EagerScreen):
     def action_help(self) -> None:
         own, anywhere = (
             [
-                (self.program.all_keys_for(action.id), action.help)
+                (self.services.all_keys_for(action.id), action.help)
                 for action in actions_on(self.PAGE)
-                if self.program.keys[action.id] and (action.place is Place.PAGE) is common
+                if self.services.keys[action.id] and (action.place is Place.PAGE) is common
             ]
             for common in (False, True)
         )
-        self.program.open_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
+        self.services.open_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
 
     def action_close(self) -> None:
         if self.notices.asking:
@@ -327,7 +325,7 @@ class PageScreen(EagerScreen):
         self.detail.scroll_relative(y=rows, animate=False)
 
     def action_repaint(self) -> None:
-        self.program.repaint()
+        self.services.repaint()
 
 
 def fitted(text: str, width: int, glyphs: Glyphs) -> str:

@@ -43,18 +43,18 @@ class SessionsScreen(PageScreen):
     TITLE_WORDS = "Sessions"
     BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
 
-    def __init__(self, program: AppServices) -> None:
-        super().__init__(program)
+    def __init__(self, services: AppServices) -> None:
+        super().__init__(services)
         self.infos: list[SessionInfo] = []
         self.summaries: dict[str, SessionSummary] = {}
         self.read = False
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._read(), group="journals", exclusive=True)
+        self.run_worker(self._read, group="journals", exclusive=True)
 
     async def _read(self) -> None:
-        self.infos = await asyncio.to_thread(earlier_sessions, self.program.root)
+        self.infos = await asyncio.to_thread(earlier_sessions, self.services.root)
         self.read = True
         self.show_all()
         for info in self.infos:
@@ -80,7 +80,7 @@ class SessionsScreen(PageScreen):
             return
         count = len(self.infos)
         self.title_row.show(
-            (tilde(self.program.root), "foreground"),
+            (tilde(self.services.root), "foreground"),
             (counted(count, "session") if self.read else "reading", "muted"),
         )
         self.list.show([self._row(info) for info in self.infos])
@@ -185,8 +185,8 @@ class SessionsScreen(PageScreen):
             self.notices.say("warning", "Another Midstream has this session open; close it there.")
         elif summary is not None and summary.trouble:
             self.notices.say("error", summary.trouble)
-        elif self.program.running:
-            key = self.program.key_for("model.stop")
+        elif self.services.running:
+            key = self.services.key_for("model.stop")
             self.notices.say("warning", f"The model is writing; stop it first: esc, then {key}.")
         elif session.hunks.undecided() and session.journal.path is None:
             count = len(session.hunks.undecided())
@@ -201,7 +201,7 @@ class SessionsScreen(PageScreen):
 
     def _resume(self, info: SessionInfo) -> None:
         async def work() -> None:
-            await self.program.take_up(info.path)
+            await self.services.take_up(info.path)
             self.dismiss(None)
 
         self.work.run(work)

@@ -32,7 +32,7 @@ from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
-from midstream.tui.widgets.entry_row import EntryRow
+from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.row_list import ListRow, Piece
 
 KEY_CELLS: Final = 22
@@ -59,8 +59,8 @@ class SettingsScreen(PageScreen):
     TITLE_WORDS = "Settings"
     BINDINGS: ClassVar = page_bindings(Place.SETTINGS)
 
-    def __init__(self, program: AppServices) -> None:
-        super().__init__(program)
+    def __init__(self, services: AppServices) -> None:
+        super().__init__(services)
         self.resolved: dict[str, ResolvedSetting] = {}
         self.endpoints: dict[str, Profile] = {}
         self.trouble = ""
@@ -77,21 +77,21 @@ class SettingsScreen(PageScreen):
         self.show_all()
 
     def _read(self) -> None:
-        program = self.program
+        services = self.services
         self.trouble = ""
         try:
-            self.resolved = resolve_settings(program.root, flags=program.flags)
+            self.resolved = resolve_settings(services.root, flags=services.flags)
         except UserError as error:
             # The program still runs with what was read before the file was broken.
             self.trouble = str(error)
             self.resolved = {
                 one.name: ResolvedSetting(
-                    one, ((Source.DEFAULT, "", getattr(program.settings, one.name)),)
+                    one, ((Source.DEFAULT, "", getattr(services.settings, one.name)),)
                 )
                 for one in SETTINGS
             }
             self.notices.say("error", self.trouble)
-        self.endpoints = {profile.name: profile for profile in program.settings.endpoints}
+        self.endpoints = {profile.name: profile for profile in services.settings.endpoints}
 
     # the list
 
@@ -145,7 +145,7 @@ class SettingsScreen(PageScreen):
     def _endpoint_row(self, profile: Profile) -> ListRow:
         key = fitted(f"  {profile.name}", KEY_CELLS, self.glyphs)
         model = visible(profile.model or "its own model")
-        used = self.program.settings.endpoint == profile.name
+        used = self.services.settings.endpoint == profile.name
         return ListRow(
             f"endpoints.{profile.name}",
             ((key, "foreground"), (model, "accent" if used else "foreground")),
@@ -365,10 +365,10 @@ class SettingsScreen(PageScreen):
         self._save(setting, value)
 
     def _choose(self, one: ResolvedSetting) -> None:
-        setting, program = one.setting, self.program
+        setting, services = one.setting, self.services
         is_theme = setting.name == "theme"
         if is_theme:
-            choices = {p.name: (p.label, p.about) for p in program.palettes.values()}
+            choices = {p.name: (p.label, p.about) for p in services.palettes.values()}
         elif setting.name == "endpoint":
             choices = {p.name: (p.name, f"{p.model} {p.kind}") for p in self.endpoints.values()}
             if not choices:
@@ -382,11 +382,11 @@ class SettingsScreen(PageScreen):
         ]
         if one.setting.default is None:
             rows.insert(0, ListRow(NO_VALUE, ((setting.none, "muted"),)))
-        before = program.palette.name
+        before = services.palette.name
 
         def chosen(value: str | None) -> None:
             if is_theme and value in (None, NO_VALUE):
-                program.use_theme(before)
+                services.use_theme(before)
             if value == NO_VALUE:
                 self._reset(one)
             elif value is not None:
@@ -394,15 +394,15 @@ class SettingsScreen(PageScreen):
 
         def preview(value: str) -> None:
             if is_theme and value != NO_VALUE:
-                program.use_theme(value)
+                services.use_theme(value)
 
         current = str(one.value) if one.value else None
-        picker = PickerScreen(program, setting.key, rows, preview=preview, select=current)
-        program.open_screen(picker, chosen)
+        picker = PickerScreen(services, setting.key, rows, preview=preview, select=current)
+        services.open_screen(picker, chosen)
 
     def _choose_action(self) -> None:
-        program = self.program
-        own = dict(program.settings.key_binds)
+        services = self.services
+        own = dict(services.settings.key_binds)
         rows = [
             ListRow(
                 action.id,
@@ -410,7 +410,7 @@ class SettingsScreen(PageScreen):
                     (f"{action.id}  ", "accent" if action.id in own else "foreground"),
                     (action.help.split(";")[0], "muted"),
                 ),
-                ((f"  {program.all_keys_for(action.id)}", "foreground"),),
+                ((f"  {services.all_keys_for(action.id)}", "foreground"),),
             )
             for action in BY_ID.values()
         ]
@@ -419,13 +419,13 @@ class SettingsScreen(PageScreen):
             if action_id is not None:
                 self.ask_text(
                     f"Keys for {action_id}",
-                    own.get(action_id, program.all_keys_for(action_id).replace(" ", ",")),
+                    own.get(action_id, services.all_keys_for(action_id).replace(" ", ",")),
                     "such as a,ctrl+y; empty goes back to the preset's keys",
                     lambda typed: self._bind(action_id, typed.strip()),
                 )
 
-        picker = PickerScreen(self.program, "Keys for which action", rows)
-        program.open_screen(picker, chosen)
+        picker = PickerScreen(self.services, "Keys for which action", rows)
+        services.open_screen(picker, chosen)
 
     def _bind(self, action_id: str, text: str) -> None:
         keys, wrong = own_keys([(action_id, text)])
@@ -437,8 +437,8 @@ class SettingsScreen(PageScreen):
         if not text:
             self.write({path: None}, f"{action_id} has the preset's keys again.")
             return
-        former, _ = own_keys(self.program.settings.key_binds)
-        preset, now = self.program.settings.keys, {**former, **keys}
+        former, _ = own_keys(self.services.settings.key_binds)
+        preset, now = self.services.settings.keys, {**former, **keys}
         trouble = [
             sentence
             for sentence in (*left_without(preset, now), *clashes(keys_of(preset, now)))
@@ -495,8 +495,8 @@ class SettingsScreen(PageScreen):
 
         async def run() -> None:
             await asyncio.to_thread(change_file, config_path(), changes)
-            settings = await asyncio.to_thread(load_settings, self.program.root)
-            self.program.apply(settings)
+            settings = await asyncio.to_thread(load_settings, self.services.root)
+            self.services.apply(settings)
             self._read()
             self.show_all()
             overruled = "" if setting is None else self.resolved[setting.name].overruled
@@ -528,8 +528,8 @@ class EndpointEditor:
             if key is not None:
                 self._change_field(profile, FIELD_BY_KEY[key])
 
-        picker = PickerScreen(page.program, f"endpoints.{profile.name}", rows)
-        page.program.open_screen(picker, chosen)
+        picker = PickerScreen(page.services, f"endpoints.{profile.name}", rows)
+        page.services.open_screen(picker, chosen)
 
     def _change_field(self, profile: Profile, field: EndpointField) -> None:
         page = self._page
@@ -542,8 +542,8 @@ class EndpointEditor:
                 if value is not None:
                     page.write({path: value}, f"{label} is now {value}.")
 
-            picker = PickerScreen(page.program, label, rows, select=now or None)
-            page.program.open_screen(picker, chosen)
+            picker = PickerScreen(page.services, label, rows, select=now or None)
+            page.services.open_screen(picker, chosen)
             return
 
         def take(typed: str) -> None:
@@ -570,8 +570,8 @@ class EndpointEditor:
                 ListRow(kind, ((f"{kind:<10}", "foreground"), (facts.url or "any URL", "muted")))
                 for kind, facts in DIALECTS.items()
             ]
-            picker = PickerScreen(page.program, "What kind of endpoint", rows)
-            page.program.open_screen(picker, take_kind)
+            picker = PickerScreen(page.services, "What kind of endpoint", rows)
+            page.services.open_screen(picker, take_kind)
 
         def take_kind(kind: str | None) -> None:
             if kind is not None:
@@ -603,7 +603,7 @@ class EndpointEditor:
     def remove(self, profile: Profile) -> None:
         """Remove an endpoint from the file, after a question."""
         page, name = self._page, profile.name
-        if page.program.settings.endpoint == name:
+        if page.services.settings.endpoint == name:
             page.notices.say("warning", f"The endpoint {name} is in use; choose another one first.")
             return
         page.notices.ask(

@@ -9,9 +9,7 @@ from textual.timer import Timer
 
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.state import ReviewState
-from midstream.tui.services import AppServices
+from midstream.tui.review.controller import Controller, Shared
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -37,25 +35,16 @@ class Draft(NamedTuple):
     selection: tuple[int, int] | None
 
 
-class Aim:
+class Aim(Controller):
     """Finds and shows the lines and the context of the next instruction.
 
     Line numbers here are those of the file on disk, as the session counts them.
-
-    Args:
-        state: Session and files.
-        panes: The widgets.
-        services: The application.
     """
 
-    def __init__(self, state: ReviewState, panes: ReviewPanes, services: AppServices) -> None:
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self.context: Context | None = None
         """What would be sent with the instruction being written."""
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._composer = panes.composer
-        self._services = services
         self._aim_timer: Timer | None = None
         self._context_timer: Timer | None = None
         self._previewed: Draft | None = None
@@ -237,7 +226,7 @@ class Aim:
             self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
 
     def _look_up_context(self) -> None:
-        self._pane.run_worker(self._preview(), group="preview", exclusive=True)
+        self._pane.run_worker(self._preview, group="preview", exclusive=True)
 
     async def _preview(self) -> None:
         session, draft = self._state.session, self._draft

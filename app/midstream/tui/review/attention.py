@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
-from textual.screen import Screen
 from textual.timer import Timer
 
 from midstream.edits.hunks import HunkState
-from midstream.tui.review.state import ReviewState
-from midstream.tui.services import AppServices
-from midstream.tui.widgets.diff_pane import DiffPane
+from midstream.tui.review.controller import Controller, Shared
 
 SAMPLE_EVERY_S: Final = 0.2
 
 
-class OnScreenTimer:
+class OnScreenTimer(Controller):
     """Samples which hunks are on screen and reports it to the session.
 
     Bulk acceptance leaves out hunks that were not there long enough to read.
     """
 
-    def __init__(
-        self, screen: Screen[Any], state: ReviewState, pane: DiffPane, services: AppServices
-    ) -> None:
-        self._screen = screen
-        self._state = state
-        self._pane = pane
-        self._services = services
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._screen = shared.panes.screen
         self._timer: Timer | None = None
         self._sampling = False
         self._sampled_at = 0.0

@@ -5,43 +5,25 @@ The hunk is chosen at the key press, the cursor moves on at once, and the disk f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.tui.diff.parts import Part, cut_at
-from midstream.tui.notices import Notices
+from midstream.tui.diff.parts import HunkPart, cut_at
 from midstream.tui.pages.hunk_editor import HunkEditor
+from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.state import ReviewState
-from midstream.tui.serial import SerialWork
-from midstream.tui.services import STILL_OPENING, AppServices
+from midstream.tui.review.steer import Steer
+from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
-from midstream.tui.widgets.entry_row import EntryRow
+from midstream.tui.widgets.fields import EntryRow
 
 
-class Decide:
+class Decide(Controller):
     """Actions of the group "Decide"."""
 
-    def __init__(
-        self,
-        state: ReviewState,
-        panes: ReviewPanes,
-        notices: Notices,
-        work: SerialWork,
-        services: AppServices,
-        navigate: Navigate,
-        instruct: Callable[[str, tuple[int, int]], None],
-    ) -> None:
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._notices = notices
-        self._work = work
-        self._services = services
+    def __init__(self, shared: Shared, navigate: Navigate, steer: Steer) -> None:
+        super().__init__(shared)
         self._navigate = navigate
-        self._instruct = instruct
+        self._steer = steer
         self._edited: dict[int, str] = {}
         """Text typed for a hunk and not saved, by hunk id."""
         self._asked = 0
@@ -208,7 +190,7 @@ class Decide:
         self._work.run(work)
         return True
 
-    async def _decide_part(self, part: Part, *, accept: bool) -> bool:
+    async def _decide_part(self, part: HunkPart, *, accept: bool) -> bool:
         session, hunk_id = self._state.session, part.hunk.id
         if session is None:
             return False
@@ -391,7 +373,7 @@ class Decide:
         self._work.run(lambda: session.files.reject(hunk.id, why))
         if again and why:
             start = view.to_written(hunk.start)
-            self._instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
+            self._steer.instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
 
     # steps back and forth
 

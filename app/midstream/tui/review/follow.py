@@ -5,27 +5,22 @@ Nothing here moves the view of a user who does not follow.
 
 from __future__ import annotations
 
+from functools import partial
+
 from midstream.edits.hunks import HunkState
 from midstream.pairing.attention import Reading
 from midstream.pairing.status import Turn
+from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.state import ReviewState
-from midstream.tui.serial import SerialWork
 
 
-class Follow:
+class Follow(Controller):
     """Keeps the writing in view, and the cursor on what can be decided."""
 
-    def __init__(
-        self, state: ReviewState, panes: ReviewPanes, work: SerialWork, navigate: Navigate
-    ) -> None:
+    def __init__(self, shared: Shared, navigate: Navigate) -> None:
+        super().__init__(shared)
         self.settled = False
         """Whether a hunk has settled since the last frame."""
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._work = work
         self._navigate = navigate
         self._opening = False
         """Whether the file to follow into is being opened."""
@@ -57,7 +52,7 @@ class Follow:
             state.shown_turn = turn.id
             pane.follow()  # the model has not yet named the file it continues in
             return
-        self._panes.screen.run_worker(self._to_beginning(turn), group="turn")
+        self._panes.screen.run_worker(partial(self._to_beginning, turn), group="turn")
 
     async def _to_beginning(self, turn: Turn) -> None:
         state, pane = self._state, self._pane
@@ -157,4 +152,4 @@ class Follow:
             finally:
                 self._opening = False
 
-        self._panes.screen.run_worker(work(), group="turn")
+        self._panes.screen.run_worker(work, group="turn")

@@ -3,20 +3,60 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
-from midstream.tui.notices import Notices
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.search import MatchFinder
-from midstream.tui.review.state import ReviewState
-from midstream.tui.serial import SerialWork
-from midstream.tui.services import AppServices
+from midstream.tui.diff.view import FOLDS, FileView, Range
+from midstream.tui.review.controller import Controller, Shared
 
-if TYPE_CHECKING:
-    from midstream.tui.diff.intraline import Range
+
+class MatchFinder:
+    """The rows of a view that hold a text; capitals count only if the text has some.
+
+    Args:
+        view: The rows.
+        text: What to look for.
+    """
+
+    def __init__(self, view: FileView, text: str) -> None:
+        self.text = text
+        self.matches: dict[int, tuple[Range, ...]] = {}
+        exact = text != text.lower()
+        wanted = text if exact else text.lower()
+        for y in range(view.size):
+            row = view.row(y)
+            if row is None or row.look in FOLDS:
+                continue
+            line = row.text if exact else row.text.lower()
+            if wanted in line and len(line) == len(row.text):
+                self.matches[y] = _ranges(line, wanted)
+        self._rows = sorted(self.matches)
+
+    def next(self, row: int, *, forward: bool) -> int | None:
+        """The nearest row with a match after (or before) ``row``, around the end of the file."""
+        if not self._rows:
+            return None
+        if forward:
+            index = bisect_right(self._rows, row)
+            return self._rows[index % len(self._rows)]
+        return self._rows[bisect_left(self._rows, row) - 1]
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Which match a row is, counted from 1, and how many there are."""
+        return bisect_right(self._rows, row), len(self._rows)
+
+
+def _ranges(line: str, wanted: str) -> tuple[Range, ...]:
+    found: list[Range] = []
+    at = line.find(wanted)
+    while at >= 0:
+        found.append((at, at + len(wanted)))
+        at = line.find(wanted, at + len(wanted))
+    return tuple(found)
+
 
 ARRIVAL_S: Final = 0.4
 """Decisions wait this long after following into another file: they were meant for the former."""
@@ -24,24 +64,11 @@ _HELD: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
 """States in which a hunk needs something other than a decision."""
 
 
-class Navigate:
+class Navigate(Controller):
     """Actions of the group "Move", search, and opening files."""
 
-    def __init__(
-        self,
-        state: ReviewState,
-        panes: ReviewPanes,
-        notices: Notices,
-        work: SerialWork,
-        services: AppServices,
-        opened: Callable[[], None],
-    ) -> None:
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._notices = notices
-        self._work = work
-        self._services = services
+    def __init__(self, shared: Shared, opened: Callable[[], None]) -> None:
+        super().__init__(shared)
         self._opened = opened
         self._arrived = 0.0
 

@@ -11,19 +11,18 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from midstream.tui.glyphs import Glyphs
+from midstream.tui.notices import NoticeLine
 from midstream.tui.services import Themed
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.composer import Composer
 from midstream.tui.widgets.diff_pane import DiffPane
-from midstream.tui.widgets.entry_row import EntryRow
+from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
-from midstream.tui.widgets.notice import NoticeLine
 from midstream.tui.widgets.rail import Rail
 from midstream.tui.widgets.ruler import Ruler
 from midstream.tui.widgets.status_row import StatusRow
-from midstream.tui.widgets.suggestions import Suggestions
-from midstream.tui.widgets.welcome import Welcome
+from midstream.tui.widgets.welcome import Suggestions, Welcome
 
 WIDE = 140
 MEDIUM = 80

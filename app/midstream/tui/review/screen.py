@@ -38,13 +38,13 @@ from midstream.pairing.status import (
     TurnStatus,
 )
 from midstream.tui import garbage
-from midstream.tui.eager import EagerScreen
+from midstream.tui.eager import EagerScreen, FramePace
 from midstream.tui.keymap import bindings
 from midstream.tui.mentions import MentionSource
-from midstream.tui.notices import Notices
-from midstream.tui.pace import FramePace
+from midstream.tui.notices import NoticeLine, Notices, SerialWork
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.attention import OnScreenTimer
+from midstream.tui.review.controller import Shared
 from midstream.tui.review.decide import Decide
 from midstream.tui.review.follow import Follow
 from midstream.tui.review.navigate import Navigate
@@ -53,17 +53,14 @@ from midstream.tui.review.show import Show
 from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
-from midstream.tui.serial import SerialWork
 from midstream.tui.services import RUNNING, AppServices
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
-from midstream.tui.widgets.entry_row import EntryRow
-from midstream.tui.widgets.key_bar import KeyBar
-from midstream.tui.widgets.line_api import TextLine
-from midstream.tui.widgets.notice import NoticeLine
+from midstream.tui.widgets.fields import EntryRow
+from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.ruler import Ruler
-from midstream.tui.widgets.suggestions import Suggestions
+from midstream.tui.widgets.welcome import Suggestions
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -106,15 +103,14 @@ class ReviewScreen(EagerScreen):
         work = SerialWork(self, notices, services, self.refresh_facts)
         self._services = services
         self._work = work
-        self.navigate = Navigate(state, panes, notices, work, services, self._opened)
-        self.follow = Follow(state, panes, work, self.navigate)
-        self.aim = Aim(state, panes, services)
-        self.steer = Steer(state, panes, notices, work, services, self.navigate, self.aim)
-        self.decide = Decide(
-            state, panes, notices, work, services, self.navigate, self.steer.instruct
-        )
-        self.show = Show(state, panes, notices, work, services, self.navigate, self.perform)
-        self.status = Status(state, panes, notices, services)
+        shared = Shared(state, panes, notices, work, services)
+        self.navigate = Navigate(shared, self._opened)
+        self.follow = Follow(shared, self.navigate)
+        self.aim = Aim(shared)
+        self.steer = Steer(shared, self.navigate, self.aim)
+        self.decide = Decide(shared, self.navigate, self.steer)
+        self.show = Show(shared, self.navigate, self.perform)
+        self.status = Status(shared)
         self._controllers: dict[str, object] = {
             "decide": self.decide,
             "steer": self.steer,
@@ -123,7 +119,7 @@ class ReviewScreen(EagerScreen):
             "show": self.show,
         }
         self._folder = FolderListing(state, services.root, partial(self.run_worker, group="files"))
-        self._watch = OnScreenTimer(self, state, panes.pane, services)
+        self._watch = OnScreenTimer(shared)
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
@@ -384,8 +380,8 @@ class ReviewScreen(EagerScreen):
                 f"model, {key_for('help')} for the keys.",
             )
 
-    @on(ComposerText.Typed)
-    def _typed(self, event: ComposerText.Typed) -> None:
+    @on(ComposerText.TextChanged)
+    def _typed(self, event: ComposerText.TextChanged) -> None:
         event.stop()
         text = event.text
         self.notices.key_pressed()
@@ -413,7 +409,7 @@ class ReviewScreen(EagerScreen):
         self.refresh_facts()
         self._resume_lexing()
 
-    @on(DiffPane.Chosen)
+    @on(DiffPane.DoubleClicked)
     def _chosen_row(self) -> None:
         self.steer.compose()
 
@@ -431,13 +427,12 @@ class ReviewScreen(EagerScreen):
             self.panes.rail.display = False
         self.navigate.show_path(event.value)
 
-    @on(KeyBar.Pressed)
-    @on(TextLine.Pressed)
-    async def _pressed(self, event: KeyBar.Pressed | TextLine.Pressed) -> None:
+    @on(Painted.Pressed)
+    async def _pressed(self, event: Painted.Pressed) -> None:
         await self._call(event.call)
 
-    @on(Suggestions.Chosen)
-    def _chosen_example(self, event: Suggestions.Chosen) -> None:
+    @on(Suggestions.ExampleChosen)
+    def _chosen_example(self, event: Suggestions.ExampleChosen) -> None:
         self._choose_example(event.number)
 
     @on(NoticeLine.Dismissed)

@@ -19,15 +19,12 @@ from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
 from midstream.resources import config_path, tilde
 from midstream.settings import change_file, resolve_settings
-from midstream.tui.diff.rows import FOLDS, Look
-from midstream.tui.notices import Notices
-from midstream.tui.pages.help import HelpScreen
+from midstream.tui.diff.view import FOLDS, Look
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sheet import HelpScreen
+from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.state import ReviewState
-from midstream.tui.serial import SerialWork
-from midstream.tui.services import STILL_OPENING, AppServices
+from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 
@@ -35,35 +32,13 @@ QUIT_WITHIN_S: Final = 2.0
 """How soon the second press must come that quits."""
 
 
-class Show:
-    """Actions of the groups "View" and "Program".
-
-    Args:
-        state: Session and files.
-        panes: The widgets.
-        notices: Sentences for the user.
-        work: Runs what must happen in order.
-        services: The application.
-        navigate: Opens files, ends a search.
-        perform: Carries out an action of the table, for the palette.
-    """
+class Show(Controller):
+    """Actions of the groups "View" and "Program"; ``perform`` carries out one of any group."""
 
     def __init__(
-        self,
-        state: ReviewState,
-        panes: ReviewPanes,
-        notices: Notices,
-        work: SerialWork,
-        services: AppServices,
-        navigate: Navigate,
-        perform: Callable[[str], Awaitable[None]],
+        self, shared: Shared, navigate: Navigate, perform: Callable[[str], Awaitable[None]]
     ) -> None:
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._notices = notices
-        self._work = work
-        self._services = services
+        super().__init__(shared)
         self._navigate = navigate
         self._perform = perform
         self._quit_asked_at = -QUIT_WITHIN_S

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
-    from midstream.tui.review.search import MatchFinder
+    from midstream.tui.review.navigate import MatchFinder
 
 LIST_PAUSE_S: Final = 0.5
 """Least time between two listings of the folder, however often it changes."""

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.status import SessionState, Turn, TurnStatus
-from midstream.tui.notices import Choice, Notices
+from midstream.tui.notices import Choice
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sheet import Paragraph, ReadingScreen
 from midstream.tui.review.aim import Aim
+from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.review.panes import ReviewPanes
-from midstream.tui.review.state import ReviewState
-from midstream.tui.serial import SerialWork
-from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 
@@ -42,26 +39,11 @@ _OWN_EFFORT: Final = {
 _HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
 
 
-class Steer:
+class Steer(Controller):
     """Actions of the group "Steer the model"."""
 
-    def __init__(
-        self,
-        state: ReviewState,
-        panes: ReviewPanes,
-        notices: Notices,
-        work: SerialWork,
-        services: AppServices,
-        navigate: Navigate,
-        aim: Aim,
-    ) -> None:
-        self._state = state
-        self._panes = panes
-        self._pane = panes.pane
-        self._composer = panes.composer
-        self._notices = notices
-        self._work = work
-        self._services = services
+    def __init__(self, shared: Shared, navigate: Navigate, aim: Aim) -> None:
+        super().__init__(shared)
         self._navigate = navigate
         self._aim = aim
         self._stopped_at = 0.0
@@ -280,7 +262,7 @@ class Steer:
         ):
             self._stopped_early = self._sending
             # Not serial: stopping must not wait for a write in progress.
-            self._panes.screen.run_worker(session.turns.stop(), group="stop", exclusive=True)
+            self._panes.screen.run_worker(session.turns.stop, group="stop", exclusive=True)
             self._stopped_at = 0.0
         elif now - self._stopped_at < QUIT_WITHIN_S:
             self._services.quit()

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.timer import Timer
 
@@ -25,13 +28,13 @@ from midstream.errors import UserError
 from midstream.pairing.simulating import PRESETS, Simulated, rounded_context, simulate_model
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
-from midstream.tui.pages.help import PageHelp
+from midstream.tui.pages.sheet import PageHelp
 from midstream.tui.services import RUNNING, AppServices
-from midstream.tui.telemetry.beside import BESIDE_FROM
 from midstream.tui.telemetry.figures import (
     FactLines,
     Lines,
     Measured,
+    beside_lines,
     figure_lines,
     fold,
     machine_lines,
@@ -50,11 +53,13 @@ from midstream.tui.telemetry.wafer_map import (
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.line_api import Painted
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import SessionEvent
     from midstream.settings import Settings
+
 
 FRAME_S: Final = 0.25
 """Seconds between two pictures of the activity while tokens pass: a view one looks at now and then
@@ -63,6 +68,10 @@ FACTS_EVERY: Final = 4
 """Pictures between two readings of the figures."""
 ASK_EVERY: Final = 20
 """Pictures between two simulations while the context grows."""
+BESIDE_FROM: Final = 110
+"""Columns from which there is room beside the code."""
+MAP_ROWS: Final = 9
+"""Lines that the map beside the code keeps; the comparison with GPUs gives way first."""
 OPENING_S: Final = 0.2
 """Seconds between two looks for a session that is still being opened."""
 WIDE: Final = (140, 36)
@@ -74,6 +83,55 @@ PAGES: Final = {"small": ("wall", "wafer", "token"), "medium": ("wafer", "token"
 PARTS: Final = 7
 """Widgets that show something: five blocks of lines, the map, the keys."""
 _PAGE_WORDS: Final = {"wall": "wall clock", "wafer": "wafer", "token": "token and GPUs"}
+
+
+class LiveSimulation:
+    """The simulation on view: made in a thread, one at a time; its token moves with the session's.
+
+    Args:
+        host: The widget that shows it, whose worker it is.
+        changed: Called when there is another result, or an error.
+    """
+
+    def __init__(self, host: DOMNode, changed: Callable[[], None]) -> None:
+        self.result: Simulated | None = None
+        self.trouble = ""
+        self._host = host
+        self._changed = changed
+        self._asked: tuple[str, int] | None = None
+        self._sweep = Sweep()
+
+    def ask(self, model: str, context: int) -> None:
+        """Simulate a model with so many tokens in the cache, unless that was asked for last."""
+        if self._asked != (model, context):
+            self._asked = model, context
+            work = partial(self._simulate, model, context)
+            self._host.run_worker(work, group="simulate", exclusive=True)
+
+    async def _simulate(self, model: str, context: int) -> None:
+        try:
+            self.result, self.trouble = await asyncio.to_thread(simulate_model, model, context), ""
+        except UserError as error:
+            self.result, self.trouble = None, str(error)
+        self._changed()
+
+    @property
+    def waiting(self) -> tuple[str, str]:
+        """What to show in place of a result: words and their palette role."""
+        return (self.trouble, "error") if self.trouble else ("simulating", "muted")
+
+    def map_facts(
+        self, session: PairingSession | None, view: MapView = "layers", *, enlarge: bool = True
+    ) -> MapFacts | None:
+        """What the map shows; while the session's model writes, its token moves on."""
+        if self.result is None:
+            return None
+        report = self.result.report
+        facts = MapFacts(report.plan, view, report.options.context, enlarge)
+        if session is None or session.status.state not in RUNNING:
+            return facts
+        working, passed = self._sweep.advance(self.result, session.status.meter)
+        return replace(facts, working=working, passed=passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +166,7 @@ class TelemetryScreen(EagerScreen):
     """Full screen; dismissed with Escape.
 
     Args:
-        program: The application.
+        services: The application.
         model: Path of the model folder that is simulated first; ``""`` begins with a preset.
     """
 
@@ -117,14 +175,14 @@ class TelemetryScreen(EagerScreen):
     BINDINGS: ClassVar = [Binding(k.keys, k.call, k.words, show=False, priority=True) for k in KEYS]
 
     @dataclass
-    class News(Message):
+    class SessionChanged(Message):
         """The session has told something."""
 
-    def __init__(self, program: AppServices, model: str = "") -> None:
+    def __init__(self, services: AppServices, model: str = "") -> None:
         super().__init__(id="telemetry")
-        self.program = program
-        self._palette = program.palette
-        self._make = Lines(program.palette, program.glyphs)
+        self.services = services
+        self._palette = services.palette
+        self._make = Lines(services.palette, services.glyphs)
         self.models: tuple[str, ...] = (*((model,) if model else ()), *PRESETS)
         self.model = self.models[0]
         self.fixed_context: int | None = None
@@ -132,10 +190,7 @@ class TelemetryScreen(EagerScreen):
         self.enlarge = True
         self.page = 0
         self.room = "wide"
-        self.simulated: Simulated | None = None
-        self.trouble = ""
-        self._asked: tuple[str, int] | None = None
-        self._sweep = Sweep()
+        self.simulation = LiveSimulation(self, self.show_all)
         self._frames = 0
         self._told_streaming = False
         self._ticker: Timer | None = None
@@ -145,7 +200,7 @@ class TelemetryScreen(EagerScreen):
     @property
     def session(self) -> PairingSession | None:
         """The session that is watched."""
-        return self.program.session
+        return self.services.session
 
     def compose(self) -> ComposeResult:
         yield FactLines("head")
@@ -189,9 +244,9 @@ class TelemetryScreen(EagerScreen):
 
     def _hear(self, event: SessionEvent) -> None:
         del event  # whatever it was, everything is read again
-        self.post_message(self.News())
+        self.post_message(self.SessionChanged())
 
-    def on_telemetry_screen_news(self) -> None:
+    def on_telemetry_screen_session_changed(self) -> None:
         """React to what the session told; while it runs, figures come with the pictures."""
         self._set_pace()
         if self._ticker is None or not self._told_streaming or not self._streams:
@@ -256,19 +311,7 @@ class TelemetryScreen(EagerScreen):
         return rounded_context(Measured.of(self.session).context)
 
     def _ask(self) -> None:
-        """Simulate what is asked for, unless that is what is shown."""
-        wanted = (self.model, self.context)
-        if wanted != self._asked:
-            self._asked = wanted
-            self.run_worker(partial(self._simulate, *wanted), group="simulate", exclusive=True)
-
-    async def _simulate(self, model: str, context: int) -> None:
-        try:
-            found, trouble = await asyncio.to_thread(simulate_model, model, context), ""
-        except UserError as error:
-            found, trouble = None, str(error)
-        self.simulated, self.trouble = found, trouble
-        self.show_all()
+        self.simulation.ask(self.model, self.context)
 
     # showing
 
@@ -290,7 +333,7 @@ class TelemetryScreen(EagerScreen):
         width, height = wall.content_size
         if wall.display and width:
             same = Path(self.model).name == now.model
-            pace = pace_lines(make, now, self.simulated, same)
+            pace = pace_lines(make, now, self.simulation.result, same)
             wall.show(measured_lines(make, now, pace, width, height))
         self._show_head(now)
 
@@ -309,14 +352,12 @@ class TelemetryScreen(EagerScreen):
         self._lines("head").show([make.text(*pieces)])
 
     def _show_simulated(self) -> None:
-        make, simulated = self._make, self.simulated
+        make, simulated = self._make, self.simulation.result
         figures, step, machines = (self._lines(n) for n in ("figures", "step", "machines"))
         if simulated is None:
-            words = self.trouble or "simulating"
-            role = "error" if self.trouble else "muted"
             heading = make.heading("Wafer clock", "simulated")
             width = max(20, figures.content_size.width)
-            figures.show([heading, *fold([make.text((words, role))], width)])
+            figures.show([heading, *fold([make.text(self.simulation.waiting)], width)])
             step.show([])
             machines.show([])
             return
@@ -333,17 +374,8 @@ class TelemetryScreen(EagerScreen):
             machines.show(machine_lines(make, simulated, width))
 
     def _show_map(self) -> None:
-        map_, simulated = self.query_one(WaferMap), self.simulated
-        if simulated is None:
-            map_.show(None)
-            return
-        report = simulated.report
-        facts = MapFacts(report.plan, self.map_view, report.options.context, self.enlarge)
-        session = self.session
-        if session is not None and session.status.state in RUNNING:
-            working, passed = self._sweep.advance(simulated, session.status.meter)
-            facts = replace(facts, working=working, passed=passed)
-        map_.show(facts)
+        facts = self.simulation.map_facts(self.session, self.map_view, enlarge=self.enlarge)
+        self.query_one(WaferMap).show(facts)
 
     def _show_hints(self, now: Measured) -> None:
         words = {
@@ -357,11 +389,11 @@ class TelemetryScreen(EagerScreen):
             hidden.add("stop")
         if self.room == "wide":
             hidden.add("page(1)")
-        if self.program.shows_wafer:
+        if self.services.shows_wafer:
             words["beside"] = "not beside the code"
         elif self.size.width < BESIDE_FROM:
             hidden.add("beside")
-        if self.simulated is None or not self._can_enlarge(self.simulated):
+        if self.simulation.result is None or not self._can_enlarge(self.simulation.result):
             hidden.add("enlarge")
         hints = [
             KeyHint(_shown(key), words.get(key.call, key.words), key.call)
@@ -399,10 +431,10 @@ class TelemetryScreen(EagerScreen):
         self.show_all()
 
     def action_beside(self) -> None:
-        if self.program.shows_wafer:
-            self.program.show_wafer(None)
+        if self.services.shows_wafer:
+            self.services.show_wafer(None)
         elif self.size.width >= BESIDE_FROM:
-            self.program.show_wafer(self.model)
+            self.services.show_wafer(self.model)
         else:
             return
         self.dismiss(None)
@@ -415,21 +447,117 @@ class TelemetryScreen(EagerScreen):
     def action_stop(self) -> None:
         """Stop the model; when nothing runs there is nothing to stop here."""
         if self.session is not None and self.session.status.state in RUNNING:
-            self.program.stop_model()
+            self.services.stop_model()
 
     def action_repaint(self) -> None:
-        self.program.repaint()
+        self.services.repaint()
 
     def action_help(self) -> None:
         keys = [(_shown(key), key.help) for key in KEYS]
-        self.program.open_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
+        self.services.open_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
 
     def action_close(self) -> None:
         self.dismiss(None)
 
-    @on(KeyBar.Pressed)
-    async def _pressed_hint(self, event: KeyBar.Pressed) -> None:
+    @on(Painted.Pressed)
+    async def _pressed_hint(self, event: Painted.Pressed) -> None:
         await self.run_action(f"screen.{event.call}")
+
+
+class WaferPane(Vertical):
+    """The simulated wafer beside the code while one works: its map, a step, what is measured here.
+
+    The telemetry view puts it there and takes it away.  It asks for nothing while nothing streams
+    and nothing is behind what covers it.
+
+    Args:
+        services: The application.
+        model: The model that is simulated: a preset or a model folder.
+    """
+
+    DEFAULT_CSS = """
+    WaferPane { width: 42; height: 1fr; border-left: solid $ms-border; padding: 0 1;
+        background: $ms-background; }
+    WaferPane #beside-map { height: 1fr; }
+    WaferPane #beside-facts { height: auto; margin: 1 0 0 0; }
+    """
+
+    def __init__(self, services: AppServices, model: str) -> None:
+        super().__init__(id="beside")
+        self.services = services
+        self._palette = services.palette
+        self._make = Lines(services.palette, services.glyphs)
+        self._map = WaferMap(self._palette, services.glyphs, widget_id="beside-map")
+        self._facts = FactLines("beside-facts")
+        self.model = model
+        self.simulation = LiveSimulation(self, self.show)
+        self._frames = 0
+        self._streamed = False
+
+    def compose(self) -> ComposeResult:
+        yield self._map
+        yield self._facts
+
+    def on_mount(self) -> None:
+        self.set_interval(FRAME_S, self._tick)
+        self._ask(Measured.of(self.services.session))
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show)
+
+    def set_palette(self, palette: Palette) -> None:
+        self._palette = palette
+        self._make = Lines(palette, self._make.glyphs)
+        self._map.set_palette(palette)
+        self.show()
+
+    def _tick(self) -> None:
+        if not self._shown or not self.screen.is_current:
+            return
+        self.display = self.screen.size.width >= BESIDE_FROM
+        now = Measured.of(self.services.session)
+        if not now.running and not self._streamed:
+            return
+        self._frames += 1
+        if self._frames % ASK_EVERY == 0 or not now.running:
+            self._ask(now)
+        if self._frames % FACTS_EVERY == 0 or now.running != self._streamed:
+            self._show_facts(now)
+        self._streamed = now.running
+        self._show_map()
+
+    @property
+    def _shown(self) -> bool:
+        """Whether its widgets are there; they go before it does."""
+        return self.is_mounted and len(self.query("#beside-map, #beside-facts")) == 2
+
+    def _ask(self, now: Measured) -> None:
+        self.simulation.ask(self.model, rounded_context(now.context))
+
+    def show(self) -> None:
+        """Read and show everything."""
+        if self._shown:
+            now = Measured.of(self.services.session)
+            self._show_facts(now)
+            self._show_map()
+
+    def _show_facts(self, now: Measured) -> None:
+        facts, make, simulated = self._facts, self._make, self.simulation.result
+        width = self.content_size.width
+        if width <= 0:
+            return
+        if simulated is None:
+            facts.show(fold([make.text(self.simulation.waiting)], width))
+            return
+        lines = [*beside_lines(make, now, simulated), Text(), *step_lines(make, simulated, width)]
+        machines = [Text(), *machine_lines(make, simulated, width)]
+        if len(lines) + len(machines) + MAP_ROWS < self.content_size.height:
+            lines += machines
+        facts.show(fold(lines, width))
+
+    def _show_map(self) -> None:
+        if (facts := self.simulation.map_facts(self.services.session)) is not None:
+            self._map.show(facts)
 
 
 def first_model(settings: Settings) -> str:

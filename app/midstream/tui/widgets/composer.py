@@ -6,7 +6,7 @@ nothing itself: keys are the screen's, which asks here first whether a list is o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -16,6 +16,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.css.scalar import ScalarOffset
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -26,14 +27,82 @@ from midstream.actions import Place
 from midstream.tui.eager import EAGER, paint_now
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import bindings
-from midstream.tui.mentions import MentionSource, Typed, typed_at
+from midstream.tui.mentions import MentionChoice, MentionQuery, MentionSource, typed_at
 from midstream.tui.pastes import Pastes
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
-from midstream.tui.widgets.completions import Completions
 from midstream.tui.widgets.fields import TextField
 from midstream.tui.widgets.line_api import Painted
-from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.row_list import ListRow, RowList
+
+LIST_ROWS = 8
+WIDEST = 72
+NARROWEST = 30
+
+
+class Completions(RowList, can_focus=False):
+    """Candidates, one to a row; hidden while there are none."""
+
+    DEFAULT_CSS = """
+    Completions {
+        overlay: screen; display: none; height: auto; width: 40; scrollbar-size: 0 0;
+        background: $ms-raised;
+    }
+    Completions.-shown { display: block; }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__(palette, glyphs, ground="raised")
+        self.candidates: Sequence[MentionChoice] = ()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is something to choose."""
+        return bool(self.candidates)
+
+    @property
+    def chosen(self) -> MentionChoice | None:
+        """The candidate under the cursor."""
+        value = self.value
+        # The rows stay where the list is hidden.
+        return None if value is None or not self.candidates else self.candidates[int(value)]
+
+    def offer(self, candidates: Sequence[MentionChoice], column: int, room: int) -> None:
+        """Show candidates above the line below which this widget stands.
+
+        Args:
+            candidates: The best first; none hides the list.
+            column: Where the mention begins, in cells from the left.
+            room: Cells there are for the list.
+        """
+        if candidates == self.candidates:
+            return
+        self.candidates = candidates
+        self.set_class(bool(candidates), "-shown")
+        if not candidates:
+            return
+        rows = [_row(str(number), candidate) for number, candidate in enumerate(candidates)]
+        self.show(rows, select="0")
+        height = min(LIST_ROWS, len(rows))
+        width = max(_width(row) for row in rows) + 4
+        width = min(room, max(NARROWEST, min(WIDEST, width)))
+        self.styles.height, self.styles.width = height, width
+        self.styles.offset = ScalarOffset.from_offset((max(0, min(column, room - width)), -height))
+        self.scroll_to(y=0, animate=False, force=True)
+
+
+def _row(value: str, candidate: MentionChoice) -> ListRow:
+    folder, slash, name = visible(candidate.path).rpartition("/")
+    left = ((folder + slash, "muted"), (name, "foreground!"))
+    if candidate.symbol:
+        outer, dot, last = visible(candidate.symbol).rpartition(".")
+        left = ((outer + dot, "muted"), (last, "foreground!"))
+    return ListRow(value, left, ((f"  {visible(candidate.about)}", "muted"),))
+
+
+def _width(row: ListRow) -> int:
+    return sum(len(text) for text, _ in (*row.left, *row.right))
+
 
 TALLEST = 8
 """Rows the text may take."""
@@ -127,17 +196,17 @@ class ComposerText(TextField):
     """
 
     @dataclass
-    class Typed(Message):
+    class TextChanged(Message):
         """The text changed; chips are written out."""
 
         text: str
 
-    class Moved(Message):
+    class CaretMoved(Message):
         """The text or the cursor changed."""
 
         def can_replace(self, message: Message) -> bool:
             """Once is enough where both have changed."""
-            return isinstance(message, ComposerText.Moved)
+            return isinstance(message, ComposerText.CaretMoved)
 
     class Later(Message):
         """Down was pressed in the last line."""
@@ -191,7 +260,7 @@ class ComposerText(TextField):
             self._leave_chip()
             self.replace(short, *self.selection)
 
-    def complete(self, typed: Typed, text: str) -> None:
+    def complete(self, typed: MentionQuery, text: str) -> None:
         """Put a mention in place of what was typed of it."""
         row, column = self.cursor_location
         follows = self.document[row][column : column + 1]
@@ -256,12 +325,12 @@ class ComposerText(TextField):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self.post_message(self.Typed(self.pastes.expand(self.text)))
-        self.post_message(self.Moved())
+        self.post_message(self.TextChanged(self.pastes.expand(self.text)))
+        self.post_message(self.CaretMoved())
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        self.post_message(self.Moved())
+        self.post_message(self.CaretMoved())
 
 
 class Composer(Vertical):
@@ -361,8 +430,8 @@ class Composer(Vertical):
 
     # mentions
 
-    @on(ComposerText.Moved)
-    def _offer(self, event: ComposerText.Moved) -> None:
+    @on(ComposerText.CaretMoved)
+    def _offer(self, event: ComposerText.CaretMoved) -> None:
         event.stop()
         typed = self._typed()
         if typed is None or self.mentions is None:
@@ -382,13 +451,13 @@ class Composer(Vertical):
         if more and typed is not None and self._closed_at is None:
             self._show(typed)
 
-    def _typed(self) -> Typed | None:
+    def _typed(self) -> MentionQuery | None:
         row, column = self.field.cursor_location
         if not self.field.has_focus or not self.field.selection.is_empty:
             return None
         return typed_at(self.field.document[row], column)
 
-    def _show(self, typed: Typed) -> None:
+    def _show(self, typed: MentionQuery) -> None:
         if self.mentions is None:
             return
         row = self.field.cursor_location[0]

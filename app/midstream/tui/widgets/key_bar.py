@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 from textual import events
-from textual.message import Message
 
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.line_api import Painted
@@ -35,12 +34,6 @@ class KeyBar(Painted):
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $ms-panel; color: $ms-muted; }
     """
-
-    @dataclass
-    class Pressed(Message):
-        """A hint was clicked."""
-
-        call: str
 
     def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
         super().__init__(palette, widget_id=widget_id)

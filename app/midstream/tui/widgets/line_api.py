@@ -68,6 +68,12 @@ class Staying(Widget):
 class Painted(Widget):
     """A widget that paints with a theme's colours itself."""
 
+    @dataclass
+    class Pressed(Message):
+        """A part of the widget was clicked that stands for a screen action."""
+
+        call: str
+
     def __init__(
         self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None
     ) -> None:
@@ -94,12 +100,6 @@ class TextLine(Painted):
     """
 
     GROUND: ClassVar[str]
-
-    @dataclass
-    class Pressed(Message):
-        """A part of the line was clicked that stands for a screen action."""
-
-        call: str
 
     def __init__(
         self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None

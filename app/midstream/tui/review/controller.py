@@ -1,0 +1,42 @@
+"""What the controllers of the review screen have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.tui.notices import Notices, SerialWork
+from midstream.tui.review.panes import ReviewPanes
+from midstream.tui.review.state import ReviewState
+from midstream.tui.services import AppServices
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What every controller works with.
+
+    Attributes:
+        state: Session, files, views.
+        panes: The widgets.
+        notices: Sentences for the user.
+        work: Runs what must happen in order.
+        services: The application.
+    """
+
+    state: ReviewState
+    panes: ReviewPanes
+    notices: Notices
+    work: SerialWork
+    services: AppServices
+
+
+class Controller:
+    """One group of actions of the review screen."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._state = shared.state
+        self._panes = shared.panes
+        self._pane = shared.panes.pane
+        self._composer = shared.panes.composer
+        self._notices = shared.notices
+        self._work = shared.work
+        self._services = shared.services
