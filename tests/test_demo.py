@@ -44,6 +44,7 @@ WRITTEN = {
 """What the shipped model is expected to write for each suggestion."""
 
 
+@pytest.mark.system
 def test_the_shipped_model_does_what_is_suggested(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
     assert [suggestion.title for suggestion in demo.suggestions] == list(WRITTEN)

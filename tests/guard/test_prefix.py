@@ -18,6 +18,7 @@ LIBRARY = Path(sysconfig.get_path("stdlib"))
 NAMES = ["argparse.py", "ast.py", "dataclasses.py", "subprocess.py", "typing.py", "http/server.py"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prefix_of_a_library_module_parses(name: str) -> None:
     lines = (LIBRARY / name).read_text("utf-8").split("\n")

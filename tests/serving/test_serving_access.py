@@ -228,6 +228,7 @@ async def test_a_few_pings_and_fragments_are_served() -> None:
         await (await client.socket.ping())
 
 
+@pytest.mark.system  # fills socket buffers for seconds
 async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -454,6 +455,7 @@ async def test_generations_are_bounded_over_all_connections_together() -> None:
         assert (await three.terminal())["type"] == "response.incomplete"
 
 
+@pytest.mark.system
 async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_module, "_REQUEST_SECONDS", 0.1)
     limits = Limits(unread_seconds=0.2)

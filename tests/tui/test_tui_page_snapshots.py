@@ -29,6 +29,8 @@ from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import IndexState
 from tests.helpers.stage import shown
 
+pytestmark = pytest.mark.system
+
 WIDE, SMALL = (160, 48), (80, 24)
 Step = Callable[[Pilot[None]], Awaitable[None]]
 DAY = 86_400.0

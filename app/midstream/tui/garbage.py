@@ -26,8 +26,12 @@ class _Made:
 
 
 def begin() -> None:
-    """The program stands: what is there now stays, and is not looked at again."""
-    gc.collect()
+    """The program stands: what is there now stays, and is not looked at again.
+
+    What outlived the collections of the start is what stays: a full one found nothing more in it
+    and took 40 ms of the time until the first key.
+    """
+    gc.collect(1)
     gc.freeze()
     gc.set_threshold(*_YOUNG)
 
