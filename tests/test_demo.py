@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from midstream.demo import make_demo
-from midstream.workspace.repo import read_status
+from midstream.workspace.repo import repo_status
 
 
 def test_the_copy_is_a_clean_repository_whose_tests_pass(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    status = read_status(demo.root)
+    status = repo_status(demo.root)
     assert status is not None
     assert (status.branch, status.dirty, status.untracked) == ("main", 0, 0)
     run = subprocess.run(

@@ -128,9 +128,9 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
     git(repo, "commit", "-q", "--allow-empty", "-m", "Second")
     calls: list[Path] = []
 
-    async def recent(root: Path, limit: int = 8) -> list[str]:
+    def recent(root: Path, limit: int = 8) -> list[str]:
         calls.append(root)
-        return await recent_subjects(root, limit)
+        return recent_subjects(root, limit)
 
     monkeypatch.setattr("midstream.workspace.repo.recent_subjects", recent)
     async with on_stage(repo, size=(80, 24)) as stage:

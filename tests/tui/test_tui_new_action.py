@@ -29,7 +29,7 @@ from midstream.pairing.files import OpenFiles
 from midstream.tui.review.decide import Decide
 
 async def shout(self, hunk_id):
-    return await self.edit(hunk_id, [line.upper() for line in self._hunks.get(hunk_id).new])
+    return await self.edit(hunk_id, [line.upper() for line in self.hunks.get(hunk_id).new])
 
 def decide_shout(self):
     session, hunk = self._state.session, self._open_hunk()

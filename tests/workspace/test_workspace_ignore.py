@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.workspace.gitcmd import find_repository
-from midstream.workspace.ignore import IgnoreRules
+from midstream.workspace.listing import IgnoreRules
+from midstream.workspace.repo import find_repository
 from tests.helpers.property import examples
 from tests.helpers.repositories import git
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,18 @@ from tests.helpers.repositories import git
 
 async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:
     head = git(repository, "rev-parse", "HEAD").strip()
-    assert await repo_status(repository) == RepoStatus("main", False, 0, 0, head)
+    assert repo_status(repository) == RepoStatus("main", False, 0, 0, head)
 
     (repository / "a.py").write_text("a = 2\n")
     git(repository, "mv", "src/b.py", "src/c d.py")
     (repository / "neu é.txt").write_text("x")
     (repository / "new\nline").write_text("x")
     (repository / "noise.log").write_text("ignored")
-    assert await repo_status(repository) == RepoStatus("main", False, 2, 2, head)
-    assert await repo_status(repository / "src") == RepoStatus("main", False, 2, 2, head)
+    assert repo_status(repository) == RepoStatus("main", False, 2, 2, head)
+    assert repo_status(repository / "src") == RepoStatus("main", False, 2, 2, head)
 
     git(repository, "checkout", "-q", "--detach")
-    status = await repo_status(repository)
+    status = repo_status(repository)
     assert status is not None
     assert (status.branch, status.detached) == (head[:8], True)
 
@@ -33,7 +32,7 @@ async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:
 async def test_status_before_the_first_commit(root: Path) -> None:
     git(root, "init", "-q", "-b", "feature/x")
     (root / "f").write_text("1")
-    assert await repo_status(root) == RepoStatus("feature/x", False, 0, 1, "")
+    assert repo_status(root) == RepoStatus("feature/x", False, 0, 1, "")
 
 
 @pytest.mark.parametrize(
@@ -54,12 +53,12 @@ async def test_status_of_a_conflict(repository: Path, command: str, word: str) -
     git(repository, "commit", "-qam", "main")
     with pytest.raises(Exception, match=command.split()[0]):
         git(repository, *command.split(), "other")
-    status = await repo_status(repository / "src")
+    status = repo_status(repository / "src")
     assert status is not None
     assert (status.detached, status.dirty) == (word == "rebasing", 1)
     assert status.begun == word
     git(repository, command.split()[0], "--abort")
-    status = await repo_status(repository)
+    status = repo_status(repository)
     assert status is not None
     assert (status.branch, status.begun) == ("main", "")
 
@@ -75,7 +74,7 @@ async def test_a_merge_in_another_work_tree_is_not_this_ones(
     git(repository, "commit", "-qam", "main")
     with pytest.raises(Exception, match="merge"):
         git(other, "merge", "main")
-    mine, theirs = await repo_status(repository), await repo_status(other)
+    mine, theirs = repo_status(repository), repo_status(other)
     assert mine is not None
     assert theirs is not None
     assert (mine.begun, theirs.begun) == ("", "merging")
@@ -86,17 +85,17 @@ async def test_no_repository_and_no_git(
 ) -> None:
     elsewhere = tmp_path / "plain"
     elsewhere.mkdir()
-    assert await repo_status(elsewhere) is None
-    assert await repo_status(tmp_path / "missing") is None
+    assert repo_status(elsewhere) is None
+    assert repo_status(tmp_path / "missing") is None
     monkeypatch.setenv("PATH", str(elsewhere))
-    assert await repo_status(repository) is None
+    assert repo_status(repository) is None
 
 
 async def test_a_foreign_git_environment_is_not_followed(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere.git"))
-    status = await repo_status(repository)
+    status = repo_status(repository)
     assert status is not None
     assert status.branch == "main"
 
@@ -106,7 +105,7 @@ def test_status_leaves_the_index_alone(repository: Path) -> None:
     # A file newer than the index makes a plain `git status` write the index anew.
     (repository / "a.py").touch()
     before = (index.stat().st_mtime_ns, index.read_bytes())
-    asyncio.run(repo_status(repository))
+    repo_status(repository)
     assert (index.stat().st_mtime_ns, index.read_bytes()) == before
 
 

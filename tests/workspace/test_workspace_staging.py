@@ -44,7 +44,7 @@ async def test_a_change_is_staged_and_the_work_tree_left_alone(long_file: Path) 
     after = with_line(BEFORE, 3, b"accepted")
     (long_file / "src/long.py").write_bytes(b"something else entirely\n")
     (long_file / "a.py").write_bytes(b"other edit\n")
-    await stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, after)])
+    stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, after)])
     assert staged(long_file, "src/long.py") == after
     assert staged_paths(long_file) == ["src/long.py"]
     assert (long_file / "src/long.py").read_bytes() == b"something else entirely\n"
@@ -53,7 +53,7 @@ async def test_a_change_is_staged_and_the_work_tree_left_alone(long_file: Path) 
 async def test_unstaged_edits_of_the_user_stay_out(long_file: Path) -> None:
     user = with_line(BEFORE, 10, b"user, not staged")
     after = with_line(user, 1, b"accepted")
-    await stage_changes(long_file / "src", [AcceptedChange("long.py", user, after)])
+    stage_changes(long_file / "src", [AcceptedChange("long.py", user, after)])
     assert staged(long_file, "src/long.py") == with_line(BEFORE, 1, b"accepted")
 
 
@@ -61,7 +61,7 @@ async def test_staged_edits_of_the_user_stay_in(long_file: Path) -> None:
     user = with_line(BEFORE, 10, b"user, staged")
     (long_file / "src/long.py").write_bytes(user)
     git(long_file, "add", ".")
-    await stage_changes(
+    stage_changes(
         long_file, [AcceptedChange("src/long.py", BEFORE, with_line(BEFORE, 1, b"accepted"))]
     )
     assert staged(long_file, "src/long.py") == with_line(user, 1, b"accepted")
@@ -76,9 +76,9 @@ async def test_a_conflict_stages_nothing(long_file: Path) -> None:
         AcceptedChange("src/long.py", BEFORE, with_line(BEFORE, 1, b"accepted")),
     ]
     with pytest.raises(GitError, match="git add -p"):
-        await stage_changes(long_file, changes)
+        stage_changes(long_file, changes)
     with pytest.raises(GitError, match="git add -p"):
-        await stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, None)])
+        stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, None)])
     assert (long_file / ".git/index").read_bytes() == index
 
 
@@ -92,7 +92,7 @@ async def test_new_deleted_and_executable_files(repository: Path) -> None:
         AcceptedChange("never-there", b"x", None),
         AcceptedChange(odd, None, b"odd"),
     ]
-    await stage_changes(repository, changes)
+    stage_changes(repository, changes)
     assert staged_paths(repository) == ["a.py", "tool", odd]
     assert git(repository, "ls-files", "-s", "tool").startswith("100755 ")
     assert staged(repository, odd) == b"odd"
@@ -100,35 +100,35 @@ async def test_new_deleted_and_executable_files(repository: Path) -> None:
 
 async def test_line_ending_filters_apply(repository: Path) -> None:
     (repository / ".gitattributes").write_text("*.py text eol=crlf\n")
-    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\r\n", b"a = 2\r\n")])
+    stage_changes(repository, [AcceptedChange("a.py", b"a = 1\r\n", b"a = 2\r\n")])
     blob = git(repository, "ls-files", "-s", "a.py").split()[1]
     assert git(repository, "cat-file", "blob", blob) == "a = 2\n"
 
 
 async def test_a_sha256_repository(root: Path) -> None:
     git(root, "init", "-q", "--object-format=sha256")
-    await stage_changes(root, [AcceptedChange("f", None, b"1\n")])
-    await stage_changes(root, [AcceptedChange("f", b"1\n", None)])
+    stage_changes(root, [AcceptedChange("f", None, b"1\n")])
+    stage_changes(root, [AcceptedChange("f", b"1\n", None)])
     assert staged_paths(root) == []
 
 
 async def test_a_locked_index_is_waited_for_and_then_named(repository: Path) -> None:
     (repository / ".git/index.lock").write_bytes(b"")
     with pytest.raises(GitError, match=r"index\.lock"):
-        await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+        stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
 
 
 async def test_outside_a_repository(root: Path) -> None:
     with pytest.raises(GitError, match="git init"):
-        await stage_changes(root, [AcceptedChange("f", None, b"x")])
+        stage_changes(root, [AcceptedChange("f", None, b"x")])
     with pytest.raises(GitError):
-        await commit_staged(root, "x")
+        commit_staged(root, "x")
 
 
 async def test_commit_takes_what_is_staged_only(repository: Path) -> None:
     (repository / "src/b.py").write_text("not staged\n")
-    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
-    commit = await commit_staged(repository, "Change a\n\n# a line that looks like a comment\n")
+    stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    commit = commit_staged(repository, "Change a\n\n# a line that looks like a comment\n")
     assert commit == git(repository, "rev-parse", "HEAD").strip()
     assert git(repository, "show", "--name-only", "--format=%B").split("\n")[:3] == [
         "Change a",
@@ -137,9 +137,9 @@ async def test_commit_takes_what_is_staged_only(repository: Path) -> None:
     ]
     assert staged_paths(repository) == []
     with pytest.raises(GitError, match="Nothing is staged"):
-        await commit_staged(repository, "again")
+        commit_staged(repository, "again")
     with pytest.raises(GitError, match="message"):
-        await commit_staged(repository, " \n")
+        commit_staged(repository, " \n")
 
 
 async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository: Path) -> None:
@@ -147,9 +147,9 @@ async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository
     hook.write_text("#!/bin/sh\nprintf 'not \\033[31mtoday\\n' >&2; exit 1\n")
     hook.chmod(0o755)
     head = git(repository, "rev-parse", "HEAD")
-    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
     with pytest.raises(GitError, match="today") as caught:
-        await commit_staged(repository, "x")
+        commit_staged(repository, "x")
     assert "\x1b" not in str(caught.value)
     assert git(repository, "rev-parse", "HEAD") == head
 
@@ -158,9 +158,9 @@ async def test_a_missing_author_is_explained(repository: Path) -> None:
     git(repository, "config", "--unset", "user.name")
     git(repository, "config", "--unset", "user.email")
     git(repository, "config", "user.useConfigOnly", "true")
-    await stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
     with pytest.raises(GitError, match=r"user\.name"):
-        await commit_staged(repository, "x")
+        commit_staged(repository, "x")
 
 
 async def test_recent_subjects(repository: Path, tmp_path: Path) -> None:
@@ -171,20 +171,20 @@ async def test_recent_subjects(repository: Path, tmp_path: Path) -> None:
     git(repository, "switch", "-q", "-")
     git(repository, "merge", "-q", "--no-ff", "-m", "merge of side", "side")
     # Both were made within one second, so their order is git's.
-    assert sorted(await recent_subjects(repository)) == ["first", "second: a body follows"]
-    assert len(await recent_subjects(repository / "src", limit=1)) == 1
+    assert sorted(recent_subjects(repository)) == ["first", "second: a body follows"]
+    assert len(recent_subjects(repository / "src", limit=1)) == 1
     plain = tmp_path / "plain"
     plain.mkdir()
-    assert await recent_subjects(plain) == []
+    assert recent_subjects(plain) == []
     git(plain, "init", "-q")
-    assert await recent_subjects(plain) == []
+    assert recent_subjects(plain) == []
 
 
 def test_recent_subjects_without_git(repository: Path, tmp_path: Path) -> None:
     program = (
-        "import asyncio, pathlib, sys\n"
+        "import pathlib, sys\n"
         "from midstream.workspace.repo import recent_subjects\n"
-        "print(asyncio.run(recent_subjects(pathlib.Path(sys.argv[1]))))\n"
+        "print(recent_subjects(pathlib.Path(sys.argv[1])))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(repository)],

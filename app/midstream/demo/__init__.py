@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from midstream.workspace.gitcmd import GitFailedError, run_git
+from midstream.workspace.repo import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
 

@@ -137,7 +137,7 @@ class AcceptedChanges:
         own = {path for path in self._files if self._own_texts(path) is not None}
         await asyncio.to_thread(self._earlier.look, own)
         paths = dict.fromkeys((*own, *self._earlier.paths))
-        view = await compare_changes(self._root, self._changes(paths))
+        view = await asyncio.to_thread(compare_changes, self._root, self._changes(paths))
         files: list[FileChange] = []
         for place in view.files:
             earlier = place.rel not in own
@@ -183,7 +183,7 @@ class AcceptedChanges:
         """Subjects of the newest commits, newest first, as examples for a message."""
         from midstream.workspace.repo import recent_subjects
 
-        return await recent_subjects(self._root)
+        return await asyncio.to_thread(recent_subjects, self._root)
 
     async def stage(self, *paths: str) -> None:
         """Put the accepted change of files into the index, all or none.
@@ -194,8 +194,8 @@ class AcceptedChanges:
         from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
         changes = self._changes(dict.fromkeys(paths))
-        view = await compare_changes(self._root, changes)
-        await stage_changes(self._root, changes)
+        view = await asyncio.to_thread(compare_changes, self._root, changes)
+        await asyncio.to_thread(stage_changes, self._root, changes)
         unstaged = [place for place in view.files if place.state is IndexState.UNSTAGED]
         self._brought.update(place.rel for place in unstaged if place.new)
 
@@ -207,7 +207,7 @@ class AcceptedChanges:
         """
         from midstream.workspace.staging import stage_whole
 
-        await stage_whole(self._root, path)
+        await asyncio.to_thread(stage_whole, self._root, path)
 
     async def unstage(self, path: str) -> None:
         """Take the accepted change of a file out of the index again; the file stays as it is.
@@ -221,7 +221,7 @@ class AcceptedChanges:
             AcceptedChange(c.rel, c.after, None if c.rel in self._brought else c.before)
             for c in self._changes({path: None})
         ]
-        await stage_changes(self._root, back)
+        await asyncio.to_thread(stage_changes, self._root, back)
         self._brought.discard(path)
 
     async def commit(self, message: str, *, trailer: bool = False) -> str:
@@ -242,9 +242,8 @@ class AcceptedChanges:
 
         words = self.trailer if trailer else ""
         text = message.rstrip()
-        return await commit_staged(
-            self._root, f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        )
+        whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
+        return await asyncio.to_thread(commit_staged, self._root, whole)
 
     @property
     def trailer(self) -> str:

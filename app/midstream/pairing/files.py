@@ -618,7 +618,7 @@ class ExternalChanges:
     async def _read_repo(self) -> None:
         from midstream.workspace.repo import repo_status
 
-        status = await repo_status(self._files.workspace.root)
+        status = await asyncio.to_thread(repo_status, self._files.workspace.root)
         if status != self.repo:
             self.repo = status
             self._status.emit(RepoChanged())

@@ -3,14 +3,15 @@
 The journal holds the inputs of the edits part (base texts, streamed text, decisions), not its
 state.  Replaying them in order leads to the same hunks with the same ids.
 
-To journal another action, add a :class:`SessionEntry` to this file and to :data:`KINDS`, and pass
-it to :meth:`SessionJournal.add` where the action happens.
+To journal another action, add a :class:`SessionEntry` to this file, and pass it to
+:meth:`SessionJournal.add` where the action happens.
 """
 
 from __future__ import annotations
 
 import base64
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.workspace.journal import Journal, JournalEntry
-    from midstream.workspace.journal import SessionInfo as SessionInfo
+    from midstream.workspace.journal import Journal, JournalEntry, SessionInfo
 
 
 class ResumeError(UserError):
@@ -37,9 +37,12 @@ class ResumeError(UserError):
 
 # Entries
 
+KINDS: Final[dict[str, type[SessionEntry]]] = {}
+"""The entries of a journal by kind; every entry class registers itself."""
+
 
 @dataclass(eq=False, repr=False)
-class SessionEntry:
+class SessionEntry(ABC):
     """One entry of the journal: its fields are what is written.
 
     ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
@@ -48,6 +51,10 @@ class SessionEntry:
     """
 
     kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if cls.kind:
+            KINDS[cls.kind] = cls
 
     def write(self, journal: SessionJournal) -> None:
         """Append this entry to a journal."""
@@ -58,9 +65,9 @@ class SessionEntry:
         """Inverse of ``write``; TypeError for missing or unknown fields."""
         return cls(**data)
 
+    @abstractmethod
     def replay(self, state: Replay) -> None:
         """Do to ``state`` what happened when this entry was written."""
-        raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
@@ -336,18 +343,14 @@ class UndoEntry(SessionEntry):
     kind = "undo"
 
     def replay(self, state: Replay) -> None:
-        state.hunks.undo()
+        getattr(state.hunks, self.kind)()  # The kind is the method's name.
         state.open_step = self.kind
 
 
-class RedoEntry(SessionEntry):
+class RedoEntry(UndoEntry):
     """The last undone step was redone."""
 
     kind = "redo"
-
-    def replay(self, state: Replay) -> None:
-        state.hunks.redo()
-        state.open_step = self.kind
 
 
 @dataclass(eq=False, repr=False)
@@ -379,35 +382,6 @@ class WroteEntry(SessionEntry):
     def replay(self, state: Replay) -> None:
         state.digests.update(self.digests)
         state.open_step = ""
-
-
-KINDS: Final[Mapping[str, type[SessionEntry]]] = {
-    entry.kind: entry
-    for entry in (
-        *(BaseEntry, AbsentEntry),
-        *(BeginEntry, AskEntry, RedirectEntry, EndEntry),
-        *(
-            SegmentEntry,
-            WithdrawEntry,
-            TextEntry,
-            FreezeEntry,
-            ResumeEntry,
-            FinishEntry,
-            AbandonEntry,
-        ),
-        *(
-            DecideEntry,
-            DecideLinesEntry,
-            SplitEntry,
-            EditEntry,
-            QuarantineEntry,
-            ReleaseEntry,
-            UndoEntry,
-            RedoEntry,
-        ),
-        *(WritingEntry, WroteEntry),
-    )
-}
 
 
 # Writing

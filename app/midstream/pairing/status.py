@@ -218,54 +218,38 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class _FileEvent:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _HunkEvent:
+    path: str
+    hunk_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnEvent:
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
 class StateChanged:
     """The session's state is now ``state``."""
 
     state: SessionState
 
 
-@dataclass(frozen=True, slots=True)
-class FileOpened:
+class FileOpened(_FileEvent):
     """A file was opened."""
 
-    path: str
+
+class FileWritten(_FileEvent):
+    """The session wrote a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
-    """An instruction was sent to the model."""
-
-    turn: Turn
-
-
-@dataclass(frozen=True, slots=True)
-class HunkSettled:
-    """A hunk is complete and can be decided."""
-
-    path: str
-    hunk_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class HunkDecided:
-    """A hunk's decision changed: accepted, rejected, undone, redone, or lost to a conflict."""
-
-    path: str
-    hunk_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileWritten:
-    """The session wrote ``path``."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileChangedOnDisk:
-    """Another program changed ``path``; the proposal has been moved onto the new text."""
-
-    path: str
+class FileChangedOnDisk(_FileEvent):
+    """Another program changed a file; the proposal has been moved onto the new text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +259,20 @@ class FilesTouched:
     paths: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFinished:
+class TurnStarted(_TurnEvent):
+    """An instruction was sent to the model."""
+
+
+class TurnFinished(_TurnEvent):
     """A turn ended: see its ``status`` and ``error``."""
 
-    turn: Turn
+
+class HunkSettled(_HunkEvent):
+    """A hunk is complete and can be decided."""
+
+
+class HunkDecided(_HunkEvent):
+    """A hunk's decision changed: accepted, rejected, undone, redone, or lost to a conflict."""
 
 
 @dataclass(frozen=True, slots=True)

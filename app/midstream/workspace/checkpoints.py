@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from midstream.workspace.gitcmd import GitFailedError, find_repository, run_git
 from midstream.workspace.paths import make_private, root_key
+from midstream.workspace.repo import GitFailedError, find_repository, run_git
 
 KEPT_SESSIONS = 20
 """Chains of checkpoints kept per root; older ones are dropped when a new one begins."""

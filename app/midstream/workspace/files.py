@@ -34,11 +34,10 @@ from midstream.workspace.errors import (
     WorkspaceError,
     WriteFailedError,
 )
-from midstream.workspace.gitcmd import GitFailedError, find_repository, run_git
-from midstream.workspace.ignore import IgnoreRules
 from midstream.workspace.ledger import Ledger, content_digest
-from midstream.workspace.listing import list_files
+from midstream.workspace.listing import IgnoreRules, list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
+from midstream.workspace.repo import GitFailedError, find_repository, run_git
 from midstream.workspace.transaction import (
     FileWrite,
     plan_change,

@@ -2,12 +2,11 @@
 
 Only the accepted change goes into the index, not whatever else the user has edited in the same
 file: the change is merged into the index's own version of the file.  The work tree is never
-touched.  Commits run the user's hooks and signing, as ``git commit`` would.
+touched.  Commits run the user's hooks and signing, as ``git commit`` would.  Everything blocks.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import tempfile
@@ -18,13 +17,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from midstream.workspace.errors import GitError
-from midstream.workspace.gitcmd import (
+from midstream.workspace.paths import shown
+from midstream.workspace.repo import (
     GitFailedError,
     RepositoryPlace,
     find_repository,
     run_git,
 )
-from midstream.workspace.paths import shown
 
 _COMMIT_TIMEOUT_S = 300.0
 _LOCK_PATIENCE_S = 1.0
@@ -87,31 +86,8 @@ class _IndexEntry:
     blob: str
 
 
-async def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
-    """Put accepted changes into the index, all or none.
-
-    Raises:
-        GitError: No repository, a conflict with what is staged already, or git's own message.
-    """
-    await asyncio.to_thread(_stage, root, changes)
-
-
-async def stage_whole(root: Path, rel: str) -> None:
-    """Put a file into the index as it is in the work tree, the user's own lines included.
-
-    Raises:
-        GitError: Git's own message.
-    """
-    await asyncio.to_thread(_asked, root, ["add", "--", f":(literal){rel}"])
-
-
-async def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
-    """Compare accepted changes with the index; changes nothing but git's object store."""
-    return await asyncio.to_thread(_compare, root, changes)
-
-
 def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Files below the root that differ from the last commit (blocking).
+    """Files below the root that differ from the last commit.
 
     Returns:
         Tracked files, and untracked ones that are not ignored; both empty without a commit.
@@ -131,27 +107,19 @@ def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def committed_file(root: Path, rel: str) -> bytes:
-    """A file as of the last commit, empty if it has none (blocking)."""
+    """A file as of the last commit, empty if it has none."""
     try:
         return run_git(root, ["show", f"HEAD:./{rel}"])
     except GitFailedError:
         return b""
 
 
-async def commit_staged(root: Path, message: str) -> str:
-    """Commit what is staged, with the user's hooks.
-
-    Returns:
-        The new commit's id.
+def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
+    """Put accepted changes into the index, all or none.
 
     Raises:
-        GitError: Nothing is staged, the message is empty, no author is set, or a hook refused; then
-            ``output`` is everything that git and the hook wrote.
+        GitError: No repository, a conflict with what is staged already, or git's own message.
     """
-    return await asyncio.to_thread(_commit, root, message)
-
-
-def _stage(root: Path, changes: Sequence[AcceptedChange]) -> None:
     place = find_repository(root)
     if place is None:
         raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
@@ -167,14 +135,22 @@ def _stage(root: Path, changes: Sequence[AcceptedChange]) -> None:
         time.sleep(0.05)
 
 
-def _compare(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
+def stage_whole(root: Path, rel: str) -> None:
+    """Put a file into the index as it is in the work tree, the user's own lines included.
+
+    Raises:
+        GitError: Git's own message.
+    """
+    _asked(root, ["add", "--", f":(literal){rel}"])
+
+
+def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
+    """Compare accepted changes with the index; changes nothing but git's object store."""
     place = find_repository(root)
     if place is None:
         untouched = tuple(ChangePlace(c.rel, IndexState.UNSTAGED) for c in changes)
         return StagingView(untouched, trouble=_why_no_repository(root))
-    real_root = Path(os.path.realpath(root))
-    top = os.path.realpath(place.top)
-    ours = {os.path.relpath(real_root / change.rel, top) for change in changes}
+    ours = {_inside(place, root, change.rel) for change in changes}
     staged = _staged(place.top)
     return StagingView(
         tuple(_compare_one(root, place, change, staged) for change in changes),
@@ -209,7 +185,7 @@ def _branch(top: Path) -> str:
 def _compare_one(
     root: Path, place: RepositoryPlace, change: AcceptedChange, staged: Mapping[str, str]
 ) -> ChangePlace:
-    path = os.path.relpath(Path(os.path.realpath(root)) / change.rel, os.path.realpath(place.top))
+    path = _inside(place, root, change.rel)
     try:
         entry = _index_entry(place.top, path)
         line = _index_line(root, place, change)
@@ -240,8 +216,7 @@ def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
 
 def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> bytes:
     """The ``--index-info`` line that brings one file of the index to its new state."""
-    real_root = Path(os.path.realpath(root))
-    path = os.path.relpath(real_root / change.rel, os.path.realpath(place.top))
+    path = _inside(place, root, change.rel)
     entry = _index_entry(place.top, path)
     before = None if change.before is None else _store(place.top, path, change.before)
     if change.after is None:
@@ -253,8 +228,13 @@ def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> b
     blob = _store(place.top, path, change.after)
     if entry is not None and entry.blob != before:
         blob = _merge(place.top, path, entry.blob, before, blob)
-    mode = entry.mode if entry is not None else _mode(real_root / change.rel)
+    mode = entry.mode if entry is not None else _mode(Path(os.path.realpath(root)) / change.rel)
     return f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0"
+
+
+def _inside(place: RepositoryPlace, root: Path, rel: str) -> str:
+    """The path from the top of the repository of a file below the root."""
+    return os.path.relpath(Path(os.path.realpath(root)) / rel, os.path.realpath(place.top))
 
 
 def _index_entry(top: Path, path: str) -> _IndexEntry | None:
@@ -294,10 +274,8 @@ def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> st
 
 def _conflict(path: str) -> GitError:
     return GitError(
-        (
-            f"The accepted change to {shown(path)} cannot be staged by itself: lines that "
-            "you changed or staged stand in the same place"
-        ),
+        f"The accepted change to {shown(path)} cannot be staged by itself: lines that you changed "
+        "or staged stand in the same place",
         "stage the whole file, or use git add -p",
     )
 
@@ -316,7 +294,16 @@ def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
 
 
-def _commit(root: Path, message: str) -> str:
+def commit_staged(root: Path, message: str) -> str:
+    """Commit what is staged, with the user's hooks.
+
+    Returns:
+        The new commit's id.
+
+    Raises:
+        GitError: Nothing is staged, the message is empty, no author is set, or a hook refused; then
+            ``output`` is everything that git and the hook wrote.
+    """
     if not message.strip():
         raise GitError("A commit needs a message", "write one line that says what changed")
     try:

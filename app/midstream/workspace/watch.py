@@ -31,9 +31,9 @@ from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.boundary import is_git_name, resolve_inside
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import MAX_FILE_BYTES, Workspace
-from midstream.workspace.gitcmd import RepositoryPlace, find_repository
-from midstream.workspace.ignore import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRules
 from midstream.workspace.ledger import content_digest
+from midstream.workspace.listing import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRules
+from midstream.workspace.repo import RepositoryPlace, find_repository
 
 REPO_CHANGED = ".git"
 """In a set of changes: HEAD, the index or the branch has changed; no file has this name."""
