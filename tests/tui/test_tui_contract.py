@@ -96,20 +96,15 @@ async def test_fewer_widgets_are_asked_for_the_same_lines(stage: Stage) -> None:
     await stage.pilot.pause(0.1)
     compositor = stage.screen._compositor
     assert isinstance(compositor, SparingCompositor)
-    pane = stage.pane.region
-    for crop in (compositor.size.region, pane, Region(3, 2, 40, 1), Region(0, 30, 120, 6)):
-        lines = range(crop.y, crop.bottom)
-        wanted = Compositor._render_chops(compositor, crop, lines.__contains__)
-        given = compositor._render_chops(crop, lines.__contains__)
-        for y in lines:
-            assert list(given[y]) == list(wanted[y])
-            if crop.width == compositor.size.width:
-                assert [s and s.text for s in given[y].values()] == [
-                    s and s.text for s in wanted[y].values()
-                ]
+    wanted = Compositor.render_full_update(compositor)
+    given = compositor.render_full_update()
+    for ours, textuals in zip(given.strips, wanted.strips, strict=True):
+        assert [s.text for s in ours] == [s.text for s in textuals if s is not None]
+    assert given.render_segments(stage.app.console) == wanted.render_segments(stage.app.console)
     asked = []
     stage.screen.query_one(KeyBar).render_lines = lambda crop: asked.append(crop) or []  # type: ignore[method-assign]
-    compositor._render_chops(pane, range(pane.y, pane.bottom).__contains__)
+    compositor._dirty_regions.add(stage.pane.region)
+    compositor.render_partial_update()
     assert asked == []
 
 

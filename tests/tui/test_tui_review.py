@@ -48,7 +48,7 @@ async def test_title_names_the_lines_an_instruction_gets(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("j", "j", "j", "j", "j", "j", "j")
     assert "count, lines 6-13" in stage.title
-    assert stage.pane.scope == (5, 13)
+    assert stage.pane.strips.scope == (5, 13)
     await stage.press("v", "j")
     assert "lines 8-9" in stage.title
     await stage.press("escape", "i")
@@ -364,13 +364,13 @@ async def test_search_marks_and_walks(stage: Stage) -> None:
     await stage.press("enter")
     pane = stage.pane
     assert pane.cursor == 7
-    assert sorted(pane.found) == [7, 10, 11, 12]
+    assert sorted(pane.strips.found) == [7, 10, 11, 12]
     await stage.press("n")
     assert pane.cursor == 10
     await stage.press("N", "N")
     assert pane.cursor == 12
     await stage.press("escape")
-    assert not pane.found
+    assert not pane.strips.found
 
 
 async def test_copy_gives_code_without_the_gutter(stage: Stage) -> None:

@@ -109,17 +109,17 @@ async def test_scrolled_sideways_it_says_so(long_project: Path) -> None:
         await stage.open("long.py")
         pane = stage.pane
         await stage.press("j", "l", "l")
-        assert pane.left == 16
+        assert pane.strips.left == 16
         assert stage.rows[1][pane._painter.gutter] == "\u2026"
         assert stage.rows[1].endswith("\u2026")
         assert "from column 17" in stage.screen.query_one(FileBar).render().plain
         for _ in range(90):
             await stage.press("l")
-        assert pane.left < len(LONG)
+        assert pane.strips.left < len(LONG)
         assert "argument_29)" in stage.rows[1]
         for _ in range(60):
             await stage.press("h")
-        assert pane.left == 0
+        assert pane.strips.left == 0
 
 
 @pytest.mark.parametrize("layout", ["unified", "split"])

@@ -7,6 +7,7 @@ change things; it writes nothing itself.  Commit, sessions, settings and models 
 from __future__ import annotations
 
 import textwrap
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -118,6 +119,13 @@ class PageScreen(EagerScreen):
         self.services = services
         self.palette = services.palette
         self.glyphs = services.glyphs
+        self.title_row = TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
+        self.list = RowList(
+            self.palette, self.glyphs, ground="background", keep_right=True, widget_id="list"
+        )
+        self.detail = Detail(self.DETAIL)
+        self.entry = EntryRow()
+        self.key_bar = KeyBar(self.palette)
         self.notice = NoticeLine(self.palette)
         self.notices = Notices(self.notice, lambda: services.is_running, self.show_keys)
         self.work = SerialWork(self, self.notices, services)
@@ -127,47 +135,25 @@ class PageScreen(EagerScreen):
         """The session, once it is open."""
         return self.services.session
 
-    @property
-    def list(self) -> RowList:
-        """The list that the keys move in."""
-        return self.query_one("#list", RowList)
-
-    @property
-    def detail(self) -> Detail:
-        """Details of the row under the cursor."""
-        return self.query_one(Detail)
-
-    @property
-    def title_row(self) -> TitleRow:
-        """The first row."""
-        return self.query_one(TitleRow)
-
-    @property
-    def entry(self) -> EntryRow:
-        """The row where something is typed."""
-        return self.query_one(EntryRow)
-
     def compose(self) -> ComposeResult:
-        yield TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
+        yield self.title_row
         yield from self.compose_body()
-        yield EntryRow()
+        yield self.entry
         yield self.notice
-        yield KeyBar(self.palette)
+        yield self.key_bar
 
     def compose_body(self) -> ComposeResult:
         with Container(id="body"):
-            yield RowList(
-                self.palette, self.glyphs, ground="background", keep_right=True, widget_id="list"
-            )
-            yield Detail(self.DETAIL)
+            yield self.list
+            yield self.detail
 
+    @abstractmethod
     def show_all(self) -> None:
         """Show everything as it is now; also called when the size has changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def show_detail(self) -> None:
         """Show what the row under the cursor is about."""
-        raise NotImplementedError
 
     def on_mount(self) -> None:
         self.set_focus(self.list)
@@ -184,9 +170,8 @@ class PageScreen(EagerScreen):
         self.palette = palette
         self.title_row.set_palette(palette)
         self.notice.set_palette(palette)
-        self.query_one(KeyBar).set_palette(palette)
-        for rows in self.query(RowList):
-            rows.set_palette(palette)
+        self.key_bar.set_palette(palette)
+        self.list.set_palette(palette)
         self.show_all()
 
     # keys
@@ -243,7 +228,7 @@ class PageScreen(EagerScreen):
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:
             hints.append(KeyHint(self.services.key_for("page.help"), "keys", "help"))
-        self.query_one(KeyBar).show(tuple(hints))
+        self.key_bar.show(tuple(hints))
 
     def on_descendant_focus(self) -> None:
         self.show_keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,9 +86,9 @@ class SheetScreen(EagerScreen, ModalScreen[None]):
         with box, KeySheet():
             yield from self.compose_sheet()
 
+    @abstractmethod
     def compose_sheet(self) -> ComposeResult:
         """What stands on the sheet, made with ``written``."""
-        raise NotImplementedError
 
     def written(self, write: Callable[[], RenderableType], classes: str = "") -> Static:
         """A text that is written again when the colours change."""

@@ -167,7 +167,7 @@ class Aim(Controller):
         if state.running and not (session is not None and session.turns.in_background):
             turn, path = state.turn, state.written_path
             target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
-            pane.scope = None
+            pane.strips.scope = None
             title.show("Redirect", target, "settled hunks stay", active=active)
             pane.repaint()
             return
@@ -177,12 +177,12 @@ class Aim(Controller):
             return
         target = self._find_scope()
         if isinstance(target, str):
-            pane.scope = None
+            pane.strips.scope = None
             if self._finds_places:
                 target = "the model finds the place"
             title.show("Instruct", state.path, target, active=active)
         else:
-            pane.scope = (view.to_base(target.start), view.to_base(target.stop))
+            scope = pane.strips.scope = view.to_base(target.start), view.to_base(target.stop)
             lines = f"lines {target.start + 1}-{target.stop}"
             if target.stop - target.start == 1:
                 lines = f"line {target.stop}"
@@ -190,7 +190,7 @@ class Aim(Controller):
             title.show("Instruct", f"{state.path}  {words}", target.why, active=active)
             if active:
                 # Keep the lines of the instruction in view, unless the cursor is in a visible part.
-                first, last = view.row_of_base(pane.scope[0]), view.row_of_base(pane.scope[1] - 1)
+                first, last = view.row_of_base(scope[0]), view.row_of_base(scope[1] - 1)
                 here = first <= pane.cursor <= last and pane.shows(pane.cursor, pane.cursor + 1)
                 if not here and not pane.shows(first, min(last + 1, first + pane.height)):
                     pane.show_rows(first, last + 1)

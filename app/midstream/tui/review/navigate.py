@@ -347,7 +347,7 @@ class Navigate(Controller):
         if text and view is not None:
             self._state.finder = MatchFinder(view, text)
             matches = self._state.finder.matches
-        self._pane.found = matches
+        self._pane.strips.found = matches
         self._pane.repaint()
         self._state.refresh()
         return self._state.finder

@@ -205,7 +205,7 @@ class ReviewScreen(EagerScreen):
         self._unsubscribe = session.status.subscribe(self._hear)
         self._folder.update()
         self._watch.start()
-        self.panes.pane.note_of = session.reason
+        self.panes.pane.strips.note_of = session.reason
         composer.mentions = MentionSource(
             lambda: self.state.files,
             lambda: self.state.recent_paths,

@@ -238,7 +238,7 @@ class Status(Controller):
         rows = pane.selection_rows
         if rows is not None:
             return f"{counted(rows[1] - rows[0], 'line')} marked"
-        words = [f"from column {pane.left + 1}"] if pane.left else []
+        words = [f"from column {pane.strips.left + 1}"] if pane.strips.left else []
         hunk = pane.hunk
         if hunk is not None and view is not None:
             ids = [other.id for _, _, other in view.places()]

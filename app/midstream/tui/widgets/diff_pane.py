@@ -10,7 +10,7 @@ the screen out on every frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -28,7 +28,7 @@ from midstream.tui.diff.painter import RowPainter, SplitPainter
 from midstream.tui.diff.parts import HunkPart, parts_in
 from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import AHEAD, FileSyntax
-from midstream.tui.diff.view import FileView, Range, ViewRow
+from midstream.tui.diff.view import FileView, ViewRow
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -50,13 +50,13 @@ class PaneWindow(Staying, ScrollView):
     """Lines of the first row that are scrolled out."""
 
     @property
+    @abstractmethod
     def row_count(self) -> int:
         """Rows there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row_height(self, y: int) -> int:
         """Lines that a row takes."""
-        raise NotImplementedError
 
     @property
     def height(self) -> int:
@@ -237,7 +237,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self._palette = palette
         self._glyphs = glyphs
         self._syntax: FileSyntax | None = None
-        self._rows = RowStrips()
+        self.strips = RowStrips()
         self._painted: list[Strip] = []
         self._seen_rows = 0
         self._next: tuple[object, list[Strip]] | None = None
@@ -250,8 +250,8 @@ class DiffPane(PaneWindow, can_focus=True):
     ) -> None:
         """Show a file from now on, with the cursor on a row."""
         self.view, self._syntax = view, syntax
-        self.mark, self.left, self.found = None, 0, {}
-        self._rows.show(view, syntax)
+        self.mark, self.strips.left, self.strips.found = None, 0, {}
+        self.strips.show(view, syntax)
         view.refresh()
         self._seen_rows = view.size
         self._apply_layout()
@@ -267,45 +267,9 @@ class DiffPane(PaneWindow, can_focus=True):
     def clear(self) -> None:
         """Show nothing."""
         self.view = self._syntax = None
-        self._rows.show(None, None)
+        self.strips.show(None, None)
         self.fit_size()
         self.refresh()
-
-    @property
-    def scope(self) -> tuple[int, int] | None:
-        """Lines of the base text that the next instruction would get."""
-        return self._rows.scope
-
-    @scope.setter
-    def scope(self, scope: tuple[int, int] | None) -> None:
-        self._rows.scope = scope
-
-    @property
-    def found(self) -> Mapping[int, tuple[Range, ...]]:
-        """Search matches by row."""
-        return self._rows.found
-
-    @found.setter
-    def found(self, found: Mapping[int, tuple[Range, ...]]) -> None:
-        self._rows.found = found
-
-    @property
-    def note_of(self) -> Callable[[Hunk], str]:
-        """What is to be said beside the first row of a hunk."""
-        return self._rows.note_of
-
-    @note_of.setter
-    def note_of(self, note_of: Callable[[Hunk], str]) -> None:
-        self._rows.note_of = note_of
-
-    @property
-    def left(self) -> int:
-        """Cells of code that are scrolled out to the left."""
-        return self._rows.left
-
-    @left.setter
-    def left(self, left: int) -> None:
-        self._rows.left = left
 
     def set_palette(self, palette: Palette) -> None:
         self._palette = palette
@@ -331,7 +295,7 @@ class DiffPane(PaneWindow, can_focus=True):
                 moved = self._place_of(top_row, top, missing=top + self.cursor - before)
                 if moved != top:
                     self.scroll_to_place((moved, self.skip))
-        if changed or self._rows.unlexed:
+        if changed or self.strips.unlexed:
             self.repaint()
 
     def repaint(self) -> None:
@@ -362,7 +326,7 @@ class DiffPane(PaneWindow, can_focus=True):
         if view is None or syntax is None:
             return False
         more = syntax.advance(view.base_at(self.top) + AHEAD)
-        if self._rows.unlexed:
+        if self.strips.unlexed:
             self.repaint()
         return more
 
@@ -375,7 +339,6 @@ class DiffPane(PaneWindow, can_focus=True):
 
     @property
     def row_count(self) -> int:
-        """Rows of the file."""
         return 0 if self.view is None else self.view.size
 
     def row_height(self, y: int) -> int:
@@ -395,7 +358,7 @@ class DiffPane(PaneWindow, can_focus=True):
         row = None if self.view is None else self.view.row(self.cursor)
         if row is None or self.wrap:
             return False
-        return cell_len(visible(row.text)) - self.left > self._painter.code_width
+        return cell_len(visible(row.text)) - self.strips.left > self._painter.code_width
 
     @property
     def hunk(self) -> Hunk | None:
@@ -469,9 +432,9 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def scroll_columns(self, cells: int) -> None:
         """Show code further left or right, no further than the longest visible line."""
-        if cells > 0 and self.left + cells > self._widest() - self._painter.code_width // 2:
+        if cells > 0 and self.strips.left + cells > self._widest() - self._painter.code_width // 2:
             return
-        self.left = max(0, self.left + cells)
+        self.strips.left = max(0, self.strips.left + cells)
         self.repaint()
 
     def _widest(self) -> int:
@@ -483,7 +446,7 @@ class DiffPane(PaneWindow, can_focus=True):
     def set_wrap(self, wrap: bool) -> None:
         """Let long lines go on below, or scroll them sideways; the cursor's row stays in place."""
         above = self.lines_above(self.cursor)
-        self.wrap, self.left = wrap, 0
+        self.wrap, self.strips.left = wrap, 0
         self._forget_paint()
         self.fit_size()
         self.scroll_to_place(self.walk((self.cursor, 0), -above))
@@ -547,10 +510,10 @@ class DiffPane(PaneWindow, can_focus=True):
             self.size,
             self.cursor,
             self.mark,
-            self.scope,
-            self.left,
-            self.found,
-            self._rows.painter,
+            self.strips.scope,
+            self.strips.left,
+            self.strips.found,
+            self.strips.painter,
         )
 
     def _visible_strips(self) -> list[Strip]:
@@ -574,16 +537,16 @@ class DiffPane(PaneWindow, can_focus=True):
     @property
     def _prepared(self) -> RowStrips:
         """The rows, with a painter."""
-        if self._rows.painter is None:
-            self._rows.forget(self._make_painter())
-        return self._rows
+        if self.strips.painter is None:
+            self.strips.forget(self._make_painter())
+        return self.strips
 
     @property
     def _painter(self) -> RowPainter:
-        painter = self._rows.painter
+        painter = self.strips.painter
         if painter is None:
             painter = self._make_painter()
-            self._rows.forget(painter)
+            self.strips.forget(painter)
         return painter
 
     def _make_painter(self) -> RowPainter:
@@ -634,7 +597,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self.scroll_to_place(self.walk((self.cursor, 0), -above))
 
     def _forget_paint(self) -> None:
-        self._rows.forget(None)
+        self.strips.forget(None)
         self.refresh()
 
     # events

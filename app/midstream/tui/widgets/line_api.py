@@ -10,6 +10,7 @@ to its cells that Textual has for all kinds of them: 0.5 ms where this takes 0.1
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self, cast
@@ -107,9 +108,9 @@ class TextLine(Painted):
         self._kept: tuple[int, list[Strip]] | None = None
         super().__init__(palette, glyphs, widget_id=widget_id)
 
+    @abstractmethod
     def render(self) -> Text:
         """The line."""
-        raise NotImplementedError
 
     def on_click(self, event: events.Click) -> None:
         if call := event.style.meta.get("call"):
