@@ -64,9 +64,6 @@ class MidstreamApp(App[None]):
     """The program on one folder.
 
     Args:
-        root: The folder.
-        settings: The user's settings.
-        demo: The example project, when this is the demo.
         resume: The journal of an earlier session to take up again.
         open_file: A file to show at once, relative to the folder.
         endpoint: A model server to use instead of the configured one.
@@ -161,7 +158,6 @@ class MidstreamApp(App[None]):
         return prompt(driver)
 
     def get_default_screen(self) -> ReviewScreen:
-        """The review screen."""
         return self.review
 
     async def on_event(self, event: events.Event) -> None:

@@ -45,7 +45,6 @@ class PiecesUpdate(CompositorUpdate):
         self._lines = lines
 
     def render_segments(self, console: Console) -> str:
-        """The terminal output."""
         last = self._lines[-1][0]
         written: list[str] = []
         for y, pieces in self._lines:

@@ -211,12 +211,7 @@ class FramePace:
         return min(LONGEST_S, self._cost / SHARE)
 
     def due(self, now: float, grid: float) -> bool:
-        """Whether a frame is due.
-
-        Args:
-            now: The time.
-            grid: Seconds between two times at which this is asked; the nearer one is taken.
-        """
+        """Whether a frame is due; asked every ``grid`` seconds, the nearer time is taken."""
         if now - self._last < self.gap - grid / 2:
             return False
         self._last = now

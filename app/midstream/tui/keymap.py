@@ -106,11 +106,7 @@ def named(keys: str) -> str:
 
 
 def clashes(keys: Mapping[str, str]) -> list[str]:
-    """One sentence for every key that two actions of one place claim.
-
-    Args:
-        keys: Keys by action id, as ``keys_of`` has them.
-    """
+    """One sentence for every key that two actions of one place claim."""
     sentences: list[str] = []
     for ids in _together():
         owner: dict[str, str] = {}

@@ -52,7 +52,6 @@ class MentionChoice:
     """Something a mention can become.
 
     Attributes:
-        path: The file.
         symbol: Dotted name of a definition in it, ``""`` for the file.
         about: What it is, in a word or two.
     """
@@ -217,12 +216,9 @@ def _outer(symbol: Symbol) -> bool:
 
 
 def _score(wanted: str, text: str, joint: str) -> float | None:
-    """How well letters fit; scattered ones must all be in the last part of the name.
+    """How well lower-case letters fit; scattered ones must all be in the last part of the name.
 
-    Args:
-        wanted: The letters, in lower case.
-        text: A path or a dotted name.
-        joint: What stands between its parts.
+    ``joint`` stands between the parts of ``text``, a path or a dotted name.
     """
     lowered = text.lower()
     scattered = wanted not in lowered and "/" not in wanted

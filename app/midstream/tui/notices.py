@@ -55,7 +55,6 @@ class NoticeLine(Painted):
         self.refresh(layout=True)
 
     def clear(self) -> None:
-        """Show nothing."""
         if self.text:
             self.show("info", "")
 
@@ -97,8 +96,6 @@ class Notices:
     """Decides what the notice line shows, and for how long.
 
     Args:
-        line: The widget.
-        is_running: Whether the application is running.
         changed: Called when a question was opened or closed: number keys have other meanings now.
     """
 
@@ -196,14 +193,7 @@ Work = Callable[[], Awaitable[object]]
 
 
 class SerialWork:
-    """Runs coroutines of one screen in order; an error becomes a sentence.
-
-    Args:
-        host: The screen whose workers they are.
-        notices: Shows errors.
-        services: Reports internal errors.
-        done: Called after each.
-    """
+    """Runs coroutines of one screen in order; an error becomes a sentence."""
 
     def __init__(
         self,

@@ -122,7 +122,6 @@ class PromptDriver(LinuxDriver):
     """Set while a character may be the first of several."""
 
     def start_application_mode(self) -> None:
-        """Take the terminal over."""
         self._reads = True
         self._listen()
         super().start_application_mode()
@@ -145,7 +144,6 @@ class PromptDriver(LinuxDriver):
             super().disable_input()
 
     def send_message(self, message: Message) -> None:
-        """Give the program a message of the terminal's."""
         if self._listens:
             self._app.post_message(message)
         else:
@@ -181,7 +179,6 @@ class PromptDriver(LinuxDriver):
             self._patience = None
 
     def _read(self) -> None:
-        """Something was typed."""
         self._read_at = self._loop.time()
         try:
             data = os.read(self.fileno, _READ)

@@ -36,7 +36,6 @@ class Themed(Protocol):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw with other colours."""
-        ...
 
 
 class AppServices(Protocol):
@@ -100,39 +99,30 @@ class AppServices(Protocol):
         closed: ScreenResultCallbackType[Result] | None = None,
     ) -> None:
         """Push a screen; ``closed`` gets its result."""
-        ...
 
     def say(self, level: str, text: str) -> None:
         """Show a sentence on the review screen."""
-        ...
 
     def screen_ready(self) -> None:
         """The review screen is mounted: keys typed before act now."""
-        ...
 
     def show_wafer(self, model: str | None) -> None:
         """Show the simulated wafer beside the code, or remove it with ``None``."""
-        ...
 
     def stop_model(self) -> None:
         """Stop the model."""
-        ...
 
     def use_theme(self, name: str) -> None:
         """Switch to another theme."""
-        ...
 
     def apply(self, settings: Settings) -> None:
         """Apply settings that were just read from the files."""
-        ...
 
     def use_model(self, settings: Settings) -> None:
         """Switch to the model these settings name, from the next instruction on."""
-        ...
 
     async def take_up(self, journal: Path) -> None:
         """Replace the current session by an earlier one."""
-        ...
 
     def report_defect(self, error: Exception) -> str:
         """Write a report of an internal error; returns the sentence to show."""
@@ -140,16 +130,12 @@ class AppServices(Protocol):
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy text to the system clipboard."""
-        ...
 
     def repaint(self) -> None:
         """Repaint the whole terminal."""
-        ...
 
     def suspend_to_shell(self) -> None:
         """Suspend the process; ``fg`` resumes it."""
-        ...
 
     def quit(self) -> None:
         """End the program."""
-        ...

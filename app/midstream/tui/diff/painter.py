@@ -151,10 +151,6 @@ class Marks:
 class Inks:
     """The styles of one background, by what is written on it.
 
-    Args:
-        palette: The theme.
-        ground: The background.
-
     Attributes:
         tokens: Styles by kind of token; ``!`` behind it for a changed word, ``?`` for a match.
     """
@@ -166,7 +162,6 @@ class Inks:
         self._roles: dict[tuple[str, bool | None], Style] = {}
 
     def role(self, role: str, *, bold: bool | None = None) -> Style:
-        """The style of a role of the theme."""
         style = self._roles.get((role, bold))
         if style is None:
             style = self._palette.style(role, bold=bold) + self.ground
@@ -203,9 +198,6 @@ class RowPainter:
     """Paints rows for one theme and one width.
 
     Args:
-        palette: The theme.
-        glyphs: The characters.
-        width: Cells of a strip.
         digits: Digits of the largest line number.
         two_numbers: Whether both line numbers are shown, or only that of the proposed text.
         focused: Whether the pane has the focus; the cursor row is calmer without it.
@@ -252,11 +244,7 @@ class RowPainter:
     ) -> list[Strip]:
         """One row as a strip, or as several where it is wrapped.
 
-        Args:
-            row: The row.
-            spans: Tokens of its text.
-            marks: What lies on it.
-            left: Cells of code that are scrolled out to the left; none where lines wrap.
+        ``left`` cells of code are scrolled out to the left; none where lines wrap.
         """
         inks = self._inks(row, marks)
         lead = self._gutter_segments(row, marks, inks)
@@ -530,13 +518,7 @@ class SplitPainter(RowPainter):
     ) -> list[Strip]:
         """One row as a strip, or as several where one of its sides is wrapped.
 
-        Args:
-            row: The row; its ``beside`` is what it replaces.
-            spans: Tokens of its text.
-            marks: What lies on it.
-            beside_spans: Tokens of the row beside it.
-            beside_marks: What lies on that.
-            left: Cells of code that are scrolled out to the left; none where lines wrap.
+        The row's ``beside`` is what it replaces, with spans and marks of its own.
         """
         if row.look in FOLDS:
             return self.paint(row, spans, marks, left=left)

@@ -18,13 +18,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class HunkPart:
-    """The lines of a hunk between two places.
-
-    Attributes:
-        hunk: The hunk.
-        first: Where they begin.
-        last: Where they end.
-    """
+    """The lines of a hunk between two places."""
 
     hunk: Hunk
     first: Place
@@ -32,7 +26,6 @@ class HunkPart:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the hunk."""
         return self.first == (0, 0) and self.last == (self.hunk.deleted, self.hunk.added)
 
     @property

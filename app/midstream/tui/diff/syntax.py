@@ -28,11 +28,7 @@ def advance_for(lexer: LineLexer, stop: int, seconds: float) -> bool:
 
 
 class FileSyntax:
-    """Lexers of one file and its segments.
-
-    Args:
-        view: The rows whose tokens are wanted.
-    """
+    """Lexers of one file and its segments."""
 
     def __init__(self, view: FileView) -> None:
         self._view = view

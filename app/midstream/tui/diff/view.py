@@ -263,12 +263,7 @@ def _shown_line(line: str) -> str:
 
 
 class FileView:
-    """The rows of one file.
-
-    Args:
-        proposal: The file.
-        hunks: The session's hunks.
-    """
+    """The rows of one file."""
 
     def __init__(self, proposal: FileProposal, hunks: HunkStore) -> None:
         self.proposal = proposal

@@ -79,7 +79,6 @@ class CommitScreen(PageScreen):
 
     @property
     def message(self) -> MessageField:
-        """The message."""
         return self.query_one(MessageField)
 
     @property

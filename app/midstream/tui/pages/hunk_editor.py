@@ -29,8 +29,6 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
     """Dismisses with whether to save, and the text as it was left.
 
     Args:
-        title: What is being edited.
-        text: The lines.
         gone: The lines that they replace, shown above.
         resumed: Whether the text was left here before.
     """

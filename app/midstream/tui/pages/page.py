@@ -96,11 +96,9 @@ class Detail(VerticalScroll):
         return max(20, self.scrollable_content_region.width)
 
     def show(self, text: Text) -> None:
-        """Show this text."""
         self.content.update(text)
 
     def rewind(self) -> None:
-        """Show its beginning."""
         self.scroll_home(animate=False)
 
 
@@ -132,7 +130,6 @@ class PageScreen(EagerScreen):
 
     @property
     def session(self) -> PairingSession | None:
-        """The session, once it is open."""
         return self.services.session
 
     def compose(self) -> ComposeResult:
@@ -240,13 +237,7 @@ class PageScreen(EagerScreen):
     def tell_facts(
         self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
     ) -> None:
-        """Append names and values in two columns.
-
-        Args:
-            text: Where to.
-            facts: Name, value, and the value's palette role if it is not plain.
-            names: Cells of the first column.
-        """
+        """Append names, in so many cells, and values, whose palette role follows if not plain."""
         room = max(12, self.detail.columns - names - 1)
         for name, value, *role in facts:
             text.append(f"{name:<{names}} ", self.palette.style("muted"))

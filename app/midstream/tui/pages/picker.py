@@ -23,12 +23,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     """Dismisses with the value of the chosen row, or ``None``.
 
     Args:
-        services: The application.
-        title: What is being chosen.
-        rows: All rows.
         preview: Called with the value under the cursor whenever it changes.
         typed: Called with what is typed; a row for it besides those that it fits, if there is one.
-        select: The value the cursor begins on.
     """
 
     DEFAULT_CSS = """

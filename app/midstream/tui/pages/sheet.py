@@ -48,12 +48,7 @@ class KeySheet(VerticalScroll, can_focus=True):
 
 
 class SheetScreen(EagerScreen, ModalScreen[None]):
-    """A sheet; subclasses say what stands on it.
-
-    Args:
-        palette: The theme.
-        title: What is read here.
-    """
+    """A sheet; subclasses say what stands on it."""
 
     AUTO_FOCUS = "KeySheet"
     CLOSING: ClassVar[tuple[str, ...]] = ("escape", "q", "ctrl+c", "enter")
@@ -123,13 +118,7 @@ class Paragraph:
 
 
 class ReadingScreen(SheetScreen):
-    """Shows paragraphs.
-
-    Args:
-        palette: The theme.
-        title: What is read here.
-        paragraphs: In this order.
-    """
+    """Shows paragraphs."""
 
     CLOSING = (*SheetScreen.CLOSING, "f3", "exclamation_mark")
     DEFAULT_CSS = """
@@ -229,8 +218,6 @@ class PageHelp(SheetScreen):
     """Keys and sentences.
 
     Args:
-        palette: The theme.
-        title: The page.
         own: Keys and sentence of each action of the page.
         anywhere: The same of those that every page has.
     """

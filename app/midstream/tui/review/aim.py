@@ -55,13 +55,11 @@ class Aim(Controller):
 
     @property
     def cursor_line(self) -> int | None:
-        """The line under the cursor."""
         view = self._state.view
         return None if view is None or not view.size else view.written_at(self._pane.cursor)
 
     @property
     def marked_lines(self) -> tuple[int, int] | None:
-        """The marked lines."""
         rows, view = self._pane.selection_rows, self._state.view
         if rows is None or view is None:
             return None

@@ -12,15 +12,7 @@ from midstream.tui.services import AppServices
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What every controller works with.
-
-    Attributes:
-        state: Session, files, views.
-        panes: The widgets.
-        notices: Sentences for the user.
-        work: Runs what must happen in order.
-        services: The application.
-    """
+    """What every controller works with."""
 
     state: ReviewState
     panes: ReviewPanes

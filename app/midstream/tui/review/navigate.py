@@ -14,12 +14,7 @@ from midstream.tui.review.controller import Controller, Shared
 
 
 class MatchFinder:
-    """The rows of a view that hold a text; capitals count only if the text has some.
-
-    Args:
-        view: The rows.
-        text: What to look for.
-    """
+    """The rows of a view that hold a text; capitals count only if the text has some."""
 
     def __init__(self, view: FileView, text: str) -> None:
         self.text = text

@@ -76,11 +76,7 @@ class ReviewScreen(EagerScreen):
     """The main screen.
 
     Attributes:
-        state: Session and files.
-        panes: The widgets.
-        notices: Sentences for the user.
         is_ready: Whether keys find what they act on.
-        pace: Decides when the next frame of a stream is due.
     """
 
     BINDINGS: ClassVar = [

@@ -120,13 +120,7 @@ class ReviewState:
 
 
 class FolderListing:
-    """Keeps the list of files up to date in the background.
-
-    Args:
-        state: Gets the list.
-        root: The folder.
-        start: Runs the coroutine as a worker.
-    """
+    """Keeps the list of files up to date in the background."""
 
     def __init__(
         self, state: ReviewState, root: Path, start: Callable[[Callable[[], object]], object]

@@ -138,15 +138,7 @@ class Lines:
 def measured_lines(
     make: Lines, now: Measured, pace: list[Text], width: int, height: int
 ) -> list[Text]:
-    """The wall-clock page: one column, or two where it is wider than high.
-
-    Args:
-        make: Makes the lines.
-        now: What was measured.
-        pace: Lines of :func:`pace_lines`, which stand last.
-        width: Cells there are.
-        height: Lines there are.
-    """
+    """The wall-clock page: one column, or two where it is wider than high."""
     two = width >= TWO_COLUMNS
     column = width // 2 - 2 if two else width
     first = _first_text(make, now, column)
@@ -272,13 +264,7 @@ def pace_lines(
 
 
 def figure_lines(make: Lines, simulated: Simulated, context: str) -> list[Text]:
-    """The wafer-clock column beside the map.
-
-    Args:
-        make: Makes the lines.
-        simulated: What is shown.
-        context: Where the simulated context comes from, in words.
-    """
+    """The wafer-clock column; ``context`` says where the simulated context comes from."""
     report = simulated.report
     plan, step = report.plan, report.step
 
@@ -467,7 +453,6 @@ class FactLines(Widget):
         self.lines: tuple[Text, ...] = ()
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Show these lines from now on."""
         if self.lines != (made := tuple(lines)):
             grown = len(made) != len(self.lines)
             self.lines = made

@@ -166,7 +166,6 @@ class TelemetryScreen(EagerScreen):
     """Full screen; dismissed with Escape.
 
     Args:
-        services: The application.
         model: Path of the model folder that is simulated first; ``""`` begins with a preset.
     """
 
@@ -199,7 +198,6 @@ class TelemetryScreen(EagerScreen):
 
     @property
     def session(self) -> PairingSession | None:
-        """The session that is watched."""
         return self.services.session
 
     def compose(self) -> ComposeResult:
@@ -469,10 +467,6 @@ class WaferPane(Vertical):
 
     The telemetry view puts it there and takes it away.  It asks for nothing while nothing streams
     and nothing is behind what covers it.
-
-    Args:
-        services: The application.
-        model: The model that is simulated: a preset or a model folder.
     """
 
     DEFAULT_CSS = """

@@ -160,13 +160,7 @@ def number_places(
 
 
 def arrange(count: int, width: int, height: int, head: int) -> tuple[int, int, int]:
-    """How wafers stand beside each other in ``width x height`` cells.
-
-    Args:
-        count: Wafers.
-        width: Cells across.
-        height: Lines.
-        head: Lines of text above each wafer.
+    """How wafers, each with ``head`` lines of text above it, stand in ``width x height`` cells.
 
     Returns:
         Wafers in a row, and the width and height of each in cells (its text not included); a wafer
@@ -413,7 +407,6 @@ class WaferMap(Painted):
         super().set_palette(palette)
 
     def show(self, facts: MapFacts | None) -> None:
-        """Show this from now on."""
         if facts == self.facts:
             return
         old, self.facts = self.facts, facts

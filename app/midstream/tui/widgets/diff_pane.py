@@ -60,12 +60,10 @@ class PaneWindow(Staying, ScrollView):
 
     @property
     def height(self) -> int:
-        """Visible lines."""
         return max(1, self.size.height)
 
     @property
     def top(self) -> int:
-        """The first visible row."""
         return round(self.scroll_y)
 
     @property
@@ -265,7 +263,6 @@ class DiffPane(PaneWindow, can_focus=True):
         self.refresh()
 
     def clear(self) -> None:
-        """Show nothing."""
         self.view = self._syntax = None
         self.strips.show(None, None)
         self.fit_size()
@@ -342,7 +339,6 @@ class DiffPane(PaneWindow, can_focus=True):
         return 0 if self.view is None else self.view.size
 
     def row_height(self, y: int) -> int:
-        """Lines that a row takes."""
         return len(self._strips_of(y)) if self.wrap else 1
 
     @property
@@ -378,7 +374,6 @@ class DiffPane(PaneWindow, can_focus=True):
         return [] if rows is None or self.view is None else parts_in(self.view, *rows)
 
     def unmark(self) -> None:
-        """Remove the marks."""
         self.mark = None
         self.go_to(self.cursor, detach=False)
 

@@ -79,7 +79,6 @@ class EntryRow(Horizontal):
 
         @property
         def control(self) -> EntryRow:
-            """The row, for selectors."""
             return self.row
 
     class Typed(Event):
@@ -116,7 +115,6 @@ class EntryRow(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is asking."""
         return self.has_class("-shown")
 
     def open(self, text: str, *, label: str | None = None, placeholder: str | None = None) -> None:
@@ -132,7 +130,6 @@ class EntryRow(Horizontal):
         self.screen.set_focus(self.field)
 
     def shut(self) -> None:
-        """Hide the row."""
         self.remove_class("-shown")
 
     @on(Input.Changed)
@@ -238,7 +235,6 @@ class MessageField(Vertical):
 
     @property
     def text(self) -> str:
-        """What is written."""
         return self.field.text
 
     def set_palette(self, palette: Palette) -> None:

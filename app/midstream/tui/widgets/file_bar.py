@@ -54,7 +54,6 @@ class FileBar(TextLine):
         self.facts = FileFacts()
 
     def show(self, facts: FileFacts) -> None:
-        """Show these facts from now on."""
         if facts != self.facts:
             self.facts = facts
             self.refresh()

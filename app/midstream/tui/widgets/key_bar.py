@@ -41,7 +41,6 @@ class KeyBar(Painted):
         self._ranges: list[tuple[int, int, str]] = []
 
     def show(self, hints: tuple[KeyHint, ...]) -> None:
-        """Show these hints from now on."""
         if hints != self.hints:
             self.hints = hints
             self.refresh()

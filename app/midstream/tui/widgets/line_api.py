@@ -59,7 +59,6 @@ class Staying(Widget):
 
     @property
     def screen(self) -> Screen[object]:
-        """The screen that the widget is on."""
         screen = self._own_screen
         if screen is None:
             screen = self._own_screen = super().screen
@@ -83,7 +82,6 @@ class Painted(Widget):
         self._glyphs = glyphs
 
     def set_palette(self, palette: Palette) -> None:
-        """Paint with another theme."""
         self._palette = palette
         self.refresh()
 
@@ -137,7 +135,6 @@ class TextLine(Painted):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """Paint the line anew."""
         self._kept = None
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 

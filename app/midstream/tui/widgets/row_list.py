@@ -55,7 +55,6 @@ class RowList(ScrollView, can_focus=True):
 
         @property
         def control(self) -> RowList:
-            """The list it comes from."""
             return self.rows
 
     @dataclass
@@ -140,7 +139,6 @@ class RowList(ScrollView, can_focus=True):
         return y
 
     def choose(self) -> None:
-        """Choose the row under the cursor."""
         value = self.value
         if value is not None:
             self.post_message(self.Chosen(self, value))
@@ -169,7 +167,6 @@ class RowList(ScrollView, can_focus=True):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """Paint the rows anew."""
         if repaint and not regions:
             self._strips.clear()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)

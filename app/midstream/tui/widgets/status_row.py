@@ -93,7 +93,6 @@ class StatusRow(TextLine):
         self.facts = StatusFacts()
 
     def show(self, facts: StatusFacts) -> None:
-        """Show these facts from now on."""
         if facts != self.facts:
             self.facts = facts
             self.refresh()
