@@ -387,7 +387,7 @@ class Guard:
         """
         reason = " ".join(reason.split())
         if not reason:
-            raise UsageError("Releasing a quarantined hunk needs a reason; say it in a few words.")
+            raise UsageError("Releasing a quarantined hunk needs a reason", "say it in a few words")
         try:
             self._hunks.release(hunk_id, reason)
         except (KeyError, ValueError):

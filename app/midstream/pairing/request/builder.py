@@ -208,7 +208,7 @@ class WrongLanguageError(UserError):
     code = "wrong-language"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; choose another model with --model or --endpoint.")
+        super().__init__(what, "choose another model with --model or --endpoint")
         self.what = what
 
 

@@ -199,8 +199,8 @@ class NeedsConsentError(UserError):
         names = ", ".join(paths)
         it = "it" if len(paths) == 1 else "them"
         super().__init__(
-            f"{names} {'is' if len(paths) == 1 else 'are'} ignored by git and may hold secrets; "
-            f"allow sending {it}, or take the @ away."
+            f"{names} {'is' if len(paths) == 1 else 'are'} ignored by git and may hold secrets",
+            f"allow sending {it}, or take the @ away",
         )
         self.paths = paths
 

@@ -69,7 +69,7 @@ class Effort:
     @level.setter
     def level(self, level: str) -> None:
         if level not in EFFORTS:
-            raise UsageError(f"There is no effort {level!r}; choose one of {', '.join(EFFORTS)}.")
+            raise UsageError(f"There is no effort {level!r}", f"choose one of {', '.join(EFFORTS)}")
         self._level = level
         self._status.touch()
 
@@ -165,7 +165,7 @@ class AnswerWriter:
         if not answer.live:
             return AnswerEnd()
         if not found:
-            raise UserError("No candidate was written; ask again, or use a lower effort.")
+            raise UserError("No candidate was written", "ask again, or use a lower effort")
         best = min(range(len(found)), key=lambda i: found[i][1].rank)
         answer.turn.tried = _chosen_because(count, found, best)
         self._log.status.inform(f"{answer.turn.tried[:1].upper()}{answer.turn.tried[1:]}.")

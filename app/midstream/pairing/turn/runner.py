@@ -36,7 +36,7 @@ class TurnRunningError(UserError):
     code = "turn-running"
 
     def __init__(self) -> None:
-        super().__init__("The model is still at work; redirect it, queue this, or stop it first.")
+        super().__init__("The model is still at work", "redirect it, queue this, or stop it first")
 
 
 class NoTurnError(UserError):
@@ -45,7 +45,7 @@ class NoTurnError(UserError):
     code = "no-turn"
 
     def __init__(self) -> None:
-        super().__init__("The model is not writing; send this as a new instruction.")
+        super().__init__("The model is not writing", "send this as a new instruction")
 
 
 # The inbox
@@ -217,7 +217,7 @@ class TurnRunner:
         """
         question = replace(question, text=question.text.strip())
         if not question.text:
-            raise UsageError("The instruction is empty; say what should change.")
+            raise UsageError("The instruction is empty", "say what should change")
         if self.busy:
             raise TurnRunningError
         ask = AskMessage(question)
@@ -244,7 +244,7 @@ class TurnRunner:
         """
         text = text.strip()
         if not text:
-            raise UsageError("The instruction is empty; say what the model should do instead.")
+            raise UsageError("The instruction is empty", "say what the model should do instead")
         answer = self._log.current
         if answer is None or not answer.turn.running:
             raise NoTurnError
