@@ -19,6 +19,7 @@ from tests.helpers.pairing import Witness, numbered
 from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered(24)
+DATA = Path(__file__).parent / "data"
 
 
 def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
@@ -192,12 +193,11 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
     settings: Settings,
     endpoint: Endpoint,
     model: SteppedModel,
-    state: Path,
+    tmp_path: Path,
     damage: str,
 ) -> None:
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = tmp_path / "earlier-session.jsonl"
+    shutil.copy(DATA / "earlier-session.jsonl", journal)
     with journal.open("a") as file:
         file.write(damage + "\n")
     async with await PairingSession.open(
@@ -278,10 +278,9 @@ async def test_a_session_of_an_earlier_version_comes_back(
     That session redirected, accepted, rejected, edited, accepted some lines, split, undid and
     redid, met a save by another program, and stopped its last turn.
     """
-    data = Path(__file__).parent / "data"
-    expected: dict[str, Any] = json.loads((data / "earlier-session.json").read_text())
+    expected: dict[str, Any] = json.loads((DATA / "earlier-session.json").read_text())
     journal = tmp_path / "earlier-session.jsonl"
-    shutil.copy(data / "earlier-session.jsonl", journal)
+    shutil.copy(DATA / "earlier-session.jsonl", journal)
     (root / "run.py").write_text(expected["disk"])
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal

@@ -200,10 +200,7 @@ def _replace(lines: list[str], number: int) -> bool:
     if place is None:
         return False
     start, stop = place
-    text = "".join(lines[start:stop])
-    header = text.rstrip().endswith(":") or re.match(r"\s*(?:async\s+)?(?:def|class)\b", text)
-    indent = text[: len(text) - len(text.lstrip())]
-    new = f"{indent}{'if 1:' if header else 'pass'}"
+    new = _stand_in("".join(lines[start:stop]))
     if lines[start] == new and stop == start + 1:
         new = ""
     lines[start:stop] = [new, *[""] * (stop - start - 1)]

@@ -394,7 +394,6 @@ class ScriptReader:
     # Verdicts
 
     def _look(self, frame: _Frame) -> None:
-        """Judge the text of a frame as far as it goes."""
         if not frame.text and not (frame.adds and frame.target in self._known):
             return
         if _SAYS.search(frame.callee):

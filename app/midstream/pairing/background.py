@@ -286,7 +286,6 @@ class BackgroundTasks:
     def _others_with(
         self, path: str, find: Callable[[Sequence[str]], Sequence[EditPlace]], word: str
     ) -> list[str]:
-        """Other Python files with a place (blocking)."""
         found: list[str] = []
         for other in self._python_files():
             if other == path or len(found) >= MOST_PLACES:

@@ -368,22 +368,44 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Returns:
             The hunks that it changed or made; none, after a notice, if it does not stand.
         """
-        async with self.lock:
-            for attempt in range(ATTEMPTS):
-                hunks = self._step(hunk_id, step)
-                if not hunks:
-                    return ()
+
+        def take() -> Sequence[Hunk]:
+            hunks = self._step(hunk_id, step)
+            if hunks:
                 self._journal.add(entry)
-                self._announce(hunks)
-                error = await self._sync(hunks, f"{what} in {hunks[0].path}")
-                if error is None:
-                    return hunks
-                self._take_back(UndoEntry(), self.hunks.undo())
-                if attempt == ATTEMPTS - 1 or not _stale(error):
-                    self._status.fail(str(error))
-                    break
-                await self._follow(hunks[0].path)
-            return ()
+            return hunks
+
+        def take_back() -> Sequence[Hunk]:
+            self._journal.add(UndoEntry())
+            return self.hunks.undo()
+
+        async with self.lock:
+            return await self._persist(take, take_back, what)
+
+    async def _persist(
+        self, take: Callable[[], Sequence[Hunk]], take_back: Callable[[], Sequence[Hunk]], what: str
+    ) -> Sequence[Hunk]:
+        """Take a step and write what follows from it; once more where a file has just changed.
+
+        Returns:
+            The hunks that it changed; none if there is no such step, or if it was taken back
+            because it cannot be written, which a notice says.
+        """
+        for attempt in range(ATTEMPTS):
+            hunks = take()
+            if not hunks:
+                return ()
+            self._announce(hunks)
+            error = await self._sync(hunks, f"{what} in {hunks[0].path}")
+            if error is None:
+                return hunks
+            self._announce(take_back())
+            if attempt == ATTEMPTS - 1 or not _stale(error):
+                self._status.fail(str(error))
+                break
+            for path in {hunk.path for hunk in hunks}:
+                await self._follow(path)
+        return ()
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
         from midstream.edits.hunks import UndecidableError
@@ -423,28 +445,24 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     ) -> tuple[int, ...]:
         from midstream.edits.hunks import UndecidableError
 
-        waiting = self.hunks.undecided()
-        for attempt in range(ATTEMPTS):
+        def take() -> Sequence[Hunk]:
             try:
                 hunks = move()
             except UndecidableError as error:
                 self._status.warn(str(error))
                 return ()
             self._journal.add(there)
-            if not hunks:
-                return ()
-            self._announce(hunks)
-            error = await self._sync(hunks, f"{there.kind} in {hunks[0].path}")
-            if error is None:
-                self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
-                return tuple(hunk.id for hunk in hunks)
-            self._take_back(back, move_back())
-            if attempt == ATTEMPTS - 1 or not _stale(error):
-                self._status.fail(str(error))
-                break
-            for path in {hunk.path for hunk in hunks}:
-                await self._follow(path)
-        return ()
+            return hunks
+
+        def take_back() -> Sequence[Hunk]:
+            self._journal.add(back)
+            return move_back()
+
+        waiting = self.hunks.undecided()
+        hunks = await self._persist(take, take_back, there.kind)
+        if hunks:
+            self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
+        return tuple(hunk.id for hunk in hunks)
 
     def _cannot_undo(self) -> bool:
         """Whether the last decision is an accepted change that cannot be undone.
@@ -481,10 +499,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 f"lines went with it; redo brings {'them' if many else 'it'} back."
             )
             self._announce(gone)
-
-    def _take_back(self, entry: SessionEntry, hunks: Sequence[Hunk]) -> None:
-        self._journal.add(entry)
-        self._announce(hunks)
 
     def _announce(self, hunks: Iterable[Hunk]) -> None:
         for hunk in hunks:

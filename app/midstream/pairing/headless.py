@@ -170,7 +170,6 @@ async def run_job(
 
 
 async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
-    """Report progress until the turn has ended."""
     if turn.edit_format != "region":  # The model names the places itself.
         await session.turns.finished()
         for hunk in sorted(session.hunks.undecided(), key=lambda h: h.path != turn.path):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
-    from midstream.workspace.journal import Journal
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
@@ -146,13 +146,8 @@ class PairingSession:
 
         workspace = await asyncio.to_thread(Workspace, root)
         state = state_dir()
-        create: Callable[[], Journal] | None = None
-        if journal and settings.journal:
-
-            def create_journal() -> Journal:
-                return Journal.create(state, workspace.root)
-
-            create = create_journal
+        keeps = journal and settings.journal
+        create = partial(Journal.create, state, workspace.root) if keeps else None
         written, resumed, trouble = SessionJournal(create), None, ""
         if resume is not None:
             kept = Journal.open(resume)

@@ -272,7 +272,6 @@ def tokens(lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
 
 
 def _imports(lines: Sequence[str]) -> bool:
-    """Whether a statement is an import."""
     return bool(lines) and lines[0].split(maxsplit=1)[:1] in (["import"], ["from"])
 
 

@@ -487,6 +487,7 @@ class Meter:
     """Token counts and rates, for the status line and its sparkline.
 
     Attributes:
+        turn_tokens: Tokens of the current or last turn.
         history: Tokens per second of past quarter seconds, oldest first, for a sparkline.
         ttft_s: Seconds to the first text of the last turn, or ``None`` before it.
         input_tokens: Prompt tokens of all finished turns, as the server counted them.
@@ -499,7 +500,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque()
-        self._turn_tokens = 0
+        self.turn_tokens = 0
         self._first_tokens = 0
         self._sent_at: float | None = None
         self._first_at: float | None = None
@@ -518,7 +519,7 @@ class Meter:
     def start_turn(self) -> None:
         """A request goes out now."""
         self._recent.clear()
-        self._turn_tokens = 0
+        self.turn_tokens = 0
         self._sent_at = time.monotonic()
         self._first_at = self._last_at = None
         self._bucket_start, self._bucket = None, 0
@@ -540,7 +541,7 @@ class Meter:
                 self.ttft_s = now - self._sent_at
         self._last_at = now
         self._recent.append((now, tokens))
-        self._turn_tokens += tokens
+        self.turn_tokens += tokens
         self.output_tokens += tokens
         self._sample(now)
         self._bucket += tokens
@@ -571,11 +572,6 @@ class Meter:
         self.output_tokens += missed
 
     @property
-    def turn_tokens(self) -> int:
-        """Tokens of the current or last turn."""
-        return self._turn_tokens
-
-    @property
     def turn_rate(self) -> float | None:
         """Mean tokens per second of the current or last turn, from first text to last.
 
@@ -587,7 +583,7 @@ class Meter:
         lasted = self._last_at - self._first_at
         if lasted < SHORTEST_S:
             return None
-        return (self._turn_tokens - self._first_tokens) / lasted
+        return (self.turn_tokens - self._first_tokens) / lasted
 
     @property
     def tokens_per_second(self) -> float:

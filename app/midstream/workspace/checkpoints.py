@@ -63,13 +63,13 @@ def new_session_id() -> str:
     return f"{stamp}-{now % 10**9 // 1000:06d}-{secrets.token_hex(3)}"
 
 
-def _new_checkpoint_id() -> str:
-    """Nanoseconds since the epoch in fixed width, then a random part: sorts by time."""
-    return f"{time.time_ns():020d}-{secrets.token_hex(3)}"
+def _new_checkpoint(label: str, changes: Sequence[SavedFile]) -> Checkpoint:
+    # Nanoseconds since the epoch in fixed width, then a random part: ids sort by time.
+    checkpoint_id = f"{time.time_ns():020d}-{secrets.token_hex(3)}"
+    return Checkpoint(checkpoint_id, label, time.time(), tuple(change.rel for change in changes))
 
 
 def _describe(checkpoint: Checkpoint, changes: Sequence[SavedFile]) -> dict[str, Any]:
-    """The JSON form of a checkpoint without file contents."""
     return {
         "version": 1,
         "id": checkpoint.id,
@@ -89,13 +89,13 @@ def _describe(checkpoint: Checkpoint, changes: Sequence[SavedFile]) -> dict[str,
 
 
 def _parse_description(data: Mapping[str, Any]) -> Checkpoint:
-    """Inverse of :func:`describe` as far as the checkpoint itself goes."""
+    """Inverse of :func:`_describe` as far as the checkpoint itself goes."""
     paths = tuple(str(file["path"]) for file in data["files"])
     return Checkpoint(str(data["id"]), str(data["label"]), float(data["time"]), paths)
 
 
 def _parse_change(file: Mapping[str, Any], before: bytes | None) -> SavedFile:
-    """One file of :func:`describe`, with its content."""
+    """One file of :func:`_describe`, with its content."""
     folders = tuple(str(folder) for folder in file["folders"])
     after = file["after"]
     return SavedFile(
@@ -170,9 +170,7 @@ class FolderStore:
 
     def save(self, label: str, changes: Sequence[SavedFile]) -> Checkpoint:
         """Remember ``changes``; the folder appears under its name only when it is complete."""
-        checkpoint = Checkpoint(
-            _new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
-        )
+        checkpoint = _new_checkpoint(label, changes)
         session = self._session_folder()
         half = session / f"{checkpoint.id}.half"
         half.mkdir(mode=0o700)
@@ -241,9 +239,7 @@ class GitStore:
         """Remember ``changes`` in a new commit."""
         if not self._chain:
             self._drop_old_sessions()
-        checkpoint = Checkpoint(
-            _new_checkpoint_id(), label, time.time(), tuple(change.rel for change in changes)
-        )
+        checkpoint = _new_checkpoint(label, changes)
         description = json.dumps(_describe(checkpoint, changes), indent=1).encode()
         stream = [
             f"commit {self._ref}\nmark :1\n".encode(),

@@ -237,7 +237,6 @@ def _explained(rel: str) -> Generator[None]:
 
 
 def _missing_folders(target: str) -> tuple[str, ...]:
-    """Folders above ``target`` that do not exist, outermost first."""
     missing: list[str] = []
     for folder in Path(target).parents:
         if folder.exists():
@@ -339,8 +338,10 @@ def _recover_record(record: Path) -> list[str]:
             record.unlink()
             return []
         with open(descriptor, "rb", closefd=False) as stream:
-            entries = json.load(stream)
-        changes = [_planned(entry) for entry in entries]
+            entries: list[dict[str, Any]] = json.load(stream)
+        changes = [
+            PlannedWrite(**{**entry, "folders": tuple(entry["folders"])}) for entry in entries
+        ]
         kept: list[str] = []
         for change in reversed(changes):
             if record.suffix == ".open":
@@ -354,16 +355,6 @@ def _recover_record(record: Path) -> list[str]:
         return []
     finally:
         os.close(descriptor)
-
-
-def _planned(entry: dict[str, Any]) -> PlannedWrite:
-    return PlannedWrite(
-        entry["target"],
-        entry["token"],
-        entry["before"],
-        entry["after"],
-        tuple(entry["folders"]),
-    )
 
 
 def remove_empty(folders: tuple[str, ...]) -> None:

@@ -199,17 +199,9 @@ class Written:
 
 
 class WrongLanguageError(UserError):
-    """The model is not made for the language of the file.
-
-    Args:
-        what: What it edits, and what the file is.
-    """
+    """The model is not made for the language of the file."""
 
     code = "wrong-language"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "choose another model with --model or --endpoint")
-        self.what = what
 
 
 class AlreadyThereError(UserError):
@@ -249,7 +241,7 @@ class RequestBuilder:
         if mentioned:
             return mentioned[0].path
         try:
-            return await search_workspace(self._files.workspace, question.text)
+            return await asyncio.to_thread(search_workspace, self._files.workspace, question.text)
         except TargetUnclearError:
             if last is None or not self._finds_places(self._server.model_info):
                 raise
@@ -302,7 +294,7 @@ class RequestBuilder:
         if not name:
             return None
         try:
-            path = await search_workspace(self._files.workspace, f"`{name}`")
+            path = await asyncio.to_thread(search_workspace, self._files.workspace, f"`{name}`")
         except TargetUnclearError as several:
             found = () if several.missing else several.candidates
         else:
@@ -323,7 +315,6 @@ class RequestBuilder:
         )
 
     def _finds_places(self, model: ModelInfo) -> bool:
-        """Whether the model can be left to find the lines itself."""
         known = self._server.reached or not self._server.own
         return known and model.finds_places
 
@@ -477,5 +468,6 @@ def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
     if model.languages and language not in model.languages:
         what = f"is {language}" if language else "is in no language it knows"
         raise WrongLanguageError(
-            f"This model edits {' and '.join(model.languages)} only, and {path} {what}"
+            f"This model edits {' and '.join(model.languages)} only, and {path} {what}",
+            "choose another model with --model or --endpoint",
         )

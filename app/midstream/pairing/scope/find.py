@@ -7,7 +7,6 @@ Only :func:`search_workspace` opens files.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import difflib
 import keyword
@@ -216,16 +215,12 @@ def find_in_files(
     )
 
 
-async def search_workspace(workspace: Workspace, instruction: str) -> str:
-    """The one Python file of the workspace that defines what ``instruction`` names.
+def search_workspace(workspace: Workspace, instruction: str) -> str:
+    """The one Python file of the workspace that defines what ``instruction`` names (blocking).
 
     Raises:
         TargetUnclearError: None is named, or several are, or there is no Python file.
     """
-    return await asyncio.to_thread(_search, workspace, instruction)
-
-
-def _search(workspace: Workspace, instruction: str) -> str:
     paths = [path for path in workspace.files() if is_python(path)]
     if not paths:
         raise TargetUnclearError(

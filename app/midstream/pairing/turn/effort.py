@@ -225,7 +225,6 @@ class AnswerWriter:
 
 
 def _chosen_because(count: int, found: Sequence[tuple[str, Verdict]], best: int) -> str:
-    """What was tried and why one won."""
     verdict = found[best][1]
     clean = sum(v.clean for _, v in found)
     same = f", {len(found)} different" if len(found) < count else ""

@@ -173,7 +173,7 @@ class Steer(Controller):
         self._panes.focus_composer()
         if isinstance(error, WrongLanguageError):
             key = self._services.key_for("models")
-            self._notices.say("error", f"{error.what}; {key} chooses another model.")
+            self._notices.say("error", f"{error.problem}; {key} chooses another model.")
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
                 (each.label, lambda each=each: self._choose_target(each, text))
