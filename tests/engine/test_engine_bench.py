@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.bandwidth import weights_read
-from midstream.bench.engine import as_lines, measure, run
+from midstream.bench.engine import as_lines, measure
+from midstream.cli import main
 from midstream.engine.folder import read_folder
 from tests.helpers.folders import write_folder
 from tests.helpers.tiny import random_weights
@@ -66,7 +67,7 @@ def test_a_step_reads_matrices_and_not_tables(tmp_path: Path) -> None:
 def test_a_missing_model_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["--model", str(tmp_path / "nowhere"), "--json"]) == 3
+    assert main(["bench", "engine", "--model", str(tmp_path / "nowhere"), "--json"]) == 3
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["code"] == "model_folder"
     assert "no model folder" in error["message"]

@@ -20,8 +20,8 @@ LARGE = 256 << 20
 def weights_read(folder: ModelFolder) -> int:
     """Return how many bytes of weights a step of one token reads.
 
-    Tables of which it reads a row (embeddings, rotary angles) do not count; without the `onnx`
-    package nobody can tell them apart, and the whole file is taken.
+    Tables of which it reads a row (embeddings, rotary angles) do not count. Telling them apart
+    needs the `onnx` package; without it the whole file is taken.
     """
     if find_spec("onnx") is None:
         return sum(file.stat().st_size for file in graph_files(folder))
@@ -44,7 +44,7 @@ def _size(tensor: Any) -> int:
 
 
 def read_bandwidth(size: int, threads: int) -> float:
-    """Return how many GB/s so many threads read together, going over `size` bytes again and again.
+    """Return the GB/s that some threads read together, going over `size` bytes repeatedly.
 
     A small size stays in a cache and is read faster than memory is.
     """

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from midstream.arguments import CommandParser
-from midstream.bench.figures import Figure, at_least, at_most, print_figures
+from midstream.bench.figures import Figure, at_least, at_most, percentile, print_figures
 from midstream.edits.aligner import Aligner, LineChange, LineIndex
 from midstream.edits.documents import SourceText
 from midstream.edits.formats.region import RegionParser
@@ -136,21 +136,8 @@ def _parse(make: Callable[[], ReplyParser], reply: str, piece: int) -> float:
 def _history(repo: Path, limit: int) -> Iterator[tuple[list[str], list[str]]]:
     """Versions of files before and after the newest changes of a git history."""
     git = ["git", "-C", str(repo)]
-    log = subprocess.run(
-        [
-            *git,
-            "log",
-            "--no-merges",
-            "--diff-filter=M",
-            "--raw",
-            "--no-abbrev",
-            "--format=",
-            "-n8000",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = ("--no-merges", "--diff-filter=M", "--raw", "--no-abbrev", "--format=", "-n8000")
+    log = subprocess.run([*git, "log", *options], capture_output=True, text=True, check=False)
     raw = (line.split() for line in log.stdout.splitlines() if line.startswith(":100"))
     changes = list(dict.fromkeys((fields[2], fields[3]) for fields in raw))
     if len(changes) > limit:
@@ -210,13 +197,11 @@ def _aligner(pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[Figure]:
         lags += lag
         seconds += spent
         lines += len(old) + len(new)
-    lags.sort()
     ratio = changed / max(1, best)
     yield at_most("diff size against the LCS optimum", ratio, "x", 1.05)
     share = 100 * worse / max(1, len(pairs))
     yield at_most("files over 1.25x the optimum", share, "%", 2)
-    p95 = float(lags[int(0.95 * (len(lags) - 1))]) if lags else 0.0
-    yield at_most("decision lag p95", p95, "lines", 8)
+    yield at_most("decision lag p95", percentile(lags, 95), "lines", 8)
     cost = 1e6 * seconds / max(1, lines)
     yield at_most("aligner", cost, "us/line", 5)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,6 @@ from midstream.bench.peers import (
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
-from midstream.errors import UserError
 from midstream.processes import resident_bytes
 from midstream.resources import default_model
 
@@ -40,16 +38,17 @@ from midstream.resources import default_model
 class EngineReport:
     """Everything measured; times in milliseconds, memory in MiB.
 
-    `edits` are the figures of edits by kind: "whole lines" are renames as plain text whose tokens
-    are given (see `forced`), which is how models without the edit codec answer; "own way" is the
-    text that the model writes, drafted, and "own way, undrafted" the same without drafts.
-    `python_share` is what of steps without drafts, writing plain text, is spent outside ONNX
-    Runtime; `row_share` what one more drafted token adds to a step; `redirect_share` what a first
-    token after a redirect takes of the cold one's time, and which part of its prompt is read for
-    it; `stop_forwards` the slowest stop in forwards of its kind (a chunk of a prompt, a step);
-    `bandwidth_share` what plain decoding reads per second of what this machine can read, by context
-    length. `peers` holds per peer what was measured in turns with it: writing as many tokens as we
-    did, or the same text in full.
+    Attributes:
+        edits: By kind: "whole lines" are renames as plain text whose tokens are given, which is how
+            models without the edit codec answer; "own way" is the text that the model writes,
+            drafted, and "own way, undrafted" the same without drafts.
+        python_share: Share of plain steps without drafts that is spent outside ONNX Runtime.
+        row_share: What one more drafted token adds to a step.
+        redirect_share: Of the cold time, and of the prompt that is read, after a redirect.
+        stop_forwards: The slowest stop in forwards of its kind (a chunk of a prompt, a step).
+        bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
+            read, by context length.
+        peers: What was measured in turns with each: as many tokens as ours, or the text in full.
     """
 
     model: str
@@ -84,19 +83,12 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--gguf", type=Path, help="a GGUF file for llama.cpp (the model itself)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
-    try:
-        report = measure(
-            options.model or default_model(),
-            provider=options.provider,
-            threads=options.threads,
-            gguf=options.gguf,
-        )
-    except UserError as error:
-        if options.json:
-            print(json.dumps({"error": {"code": error.code, "message": str(error)}}))
-        else:
-            print(error, file=sys.stderr)
-        return error.exit_code
+    report = measure(
+        options.model or default_model(),
+        provider=options.provider,
+        threads=options.threads,
+        gguf=options.gguf,
+    )
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(as_lines(report)))
     return 0
 

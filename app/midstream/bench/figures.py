@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import quantiles
 from typing import Any
 
 
@@ -17,6 +18,13 @@ class Figure:
     unit: str
     target: str
     met: bool
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The value below which ``percent`` of the values lie, interpolated; 0 without values."""
+    if len(values) < 2:
+        return float(next(iter(values), 0.0))
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def at_most(name: str, value: float, unit: str, goal: float) -> Figure:

@@ -21,15 +21,15 @@ import tempfile
 import time
 import warnings
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+from unittest import mock
 
 from midstream.arguments import CommandParser
-from midstream.bench.figures import Figure, at_least, at_most, print_figures
+from midstream.bench.figures import Figure, at_least, at_most, percentile, print_figures
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.prefix import complete_prefix
@@ -244,13 +244,12 @@ async def _stream(scanner: Scanner | None, above: Sequence[str], region: Sequenc
     news.set()
     await asyncio.gather(*tasks)
     seconds = time.perf_counter() - begun
-    late.sort()
     return _Load(
         seconds,
         time.process_time() - own,
         _cpu_s(pid) - child,
         0 if pid is None else resident_bytes(pid),
-        late[int(0.99 * (len(late) - 1))],
+        percentile(late, 99),
     )
 
 
@@ -407,20 +406,15 @@ async def _latency(
             if scan.verdicts == verdicts:
                 continue  # A statement is unfinished: there was nothing to ask.
             waits.append(1000 * (time.perf_counter() - begin))
-    waits.sort()
-    p50, p95 = waits[len(waits) // 2], waits[int(0.95 * (len(waits) - 1))]
     return [
-        at_most("line to verdict p50, 3,000-line files", p50, "ms", 5),
-        at_most("line to verdict p95, 3,000-line files", p95, "ms", 10),
+        at_most("line to verdict p50, 3,000-line files", percentile(waits, 50), "ms", 5),
+        at_most("line to verdict p95, 3,000-line files", percentile(waits, 95), "ms", 10),
     ]
 
 
 async def _overrun() -> list[Figure]:
     """Tokens of a served stream of 1,000 tokens a second that came after the bad line."""
-    past: list[int] = []
-    for _ in range(5):
-        past.append(await _one_overrun())
-    worst = float(max(past))
+    worst = float(max([await _one_overrun() for _ in range(5)]))
     return [at_most("tokens past the statement at 1,000/s, worst", worst, "tokens", 15)]
 
 
@@ -431,8 +425,18 @@ async def _one_overrun() -> int:
 
     head = 'def find(db, name):\n    rows = db.execute("select * from t where name = " + name)\n'
     rest = "".join(f"    step_{n} = rows[{n}].value + {n}\n" for n in range(50))
-    with tempfile.TemporaryDirectory() as folder, _state(folder):
-        root, script = _scene(Path(folder), head + rest)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, MIDSTREAM_STATE_DIR=folder),
+    ):
+        root, script = Path(folder) / "work", Path(folder) / "script.json"
+        root.mkdir()
+        (root / "m.py").write_text("def find(db, name):\n    return None\n")
+        answers = [
+            {"match": "must not", "text": "    return None\n"},
+            {"match": "", "text": head + rest, "rate": _RATE},
+        ]
+        script.write_text(json.dumps(answers))
         async with await PairingSession.open(
             root, settings=Settings(journal=False), replay=script, watch=False
         ) as session:
@@ -441,36 +445,10 @@ async def _one_overrun() -> int:
             return max(0, turn.tokens - count_tokens(head))
 
 
-def _scene(folder: Path, text: str) -> tuple[Path, Path]:
-    """A folder with one file, and a script that writes ``text`` into it."""
-    root, script = folder / "work", folder / "script.json"
-    root.mkdir()
-    (root / "m.py").write_text("def find(db, name):\n    return None\n")
-    answers = [
-        {"match": "must not", "text": "    return None\n"},
-        {"match": "", "text": text, "rate": _RATE},
-    ]
-    script.write_text(json.dumps(answers))
-    return root, script
-
-
-@contextmanager
-def _state(folder: str) -> Generator[None]:
-    before = os.environ.get("MIDSTREAM_STATE_DIR")
-    os.environ["MIDSTREAM_STATE_DIR"] = folder
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["MIDSTREAM_STATE_DIR"]
-        else:
-            os.environ["MIDSTREAM_STATE_DIR"] = before
-
-
 async def _false_halts(
     scanner: Scanner, files: Sequence[list[str]], rng: random.Random, regions: int
 ) -> list[Figure]:
-    """Halts in code that nobody meant to be dangerous, as whole files and as streams."""
+    """Halts in ordinary code, as whole files and as streams."""
     lines = halts = 0
     for _ in range(regions):
         file = rng.choice([f for f in files if len(f) > 2 * _REGION])
@@ -489,7 +467,6 @@ async def _false_halts(
 
 
 async def _whole(scanner: Scanner, files: Sequence[list[str]], what: str) -> Figure:
-    """Halts in whole files."""
     lines = halts = 0
     for file in files:
         found = await scanner.scan(file, "m.py")

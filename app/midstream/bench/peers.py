@@ -138,7 +138,7 @@ class _Model:
         return found
 
     def _slowness(self) -> Array:
-        """Return by what a radian is divided for the angle of each pair at position 1."""
+        """Return the divisor of a radian that gives each pair's angle at position 1."""
         angles = np.arctan2(self._held["sin_cache"][1], self._held["cos_cache"][1])
         return np.where(angles > 0, 1 / np.maximum(angles, STILL), 1 / STILL).astype(np.float32)
 
@@ -175,7 +175,7 @@ def _write(
             head += struct.pack("<If", FLOAT32, value)
     body = bytearray()
     for name, (values, bits) in tensors.items():
-        # Dimensions are told the innermost first.
+        # The innermost dimension comes first.
         sizes = values.shape[::-1]
         head += _string(name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
         head += struct.pack("<IQ", KINDS[bits], len(body))
@@ -251,7 +251,7 @@ class Genai:
         """Forget everything and read a prompt."""
         params = self._runtime.GeneratorParams(self._model)
         length = len(ids) + room + 1
-        # It does not know where an answer ends, and shall not guess.
+        # Without a minimum it would stop where it takes the answer to end.
         params.set_search_options(max_length=length, min_length=length, do_sample=False)
         self._running = self._runtime.Generator(self._model, params)
         self._running.append_tokens(list(ids))
@@ -283,7 +283,7 @@ class LlamaCpp:
         self._quiet = self._runtime.llama_log_callback(_say_nothing)
         self._runtime.llama_log_set(self._quiet, None)
         for extra in (True, False):
-            # Some of its kernels end the process where a processor promises more than it lets do.
+            # Some of its kernels crash on processors that announce more than they allow.
             if _survives(gguf, extra):
                 break
         else:

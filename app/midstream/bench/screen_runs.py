@@ -20,10 +20,10 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Final
 
-from midstream.bench.figures import Figure, at_most
+from midstream.bench.figures import Figure, at_most, percentile
 from midstream.bench.terminal import TerminalProgram
 from midstream.processes import resident_bytes
 
@@ -33,10 +33,6 @@ _LINES: Final = 1_990
 _TOKENS: Final = 20 * _LINES
 """What the rewrite of the long function comes to, about."""
 _WIDE: Final = (160, 48)
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else 0.0
 
 
 def _long_function(lines: int) -> str:
@@ -108,7 +104,7 @@ class ScratchFolder:
 
 @contextmanager
 def prepared(bytecode: Path, lines: int = _LINES, rate: float = 1_000) -> Generator[ScratchFolder]:
-    """A place whose file has so many lines, rewritten at so many tokens a second."""
+    """A folder whose file has ``lines`` lines and is rewritten at ``rate`` tokens a second."""
     with tempfile.TemporaryDirectory() as name:
         place = ScratchFolder(Path(name), bytecode)
         place.file.parent.mkdir()
@@ -124,12 +120,23 @@ def _ready(program: TerminalProgram) -> None:
     program.settle()
 
 
-def _begin_stream(program: TerminalProgram, rate: float) -> None:
-    _ready(program)
-    program.write("go\r")
-    program.wait_for("streaming", 30)
-    program.write("i")
-    program.drain(min(1.0, _TOKENS / rate / 4))
+@contextmanager
+def streaming(
+    bytecode: Path, rate: float, *, beat: bool = False, wrapper: Sequence[str] = ()
+) -> Generator[tuple[ScratchFolder, TerminalProgram]]:
+    """The program on its long file, in the middle of a rewrite at ``rate`` tokens a second."""
+    with (
+        prepared(bytecode, rate=rate) as place,
+        place.start("work/long.py", beat=beat, wrapper=wrapper) as program,
+    ):
+        _ready(program)
+        program.write("go\r")
+        program.wait_for("streaming", 30)
+        program.write("i")
+        program.drain(min(1.0, _TOKENS / rate / 4))
+        if beat:
+            place.felt(program)
+        yield place, program
 
 
 def _typed(program: TerminalProgram, keys: int, seconds: float) -> list[float]:
@@ -155,8 +162,7 @@ def keys(
     bytecode: Path, rate: float, goals: tuple[float, float, float], count: int
 ) -> list[Figure]:
     """Key to terminal while text streams at ``rate`` tokens a second, and what that costs."""
-    with prepared(bytecode, rate=rate) as place, place.start("work/long.py") as program:
-        _begin_stream(program, rate)
+    with streaming(bytecode, rate) as (_, program):
         cpu, began, before = program.cpu_seconds(), time.perf_counter(), len(program.output)
         times = _typed(program, count, _TOKENS / rate * 0.7)
         seconds = time.perf_counter() - began
@@ -165,34 +171,30 @@ def keys(
     at = f"at {rate:,.0f} tok/s"
     return [
         at_most(f"key to terminal, median, {at}", median(times), "ms", goals[0]),
-        at_most(f"key to terminal, p99, {at}", _percentile(times, 99), "ms", goals[1]),
+        at_most(f"key to terminal, p99, {at}", percentile(times, 99), "ms", goals[1]),
         at_most(f"processor, {at}", used / seconds * 100, "% of a core", goals[2]),
         at_most(f"output, {at}", sent_kb, "kB/s", 800),
     ]
 
 
 def loop(bytecode: Path, rate: float) -> list[Figure]:
-    """Processor time between two moments at which the loop can answer a key."""
-    with prepared(bytecode, rate=rate) as place, place.start("work/long.py", beat=True) as program:
-        _begin_stream(program, rate)
-        place.felt(program)
+    """Processor time for which the loop cannot answer a key."""
+    with streaming(bytecode, rate, beat=True) as (place, program):
         _typed(program, 1_000, _TOKENS / rate * 0.6)
         busy = [1000 * seconds for seconds in place.felt(program)["busy_s"]]
-    return [at_most(f"loop held, p99, at {rate:,.0f} tok/s", _percentile(busy, 99), "ms cpu", 8)]
+    return [at_most(f"loop held, p99, at {rate:,.0f} tok/s", percentile(busy, 99), "ms cpu", 8)]
 
 
 def frames(bytecode: Path, rate: float) -> list[Figure]:
     """Processor time of a frame, and rows that were decided and then shown as something else."""
-    with prepared(bytecode, rate=rate) as place, place.start("work/long.py", beat=True) as program:
-        _begin_stream(program, rate)
-        place.felt(program)
+    with streaming(bytecode, rate, beat=True) as (place, program):
         program.drain(_TOKENS / rate * 0.6)
         felt = place.felt(program)
     work = [1000 * seconds for seconds in felt["frames_s"]]
     at = f"at {rate:,.0f} tok/s"
     return [
         at_most(f"frame, mean, {at}", sum(work) / len(work), "ms cpu", 2.5),
-        at_most(f"frame, p99, {at}", _percentile(work, 99), "ms cpu", 8),
+        at_most(f"frame, p99, {at}", percentile(work, 99), "ms cpu", 8),
         at_most(f"decided rows that changed, {at}", felt["flips"][0], "rows", 0),
     ]
 
@@ -220,15 +222,13 @@ def stops(bytecode: Path, count: int) -> list[Figure]:
 def slow_link(bytecode: Path, kb_per_s: int) -> list[Figure]:
     """Whether the loop waits for a terminal that takes only so much."""
     step = 0.01
-    with prepared(bytecode, rate=5_000) as place, place.start("work/long.py", beat=True) as program:
-        _begin_stream(program, 5_000)
-        place.felt(program)
+    with streaming(bytecode, 5_000, beat=True) as (place, program):
         end = time.perf_counter() + 5
         while time.perf_counter() < end:
             program.read(0, round(kb_per_s * 1000 * step))
             time.sleep(step)
         late = [1000 * seconds for seconds in place.felt(program)["late_s"]]
-    return [at_most(f"loop late over {kb_per_s} kB/s, p99", _percentile(late, 99), "ms", 10)]
+    return [at_most(f"loop late over {kb_per_s} kB/s, p99", percentile(late, 99), "ms", 10)]
 
 
 def through_tmux(bytecode: Path, count: int) -> list[Figure]:
@@ -239,16 +239,12 @@ def through_tmux(bytecode: Path, count: int) -> list[Figure]:
     socket = f"midstream-bench-{os.getpid()}"
     wrapper = [tmux, "-L", socket, "-f", os.devnull, "new-session"]
     try:
-        with (
-            prepared(bytecode, rate=5_000) as place,
-            place.start("work/long.py", wrapper=wrapper) as program,
-        ):
-            _begin_stream(program, 5_000)
+        with streaming(bytecode, 5_000, wrapper=wrapper) as (_, program):
             times = _typed(program, count, _TOKENS / 5_000 * 0.7)
     finally:
         with contextlib.suppress(OSError):
             subprocess.run([tmux, "-L", socket, "kill-server"], capture_output=True, check=False)
-    return [at_most("key to terminal through tmux, p99", _percentile(times, 99), "ms", 12)]
+    return [at_most("key to terminal through tmux, p99", percentile(times, 99), "ms", 12)]
 
 
 def start(bytecode: Path, rounds: int) -> list[Figure]:
@@ -293,7 +289,7 @@ def large_file(bytecode: Path) -> list[Figure]:
             program.drain(0.03)
         program.settle(1.0, 30)
         program.drain(10)
-        # Of so little, one window tells little.
+        # One window would be too noisy for so small a share.
         windows: list[float] = []
         for _ in range(3):
             cpu = program.cpu_seconds()
@@ -307,7 +303,7 @@ def large_file(bytecode: Path) -> list[Figure]:
     return [
         at_most("open 100,000 lines", opened, "ms", 300),
         at_most("page through 100,000 lines, median", median(pages), "ms", 16),
-        at_most("page through 100,000 lines, p99", _percentile(pages, 99), "ms", 16),
+        at_most("page through 100,000 lines, p99", percentile(pages, 99), "ms", 16),
         at_most("processor, idle, median", median(windows), "% of a core", 0.5),
         at_most("memory, 50,000 lines", half, "MB", 100),
         at_most("memory, 100,000 lines", memory, "MB", 160),
@@ -330,4 +326,4 @@ def saves(bytecode: Path, count: int) -> list[Figure]:
             beside.replace(place.file)
             times.append((program.wait_for(f"saved_{number:03}", 10, since=since) - saved) * 1000)
             program.drain(0.35)
-    return [at_most("save by an editor to screen, p95", _percentile(times, 95), "ms", 60)]
+    return [at_most("save by an editor to screen, p95", percentile(times, 95), "ms", 60)]

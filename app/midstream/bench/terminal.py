@@ -126,7 +126,7 @@ class TerminalProgram:
         return len(self.output) - before
 
     def cpu_seconds(self) -> float:
-        """Processor time the child has used, without its own children; 0 where nobody tells."""
+        """Processor time the child has used, without its own children; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
         try:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from midstream.bench.bandwidth import timed
+from midstream.bench.figures import percentile
 from midstream.bench.peers import Peer
 from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests, long_requests
 from midstream.edits.request import render_follow_up
@@ -47,12 +48,14 @@ STOPS = 12
 
 
 def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Return milliseconds to the first token: nothing cached, all cached, and after redirects; and
-    which share of the cold time a redirect takes and of its prompt it reads.
+    """Measure the first token with nothing cached, with all cached, and after redirects.
 
-    Of the reference functions one by one, and of several of them as one long region. A redirect is
-    sent at once, or was read ahead, as the program does while it is typed: behind the same lines,
-    or behind one line less.
+    The requests are the reference functions one by one, and several of them as one long region. A
+    redirect is sent at once, or was read ahead as while it is typed: behind the same lines, or
+    behind one line less.
+
+    Returns:
+        Milliseconds; and for redirects the shares of the cold time and of the prompt that is read.
     """
     times: dict[str, list[float]] = {}
     shares: dict[str, list[float]] = {}
@@ -121,8 +124,8 @@ def _first_token(model: OnnxModel, request: GenerateRequest) -> tuple[float, flo
     return seconds, 1 - usage.cached_tokens / usage.input_tokens
 
 
-class _Silent:
-    """A text decoder without text."""
+class _NoText:
+    """A text decoder for tokens whose text does not matter."""
 
     def feed(self, token_id: int) -> str:
         return ""
@@ -136,7 +139,7 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
     model.cache.clear()
     ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
     return ModelGeneration(
-        EncodedRequest(ids, [], frozenset(), _Silent()),
+        EncodedRequest(ids, [], frozenset(), _NoText()),
         Runtime(model.decoder, model.cache),
         Sampler(),
         limit=answer,
@@ -199,9 +202,7 @@ def _stop_once(generation: ModelGeneration, delay: float, writing: bool) -> floa
 
 
 async def loop_lag(model: OnnxModel) -> dict[str, float]:
-    """Return how many milliseconds late an event loop's timers are, idle and while a worker thread
-    of the same process generates.
-    """
+    """Milliseconds by which an event loop's timers are late, idle and beside a generation."""
     found: dict[str, float] = {}
 
     def work(done: threading.Event) -> None:
@@ -225,9 +226,8 @@ async def loop_lag(model: OnnxModel) -> dict[str, float]:
         done.set()
         if busy:
             await asyncio.to_thread(thread.join)
-        lags.sort()
-        found[f"{name} p50"] = lags[len(lags) // 2]
-        found[f"{name} p99"] = lags[int(len(lags) * 0.99)]
+        found[f"{name} p50"] = percentile(lags, 50)
+        found[f"{name} p99"] = percentile(lags, 99)
     return found
 
 
@@ -242,18 +242,6 @@ class _Forced(Sampler):
         # What a greedy choice costs is part of the step.
         super().pick(logits)
         return next(self._tokens)
-
-
-class _Unread:
-    """A text decoder for text that is known already."""
-
-    def feed(self, token_id: int) -> str:
-        """Return nothing."""
-        return ""
-
-    def finish(self) -> str:
-        """Return nothing."""
-        return ""
 
 
 def renames() -> Iterator[tuple[str, str, str]]:
@@ -274,7 +262,7 @@ def forced_plans(model: OnnxModel) -> list[tuple[EncodedRequest, list[int], str]
     plans: list[tuple[EncodedRequest, list[int], str]] = []
     for instruction, source, outcome in renames():
         draft = ids(source)
-        plan = EncodedRequest([*ids(instruction), *draft], draft, frozenset(), _Unread())
+        plan = EncodedRequest([*ids(instruction), *draft], draft, frozenset(), _NoText())
         plans.append((plan, ids(outcome), outcome))
     return plans
 
@@ -288,9 +276,7 @@ def write_forced(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) 
 
 
 def python_share(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) -> float:
-    """Write an outcome token by token; return which part of the time is spent outside ONNX Runtime:
-    the loop's, the sampler's, the decoder's.
-    """
+    """Write an outcome token by token; return the share of the time outside ONNX Runtime."""
     drafting, model.drafting = model.drafting, None
     generation = _start(model, plan, tokens)
     model.drafting = drafting
@@ -318,10 +304,10 @@ SETTLE_SECONDS = 0.06
 """ONNX Runtime's threads spin for 25 ms after a run (measured); they would take a peer's core."""
 
 ROUNDS, WARM, STEPS = 16, 2, 8
-"""Turns at single steps: so many rounds, each with so many steps untimed and so many timed."""
+"""Turns at single steps: rounds, and untimed and timed steps in each."""
 
 READS, READ_SECONDS = 5, 1.0
-"""A prompt is read that often, or until reading it has taken so long."""
+"""How often a prompt is read, unless reading takes more than these seconds in all."""
 
 CONTEXTS = (256, 1024, 2048, 8192)
 """Cached tokens at which single steps are timed, as far as the model's context allows."""
@@ -372,7 +358,7 @@ class Edits:
 
 
 def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
-    """Let everybody answer the reference edits in the model's own way, nothing cached.
+    """Answer the reference edits in the model's own way, nothing cached, and let the peers follow.
 
     Where that way is a code of its own, the peers also write the same text in full, as they would
     with a model of this size that knows plain text only.
@@ -398,7 +384,7 @@ def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
 
 
 def forced_edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
-    """Let everybody write the reference renames as plain text (see `forced`), nothing cached."""
+    """Write the reference renames as plain text, nothing cached, and let the peers follow."""
     turns: list[_Turn] = []
     for plan, tokens, text in forced_plans(model) * repeat:
         settle(model, peers)
@@ -433,7 +419,7 @@ class _Turn:
 
 
 def _write_plainly(peer: Peer, prompt: Sequence[int], count: int) -> tuple[float, float]:
-    """Let a peer read a prompt and take so many steps; return the seconds of these and of all."""
+    """Let a peer read a prompt and take ``count`` steps; return the seconds of these and of all."""
     started = time.perf_counter()
     peer.read(prompt, count)
     read = time.perf_counter()

@@ -28,7 +28,7 @@ _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
     "saves": lambda at, quick: screen_runs.saves(at, 5 if quick else 20),
     "large-file": lambda at, _: screen_runs.large_file(at),
 }
-"""What there is to measure: where Python keeps what it compiled, and whether to be quick."""
+"""What can be measured; takes the folder of compiled bytecode, and whether to be quick."""
 _NOT_QUICK: Final = ("fast", "tmux", "fast-loop", "slow-link")
 
 
@@ -56,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _processors() -> tuple[int, int] | None:
-    """Ticks of all processors together, and how many of them were idle; None if nobody tells."""
+    """Ticks of all processors together, and how many were idle; None where there is no /proc."""
     try:
         total, _, _ = Path("/proc/stat").read_text(encoding="ascii").partition("\n")
     except OSError:

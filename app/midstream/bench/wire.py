@@ -20,9 +20,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
+from typing import NamedTuple
 
 from midstream.arguments import CommandParser, whole
+from midstream.bench.figures import percentile
 from midstream.bench.reference_edits import REFERENCE_EDITS
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
@@ -128,7 +130,6 @@ _NAMES = {
     "per_token_us": "per token",
 }
 
-
 MOST_SPREAD = 4.0
 """Turns of the best served client for each turn of the worst served, above which one starves."""
 
@@ -169,8 +170,7 @@ class TurnFigures:
     savings: dict[str, float] = field(default_factory=dict[str, float])
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSamples:
+class TurnSamples(NamedTuple):
     """What `TurnFigures` are the medians of, by round."""
 
     round_trip_ms: list[float]
@@ -183,13 +183,8 @@ class TurnSamples:
 
         Pairs of neighbours: on a machine with other work on it, medians of a whole run drift apart.
         """
-        return TurnFigures(
-            median(self.round_trip_ms),
-            median(self.first_text_ms),
-            median(self.whole_ms),
-            median(self.per_token_us),
-            {name: _saving(getattr(self, name), getattr(beside, name)) for name in CLAIMS},
-        )
+        savings = {name: _saving(getattr(self, name), getattr(beside, name)) for name in CLAIMS}
+        return TurnFigures(*map(median, self), savings=savings)
 
 
 def _saving(own: list[float], others: list[float]) -> float:
@@ -222,7 +217,7 @@ class CrowdFigures:
 
     @property
     def starved(self) -> bool:
-        """Whether somebody got far less than somebody else."""
+        """Whether one client got far fewer turns than another."""
         return self.spread > MOST_SPREAD
 
 
@@ -322,7 +317,7 @@ def print_report(report: WireReport) -> None:
                 f"{crowd.clients} clients on {where}: {crowd.turns} turns; queue wait p50 "
                 f"{crowd.queue_p50_ms:.0f} ms, p99 {crowd.queue_p99_ms:.0f} ms; first text p50 "
                 f"{crowd.wait_p50_ms:.0f} ms, p99 {crowd.wait_p99_ms:.0f} ms; best served / worst "
-                f"served {crowd.spread:.2f} ({'SOMEBODY STARVES' if crowd.starved else 'fair'})"
+                f"served {crowd.spread:.2f} ({'A CLIENT STARVES' if crowd.starved else 'fair'})"
             )
     if report.ray is None:
         print(f"Ray: not measured, {report.ray_left_out}.")
@@ -447,7 +442,7 @@ async def _measure_stops(report: WireReport, rounds: int) -> None:
             await client.close()
             if kind == "local":
                 report.interrupt_ms = median(stops)
-                report.interrupt_p99_ms = quantiles(stops, n=100, method="inclusive")[98]
+                report.interrupt_p99_ms = percentile(stops, 99)
                 report.redirect_ms = median(redirects)
             else:
                 report.redirect_dropping_ms = median(redirects)
@@ -471,8 +466,7 @@ async def _measure_rate(
     began = time.perf_counter()
     tokens = sum(piece.tokens for piece in ReplayModel(words_answer).start(request))
     alone = time.perf_counter() - began
-    # The worker joins what the loop has not fetched yet, so the rate that counts is found by
-    # trying.
+    # The worker joins what the loop has not fetched yet: try several rates, keep the best.
     for rate in rates:
         with served(rate=rate, event_seconds=0) as port:
             events = await _count_events(port, words, repetitions)
@@ -513,7 +507,6 @@ async def _measure_crowd(report: WireReport, clients: int, seconds: float) -> No
 async def _measure_ray(report: WireReport, clients: int, seconds: float, replicas: int) -> None:
     """The same crowd on several replicas, if Ray is installed and starts."""
     from midstream.serving.cluster import ClusterOptions, cluster
-    from midstream.serving.source import ModelSource
 
     with tempfile.TemporaryDirectory(prefix="midstream-bench-") as folder:
         script = Path(folder) / "script.json"
@@ -557,18 +550,15 @@ async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
         clients,
         sum(turns),
         median(firsts),
-        quantiles(firsts, n=100, method="inclusive")[98],
+        percentile(firsts, 99),
         median(queued),
-        quantiles(queued, n=100, method="inclusive")[98],
+        percentile(queued, 99),
         max(turns) / max(1, min(turns)),
     )
 
 
 async def _measure_model(report: WireReport) -> None:
-    cold: list[float] = []
-    warm: list[float] = []
-    stops: list[float] = []
-    shares: list[float] = []
+    cold, warm, stops, shares = (list[float]() for _ in range(4))
     regions = {region: instruction for instruction, region in reversed(REFERENCE_EDITS)}
     server = EmbeddedServer(ModelSource())
     endpoint = await server.start()
@@ -612,9 +602,7 @@ async def _measure_model(report: WireReport) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Measure and print; returns the exit code (1 if text came after a stop, or somebody got no
-    turn).
-    """
+    """Measure and print; returns 1 if text came after a stop, or a client starved."""
     parser = CommandParser(prog="midstream bench wire", description=__doc__)
     parser.add_argument("--rounds", type=whole(4), default=50, help="turns per figure (default 50)")
     parser.add_argument("--clients", type=whole(1), default=64, help="clients at once (default 64)")

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
-from midstream.edits.elision import elides, merge
+from midstream.edits.elision import elided, elides, merge
 from midstream.edits.events import Event, FileOp, Problem
 from midstream.edits.formats import format_spec
 from midstream.edits.lcs import line_edits
@@ -137,30 +137,27 @@ class _Application:
         if section.new_path and not _is_foreign(section.new_path):
             section.new_path = section.new_path.replace("\\", "/")
         path = self._resolve(section)
-        if path is None:
-            self._fail(
-                section,
-                section.path,
-                FailureReason.NO_FILE,
-                "The edit names no file; name it in the line above, or give --file.",
-            )
-            return
+        try:
+            if path is None:
+                sentence = "The edit names no file; name it in the line above, or give --file."
+                raise _RefusedError(FailureReason.NO_FILE, sentence)
+            self._change(section, path)
+        except _RefusedError as refused:
+            where, error = path or section.path, HunkError(refused.reason, str(refused))
+            self._files.append(FileOutcome(where, str(section.op), section.new_path, error=error))
+            for hunk in section.hunks:
+                self._hunks.append(HunkOutcome(hunk.id, where, HunkStatus.FAILED, error=error))
+
+    def _change(self, section: ReplyFile, path: str) -> None:
         if any(map(_is_foreign, (path, section.new_path or ""))) and self._bytes(path) is None:
-            self._fail(
-                section,
-                path,
-                FailureReason.NO_FILE,
-                f"{path} is not below this folder; give the file's path inside it.",
-            )
-            return
+            sentence = f"{path} is not below this folder; give the file's path inside it."
+            raise _RefusedError(FailureReason.NO_FILE, sentence)
         data = self._bytes(path)
         try:
             source = None if data is None else SourceText.from_bytes(data)
         except NotTextError as error:
-            self._fail(
-                section, path, FailureReason.NOT_TEXT, f"{path} is not a text file: {error}."
-            )
-            return
+            sentence = f"{path} is not a text file: {error}."
+            raise _RefusedError(FailureReason.NOT_TEXT, sentence) from error
         if section.op is FileOp.DELETE:
             self._delete(section, path, source)
         elif section.op is FileOp.UPDATE:
@@ -170,32 +167,19 @@ class _Application:
 
     def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
-            self._fail(
-                section,
-                path,
-                FailureReason.NO_FILE,
-                f"{path} does not exist, so it cannot be deleted.",
-            )
-            return
+            sentence = f"{path} does not exist, so it cannot be deleted."
+            raise _RefusedError(FailureReason.NO_FILE, sentence)
         quoted = [line for hunk in section.hunks for line in hunk.old]
         if quoted and quoted != list(source.lines):
-            self._fail(
-                section,
-                path,
-                FailureReason.NOT_FOUND,
-                f"{path} does not have the lines that the diff deletes.",
-            )
-            return
+            sentence = f"{path} does not have the lines that the diff deletes."
+            raise _RefusedError(FailureReason.NOT_FOUND, sentence)
         self._done(section, path, None)
-        for hunk in section.hunks:
-            self._applied(hunk, path, None)
+        self._applied(section, path)
 
     def _write(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         broken = [hunk for hunk in section.hunks if hunk.problem or not hunk.closed]
         if broken:
-            for hunk in section.hunks:
-                error = _malformed(hunk)
-                self._hunks.append(HunkOutcome(hunk.id, path, HunkStatus.FAILED, error=error))
+            self._hunks += (HunkOutcome.failed(h.id, path, _malformed(h)) for h in section.hunks)
             self._done(section, path, self._bytes(path))
             return
         text = "".join(hunk.new_text for hunk in section.hunks)
@@ -209,34 +193,22 @@ class _Application:
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
             if merged is None or (is_python(path) and _breaks(source, merged)):
-                self._fail(
-                    section,
-                    path,
-                    FailureReason.ELIDED,
-                    f"Code was left out, and it is unclear where the rest belongs in {path}.",
-                )
-                return
+                raise _RefusedError(FailureReason.ELIDED, elided(path))
             new = merged
         if source is not None and source.lines:
             final = new.final_newline
             same_end = section.op is not FileOp.ADD and not exact
             new = source.replace(line_edits(source.lines, new.lines))
             new = new if same_end else new.with_final_newline(final)
-        if self._store(section, path, new):
-            for hunk in section.hunks:
-                self._applied(hunk, path, None)
+        self._store(section, path, new)
+        self._applied(section, path)
 
     def _update(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
             if not creates or not self._policy.creates_files:
-                self._fail(
-                    section,
-                    path,
-                    FailureReason.NO_FILE,
-                    f"{path} does not exist{self._others(path)}.",
-                )
-                return
+                sentence = f"{path} does not exist{self._others(path)}."
+                raise _RefusedError(FailureReason.NO_FILE, sentence)
             source = SourceText((), ())
         outcomes, result = self._apply_hunks(section, path, source, set())
         lenient = {
@@ -244,8 +216,8 @@ class _Application:
         }
         if lenient and is_python(path) and _breaks(source, result):
             outcomes, result = self._apply_hunks(section, path, source, lenient)
-        if self._store(section, path, result):
-            self._hunks += outcomes
+        self._store(section, path, result)
+        self._hunks += outcomes
 
     def _apply_hunks(
         self, section: ReplyFile, path: str, source: SourceText, excluded: set[int]
@@ -269,9 +241,7 @@ class _Application:
                 outcomes.append(_outcome(hunk, path, located))
                 locator.take(located)
             else:
-                fuzzy = located.reason is FailureReason.FUZZY
-                status = HunkStatus.PROPOSED if fuzzy else HunkStatus.FAILED
-                outcomes.append(HunkOutcome(hunk.id, path, status, error=located))
+                outcomes.append(HunkOutcome.failed(hunk.id, path, located))
         result = locator.result()
         if policy.terminates_last_line and result.lines and result.lines != source.lines:
             # All lines of a patch are terminated, the last one included.
@@ -312,16 +282,14 @@ class _Application:
             self._before[path] = self._now[path] = self._read(path)
         return self._now[path]
 
-    def _store(self, section: ReplyFile, path: str, source: SourceText) -> bool:
+    def _store(self, section: ReplyFile, path: str, source: SourceText) -> None:
         if section.newline is not None and not self._bytes(path):
             source = source.with_newline(section.newline)
         try:
             data = source.to_bytes()
         except UnencodableError as error:
-            self._fail(section, path, FailureReason.NOT_TEXT, f"In {path} {error}.")
-            return False
+            raise _RefusedError(FailureReason.NOT_TEXT, f"In {path} {error}.") from error
         self._done(section, path, data)
-        return True
 
     def _done(self, section: ReplyFile, path: str, data: bytes | None) -> None:
         before = self._before.get(path)
@@ -338,15 +306,19 @@ class _Application:
             data = None
         self._now[path] = data
 
-    def _fail(self, section: ReplyFile, path: str, reason: FailureReason, message: str) -> None:
-        error = HunkError(reason, message)
-        self._files.append(FileOutcome(path, str(section.op), section.new_path, error=error))
-        for hunk in section.hunks:
-            self._hunks.append(HunkOutcome(hunk.id, path, HunkStatus.FAILED, error=error))
+    def _applied(self, section: ReplyFile, path: str) -> None:
+        self._hunks += (
+            HunkOutcome(hunk.id, path, HunkStatus.APPLIED, added=len(hunk.new))
+            for hunk in section.hunks
+        )
 
-    def _applied(self, hunk: ReplyHunk, path: str, level: MatchLevel | None) -> None:
-        outcome = HunkOutcome(hunk.id, path, HunkStatus.APPLIED, level, added=len(hunk.new))
-        self._hunks.append(outcome)
+
+class _RefusedError(Exception):
+    """A section of the reply cannot be applied; the text says why."""
+
+    def __init__(self, reason: FailureReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def _is_foreign(path: str) -> bool:

@@ -33,6 +33,11 @@ def elides(old: Sequence[str], new: Sequence[str]) -> bool:
     return bool(old) and any(is_elision(line) and line not in old for line in new)
 
 
+def elided(path: str) -> str:
+    """The sentence about a text that ``merge`` cannot place."""
+    return f"Code was left out, and it is unclear where the rest belongs in {path}."
+
+
 def merge(old: Sequence[str], new: Sequence[str], path: str = "") -> list[LineEdit] | None:
     """The edits that new text with elisions makes to the old one; None where a place is unclear."""
     pieces: list[list[str]] = [[]]

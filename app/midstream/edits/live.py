@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from midstream.edits.elision import elides, merge
+from midstream.edits.elision import elided, elides, merge
 from midstream.edits.events import (
     ContextLine,
     Event,
@@ -247,11 +247,7 @@ class LiveReply:
         """The outcome of the blocks that have closed; its ``message`` is for the model."""
         hunks = dict(self._outcomes)
         for failure in self.failures:
-            fuzzy = failure.error.reason is FailureReason.FUZZY
-            status = HunkStatus.PROPOSED if fuzzy else HunkStatus.FAILED
-            hunks[failure.hunk] = HunkOutcome(
-                failure.hunk, failure.path, status, error=failure.error
-            )
+            hunks[failure.hunk] = HunkOutcome.failed(failure.hunk, failure.path, failure.error)
         paths = dict.fromkeys(hunk.path for hunk in hunks.values())
         return ApplyResult(
             not self.failures and not self.problems,
@@ -441,8 +437,7 @@ class LiveReply:
         path = proposal.path
         edits = merge(old, new, path)
         if edits is None:
-            message = f"Code was left out, and it is unclear where the rest belongs in {path}."
-            self._fail(HunkError(FailureReason.ELIDED, message), number)
+            self._fail(HunkError(FailureReason.ELIDED, elided(path)), number)
             return True
         for edit in edits:
             segment = self.writer.begin(

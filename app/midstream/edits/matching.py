@@ -118,12 +118,7 @@ class Matcher:
             at_end: Whether the end of the file is preferred.
         """
         stop = len(self.lines) if stop is None else stop
-        for level in (
-            MatchLevel.EXACT,
-            MatchLevel.TRAILING,
-            MatchLevel.INDENTATION,
-            MatchLevel.PUNCTUATION,
-        ):
+        for level in _KEYS:
             starts = self._starts(old, level, start, stop)
             if at_end and len(self.lines) - len(old) in starts:
                 starts = [len(self.lines) - len(old)]
@@ -180,12 +175,7 @@ class Matcher:
 
     def find_line(self, line: str, start: int = 0) -> int | None:
         """The first line from ``start`` that equals ``line``, exactly or up to white space."""
-        for level in (
-            MatchLevel.EXACT,
-            MatchLevel.TRAILING,
-            MatchLevel.INDENTATION,
-            MatchLevel.PUNCTUATION,
-        ):
+        for level in _KEYS:
             starts = self._starts([line], level, start, len(self.lines))
             if starts:
                 return starts[0]
@@ -290,6 +280,7 @@ _KEYS: Final[dict[MatchLevel, Callable[[str], str]]] = {
     MatchLevel.INDENTATION: str.strip,
     MatchLevel.PUNCTUATION: _fold,
 }
+"""What lines are compared by at each level that is looked up, from strict to lenient."""
 
 
 def _nearest(starts: list[int], near: int) -> list[int]:

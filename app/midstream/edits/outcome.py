@@ -103,6 +103,13 @@ class HunkOutcome:
     deleted: int = 0
     error: HunkError | None = None
 
+    @classmethod
+    def failed(cls, number: int, path: str, error: HunkError) -> HunkOutcome:
+        """The outcome of a hunk without a place; of one that almost fits, a proposal."""
+        fuzzy = error.reason is FailureReason.FUZZY
+        status = HunkStatus.PROPOSED if fuzzy else HunkStatus.FAILED
+        return cls(number, path, status, error=error)
+
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:

@@ -8,6 +8,7 @@ character, amortised.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final, Protocol
@@ -37,18 +38,52 @@ class Wait(Enum):
     """Nothing can be said before the line is complete."""
 
 
-class LineParser:
-    """Base of parsers that read lines and may show the line being written."""
+class EventParser:
+    """What all parsers do with their events.
 
-    _closes_lines = False
-    """Whether the end of the reply also ends its last line (in formats of lines)."""
+    Attributes:
+        next_hunk: Id of the next hunk.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, first_hunk: int = 0) -> None:
+        self.next_hunk = first_hunk
         self._events: list[Event] = []
         self._hunk: int | None = None
         """The hunk that is open."""
         self._number = 0
         """Number of the line being read, 0-based."""
+
+    def _begin_hunk(self) -> int:
+        """Take the next id for the hunk that is open from now on."""
+        self._hunk = hunk = self.next_hunk
+        self.next_hunk += 1
+        return hunk
+
+    def _new(self, text: str) -> None:
+        if text and self._hunk is not None:
+            self._events.append(NewText(self._hunk, text))
+
+    def _prose(self, text: str) -> None:
+        if text:
+            self._events.append(Prose(text))
+
+    def _problem(self, message: str, *, fatal: bool = False) -> None:
+        hunk = None if fatal else self._hunk
+        self._events.append(Problem(message, self._number, hunk, fatal))
+
+    def _taken(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+
+class LineParser(EventParser, ABC):
+    """Base of parsers that read lines and may show the line being written."""
+
+    _closes_lines = False
+    """Whether the end of the reply also ends its last line (in formats of lines)."""
+
+    def __init__(self, first_hunk: int = 0) -> None:
+        super().__init__(first_hunk)
         self._newlines = NewlineFolder()
         self._buffer = ""
         self._held: list[str] = []  # the rest of a line that waits for its end
@@ -75,40 +110,24 @@ class LineParser:
         self._end()
         return self._taken()
 
+    @abstractmethod
     def _line(self, line: str, *, ended: bool) -> None:
         """Take a complete line that was not reported in pieces; ``ended`` by a newline."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start(self, start: str) -> str | Wait:
         """The text to report of an unfinished line, or why to wait.
 
         Once this returns text, that and the rest of the line go to ``_passed`` as they come.
         """
-        raise NotImplementedError
 
     def _passed(self, text: str, *, ended: bool) -> None:
         """Take more of a line whose start was reported; ``ended`` with its newline."""
         self._new(text + ("\n" if ended else ""))
 
+    @abstractmethod
     def _end(self) -> None:
         """The reply has ended, after its last line."""
-        raise NotImplementedError
-
-    def _new(self, text: str) -> None:
-        if text and self._hunk is not None:
-            self._events.append(NewText(self._hunk, text))
-
-    def _prose(self, text: str) -> None:
-        if text:
-            self._events.append(Prose(text))
-
-    def _problem(self, message: str, *, fatal: bool = False) -> None:
-        hunk = None if fatal else self._hunk
-        self._events.append(Problem(message, self._number, hunk, fatal))
-
-    def _taken(self) -> list[Event]:
-        events, self._events = self._events, []
-        return events
 
     def _take(self, text: str) -> None:
         first, *others = text.split("\n")
@@ -151,6 +170,48 @@ class LineParser:
         self._held.clear()
         self._wait = Wait.MORE
         return line
+
+
+MARKDOWN_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
+"""A line that opens or closes a code fence; its groups are the mark and the info string."""
+
+
+class OpenFence:
+    """The code fence that a parser is in.
+
+    Fences inside it are told by their info strings (``` ```python `` opens, a bare fence closes the
+    one opened last) and by the length of the outer mark.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._depth = 0
+
+    def start(self, start: str) -> str | Wait:
+        """The start of a line as ``LineParser._start`` returns it: it may become a fence."""
+        stripped = start.lstrip(" ")
+        if len(start) - len(stripped) > 3:
+            return start
+        mark = self._mark[0] * 3
+        if not stripped or mark.startswith(stripped):
+            return Wait.MORE
+        return Wait.LINE if stripped.startswith(mark) else start
+
+    def passes(self, fence: re.Match[str]) -> bool:
+        """Take a fence inside; False if it may be the end of this one."""
+        if fence[1][0] != self._mark[0]:
+            return True
+        if fence[2].strip():
+            self._depth += 1
+        elif self._depth:
+            self._depth -= 1
+        else:
+            return False
+        return True
+
+    def closed_by(self, fence: re.Match[str]) -> bool:
+        """Whether a fence that may be the end is long enough."""
+        return len(fence[1]) >= len(self._mark)
 
 
 _FENCE = re.compile(

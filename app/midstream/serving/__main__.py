@@ -1,4 +1,4 @@
-"""The embedded server's process: ``python -P -m midstream.serving --model FOLDER``.
+"""The embedded server's process: ``python -P -m midstream.serving SOURCE``, a source as JSON.
 
 The parent writes the bearer token as the first line of standard input and keeps the pipe open; its
 end ends this process, however the parent ended. Standard output carries one JSON line: ``{"port":
@@ -19,7 +19,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -84,37 +83,18 @@ async def _serve(token: str, loading: Future[TextModel], say: Say) -> None:
 
     model = await asyncio.wrap_future(loading)
     async with serve(create_app({model.name: model}, token=token)) as server:
-        say(
-            {
-                "port": server.port,
-                "model": model.name,
-                "facts": dict(model.facts),
-                "pid": os.getpid(),
-            }
-        )
+        hello = {"port": server.port, "model": model.name, "facts": dict(model.facts)}
+        say({**hello, "pid": os.getpid()})
         await server.finished
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="midstream.serving")
-    parser.add_argument("--model", type=Path)
-    parser.add_argument("--replay", type=Path)
-    parser.add_argument("--provider", default="cpu")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--pace", type=float)
-    parser.add_argument("--pacing", default="off")
+    parser.add_argument("source", type=ModelSource.from_json)
     parser.add_argument("--nice", type=int, default=0)
     options = parser.parse_args(argv)
     logging.basicConfig(
         level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    source = ModelSource(
-        options.model,
-        options.replay,
-        options.provider,
-        options.threads,
-        options.pace,
-        options.pacing,
     )
     _die_with_parent()
     say = _take_stdout()
@@ -126,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.nice(options.nice)
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
-            loading = pool.submit(source.load)
+            loading = pool.submit(options.source.load)
             asyncio.run(_serve(token, loading, say))
     except UserError as error:
         say({"error": {"code": error.code, "message": str(error)}})

@@ -43,6 +43,8 @@ _POLICY_VIOLATION = 1008
 _SERVICE_RESTART = 1012
 _TRY_AGAIN_LATER = 1013
 
+_NOT_FOUND = ("response_not_found", "There is no such response on this connection.")
+
 _REMEMBERED = 64
 """Ended turns that late interrupts and steers are still answered for."""
 
@@ -107,14 +109,9 @@ class ServerConnection:
                 if message["type"] == "websocket.disconnect":
                     return
                 if not bucket.take(_weight(message), loop.time()):
-                    await self._refuse(
-                        RequestError(
-                            "Too many messages (or too large ones) per second for this server.",
-                            code="rate_limit",
-                            status=429,
-                        )
-                    )
-                    await self._close(_POLICY_VIOLATION, "too many messages")
+                    sentence = "Too many messages (or too large ones) per second for this server."
+                    error = RequestError(sentence, code="rate_limit", status=429)
+                    await self._dismiss(error, _POLICY_VIOLATION, "too many messages")
                     return
                 if not await self._take(message):
                     return
@@ -168,6 +165,10 @@ class ServerConnection:
         """Close the socket; turns that still send are ended by that."""
         self._closed = True
         await self._socket.close(code, reason)
+
+    async def _dismiss(self, error: RequestError, code: int, reason: str) -> None:
+        await self._refuse(error)
+        await self._close(code, reason)
 
     async def _refuse(self, error: RequestError, stream_id: str | None = None) -> None:
         await self._send(error.envelope(stream_id))
@@ -270,7 +271,7 @@ class ServerConnection:
                 own = history[len(parent.messages) :]
                 steered = tuple(message for steer in steers for message in steer.messages)
                 history = (*parent.messages, *steered, *own)
-        turn = self._service.turn(request, history, self._send, owner=self)
+        turn = self._service.turn(request, history, self._send)
         self._running[turn.id] = turn
         try:
             await self._service.run(turn)
@@ -347,17 +348,19 @@ class ServerConnection:
             turn.interrupt(Interrupt(request.mode))
             return
         turn = turn or self._ended.get(request.response_id)
+        code, message = _NOT_FOUND
+        if turn is not None:
+            code = "response_not_active"
+            message = "The response has ended or is being stopped already."
         event: Event = {
             "type": "response.interrupt.failed",
             "response_id": request.response_id,
-            "error": {
-                "type": "invalid_request_error",
-                "code": "response_not_active" if turn is not None else "response_not_found",
-                "message": "The response has ended or is being stopped already."
-                if turn is not None
-                else "There is no such response on this connection.",
-            },
+            "error": {"type": "invalid_request_error", "code": code, "message": message},
         }
+        await self._answer(turn, event)
+
+    async def _answer(self, turn: ServedResponse | None, event: Event) -> None:
+        """Send an event about a response, which may not exist."""
         if turn is not None:
             await turn.emit(event)
         else:
@@ -369,15 +372,12 @@ class ServerConnection:
         if isinstance(target, str):
             turn = self._running.get(target) or self._ended.get(target)
         text: Any = fields.get("input")
-        code, message = "response_not_found", "There is no such response on this connection."
+        code, message = _NOT_FOUND
         if turn is not None:
             code, message = self._check_steer(turn, fields)
         if turn is None or code:
             event = _steer_failed(code, message, text, target if isinstance(target, str) else "")
-            if turn is not None:
-                await turn.emit(event)
-            else:
-                await self._send(event | {"sequence_number": 0})
+            await self._answer(turn, event)
             return
         request = convert(fields, SteerRequest)
         steer = AcceptedSteer(
@@ -413,23 +413,14 @@ class ServerConnection:
     # The end.
 
     async def farewell(self) -> None:
-        await self._refuse(
-            RequestError(
-                "The server is shutting down; reconnect shortly.",
-                code="server_shutting_down",
-                status=503,
-            )
-        )
-        await self._close(_SERVICE_RESTART, "the server is ending")
+        sentence = "The server is shutting down; reconnect shortly."
+        error = RequestError(sentence, code="server_shutting_down", status=503)
+        await self._dismiss(error, _SERVICE_RESTART, "the server is ending")
 
     async def _end_of_life(self) -> None:
-        await self._refuse(
-            RequestError(
-                "This connection has reached its time limit; open a new one.",
-                code=ErrorCode.CONNECTION_LIMIT,
-            )
-        )
-        await self._close(_TRY_AGAIN_LATER, "connection time limit")
+        sentence = "This connection has reached its time limit; open a new one."
+        error = RequestError(sentence, code=ErrorCode.CONNECTION_LIMIT)
+        await self._dismiss(error, _TRY_AGAIN_LATER, "connection time limit")
 
     async def _stop_all(self) -> None:
         for turn in self._running.values():

@@ -13,6 +13,7 @@ import secrets
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class EmbeddedServer:
         if self.alive:
             raise UnavailableError("The model server is running already.")
         token = secrets.token_urlsafe(32)
-        arguments = self._arguments()
+        source = self._located().to_json()
         self.log_path = self._open_log()
         with self.log_path.open("ab") as log:
             try:
@@ -89,7 +90,9 @@ class EmbeddedServer:
                     "-P",
                     "-m",
                     "midstream.serving",
-                    *arguments,
+                    source,
+                    "--nice",
+                    str(self._niceness),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=log,
@@ -123,17 +126,11 @@ class EmbeddedServer:
                     end()
         await process.wait()
 
-    def _arguments(self) -> list[str]:
+    def _located(self) -> ModelSource:
+        """The source with absolute paths."""
         source = self._source
-        arguments = ["--provider", source.provider, "--nice", str(self._niceness)]
-        if source.threads is not None:
-            arguments += ["--threads", str(source.threads)]
-        if source.pace is not None:
-            arguments += ["--pace", str(source.pace)]
-        if source.pacing != "off":
-            arguments += ["--pacing", source.pacing]
         if source.replay is not None:
-            return [*arguments, "--replay", str(source.replay.resolve())]
+            return replace(source, replay=source.replay.resolve())
         folder = source.folder
         if folder is None:
             from midstream.resources import default_model
@@ -144,7 +141,7 @@ class EmbeddedServer:
                 f"There is no model folder at {folder}; name one with --model, or leave it out for "
                 "the shipped model."
             )
-        return [*arguments, "--model", str(folder.resolve())]
+        return replace(source, folder=folder.resolve())
 
     def _open_log(self) -> Path:
         """Create the log folder, delete old logs, and name this one."""

@@ -54,7 +54,7 @@ async def post_response(request: Request, service: Service) -> Response:
     service.admit()
     history, _ = service.history(create, None)
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
-    turn = service.turn(create, history, events.put, owner=object())
+    turn = service.turn(create, history, events.put)
     if create.stream:
         return EventStream(_server_sent(turn, events, service), service.limits.unread_seconds)
     async with _left(request, turn):

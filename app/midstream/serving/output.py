@@ -56,6 +56,19 @@ class OutputItem(ABC):
         """Stub of the result that the client has to send before the conversation continues."""
         return None
 
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self.id, "output_index": self.index}
+
+    def _added(self, item: dict[str, Any]) -> Event:
+        return {"type": "response.output_item.added", "output_index": self.index, "item": item}
+
+    def _done(self, status: str) -> Event:
+        return {
+            "type": "response.output_item.done",
+            "output_index": self.index,
+            "item": self.wire(status),
+        }
+
 
 class MessageItem(OutputItem):
     """An assistant message with one text part."""
@@ -63,37 +76,24 @@ class MessageItem(OutputItem):
     def __init__(self, index: int = 0) -> None:
         super().__init__("msg", index)
 
-    def _place(self) -> dict[str, Any]:
-        return {"item_id": self.id, "output_index": self.index, "content_index": 0}
+    def _event(self, kind: str, **fields: Any) -> Event:
+        return {"type": f"response.{kind}", **self._place(), "content_index": 0, **fields}
 
     def _part(self) -> dict[str, Any]:
         return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": []}
 
     def opening(self) -> list[Event]:
-        item: dict[str, Any] = {**self.wire("in_progress"), "content": []}
-        return [
-            {"type": "response.output_item.added", "output_index": self.index, "item": item},
-            {"type": "response.content_part.added", **self._place(), "part": self._part()},
-        ]
+        added = self._added({**self.wire("in_progress"), "content": []})
+        return [added, self._event("content_part.added", part=self._part())]
 
     def _delta_event(self, text: str) -> Event:
-        return {
-            "type": "response.output_text.delta",
-            **self._place(),
-            "delta": text,
-            "logprobs": [],
-        }
+        return self._event("output_text.delta", delta=text, logprobs=[])
 
     def closing(self, status: str) -> list[Event]:
-        text = {"type": "response.output_text.done", **self._place(), "text": self.text}
         return [
-            {**text, "logprobs": []},
-            {"type": "response.content_part.done", **self._place(), "part": self._part()},
-            {
-                "type": "response.output_item.done",
-                "output_index": self.index,
-                "item": self.wire(status),
-            },
+            self._event("output_text.done", text=self.text, logprobs=[]),
+            self._event("content_part.done", part=self._part()),
+            self._done(status),
         ]
 
     def wire(self, status: str) -> dict[str, Any]:
@@ -126,39 +126,16 @@ class CallItem(OutputItem):
         self._field = "input" if custom else "arguments"
 
     def opening(self) -> list[Event]:
-        return [
-            {
-                "type": "response.output_item.added",
-                "output_index": self.index,
-                "item": self.wire("in_progress"),
-            }
-        ]
+        return [self._added(self.wire("in_progress"))]
 
     def _delta_event(self, text: str) -> Event:
-        return {
-            "type": f"{self._events}.delta",
-            "item_id": self.id,
-            "output_index": self.index,
-            "delta": text,
-        }
+        return {"type": f"{self._events}.delta", **self._place(), "delta": text}
 
     def closing(self, status: str) -> list[Event]:
-        done: Event = {
-            "type": f"{self._events}.done",
-            "item_id": self.id,
-            "output_index": self.index,
-            self._field: self.text,
-        }
+        done: Event = {"type": f"{self._events}.done", **self._place(), self._field: self.text}
         if self._field == "arguments":
             done["name"] = self.name
-        return [
-            done,
-            {
-                "type": "response.output_item.done",
-                "output_index": self.index,
-                "item": self.wire(status),
-            },
-        ]
+        return [done, self._done(status)]
 
     def wire(self, status: str) -> dict[str, Any]:
         return {

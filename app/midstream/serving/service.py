@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from midstream.engine.types import Message, TextModel
@@ -148,20 +148,11 @@ class Service:
         return (*parent.messages, *messages), parent
 
     def turn(
-        self,
-        request: CreateRequest,
-        history: tuple[Message, ...],
-        emit: Emit,
-        owner: Hashable,
+        self, request: CreateRequest, history: tuple[Message, ...], emit: Emit
     ) -> ServedResponse:
+        worker = self.worker(request.model)
         return ServedResponse(
-            request=request,
-            history=history,
-            worker=self.worker(request.model),
-            emit=emit,
-            owner=owner,
-            limits=self.limits,
-            metrics=self.metrics,
+            request, history, worker, emit, limits=self.limits, metrics=self.metrics
         )
 
     async def run(self, turn: ServedResponse) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +34,15 @@ class ModelSource:
     threads: int | None = None
     pace: float | None = None
     pacing: str = "off"
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelSource:
+        """Read what `to_json` wrote."""
+        return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
+
+    def to_json(self) -> str:
+        """The source as one argument of another process."""
+        return msgspec.json.encode(self, enc_hook=str).decode()
 
     @property
     def name(self) -> str:

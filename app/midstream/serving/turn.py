@@ -13,7 +13,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -82,8 +82,8 @@ class ServedResponse:
         request: What was asked for.
         history: The conversation, the request's own messages included.
         worker: The model's worker.
-        emit: Sends an event.
-        owner: Whose turn it is in the worker's queue, normally a connection.
+        emit: Sends an event. The turns of one queue in the worker have an equal one, as the bound
+            method of a connection is.
         limits: Bounds of the server.
         metrics: Where the turn is counted.
 
@@ -97,12 +97,11 @@ class ServedResponse:
 
     def __init__(
         self,
-        *,
         request: CreateRequest,
         history: tuple[Message, ...],
         worker: ModelWorker,
         emit: Emit,
-        owner: Hashable,
+        *,
         limits: Limits,
         metrics: Metrics,
     ) -> None:
@@ -141,7 +140,7 @@ class ServedResponse:
                 generate=request.generate,
                 correction=request.correction,
             ),
-            owner,
+            owner=emit,
         )
 
     @property

@@ -88,8 +88,8 @@ class Band:
 
 def weakest(marks: Iterable[Mark]) -> Mark:
     """The weakest of several marks; ``spec`` when there are none."""
-    firm: Mark = "spec"
-    return max(marks, key=MARKS.index, default=firm)
+    found: list[Mark] = ["spec", *marks]
+    return max(found, key=MARKS.index)
 
 
 def compact(value: float) -> str:

@@ -10,21 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final
 
-from midstream.edits.events import (
-    FileClosed,
-    FileOp,
-    FileOpened,
-    HunkClosed,
-    HunkOpened,
-)
+from midstream.edits.events import FileClosed, FileOp, FileOpened, HunkClosed, HunkOpened
 from midstream.edits.formats import FormatSpec, Sniff, register
-from midstream.edits.parsing import LineParser, Wait, is_remark
+from midstream.edits.parsing import MARKDOWN_FENCE, LineParser, OpenFence, Wait, is_remark
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
+_HUNK = 0
 _TAG = re.compile(r"\s*<(region(?:-\d+)?)(?:\s[^>]*)?>(.*)$")
-_HUNK: Final = 0
 
 
 class _RegionMode(Enum):
@@ -48,14 +40,13 @@ class RegionParser(LineParser):
         super().__init__()
         self._old = frozenset(line.strip() for line in old if line.strip())
         self._first_old = next(iter(old), "")
-        self._owed = Counter(line for line in old if _FENCE.match(line))
+        self._owed = Counter(line for line in old if MARKDOWN_FENCE.match(line))
         self._mode = _RegionMode.BARE if bare else _RegionMode.SNIFF
         self._prose_region = _prose_like_region(old)
         self._opened = False
         self._lines_seen = 0  # of content, while the first may still open an inner wrapper
         self._sniffed: list[str] = []
-        self._fence = ""
-        self._depth = 0
+        self._fence = OpenFence("```")
         self._maybe_closing: list[str] = []  # a fence that old text has too, and blanks after it
         self._closing = ""
         self._tail = ""
@@ -109,7 +100,7 @@ class RegionParser(LineParser):
             self._close()
 
     def _sniff(self, line: str, end: str) -> None:
-        fence, tag = _FENCE.match(line), _TAG.match(line)
+        fence, tag = MARKDOWN_FENCE.match(line), _TAG.match(line)
         if (fence and line not in self._owed) or tag:
             self._prose("".join(self._sniffed))
             self._sniffed.clear()
@@ -148,7 +139,7 @@ class RegionParser(LineParser):
 
     def _open_fence(self, fence: str) -> None:
         self._mode = _RegionMode.FENCE
-        self._fence = fence
+        self._fence = OpenFence(fence)
         self._lines_seen = 0
         self._open()
 
@@ -166,12 +157,7 @@ class RegionParser(LineParser):
             return Wait.LINE if self._maybe_closing else Wait.MORE
         if self._lines_seen == 0 and stripped.startswith("<"):
             return Wait.LINE
-        if len(start) - len(stripped) > 3:
-            return start
-        mark = self._fence[0] * 3
-        if not stripped or mark.startswith(stripped):
-            return Wait.MORE
-        return Wait.LINE if stripped.startswith(mark) else start
+        return self._fence.start(start)
 
     def _fence_line(self, line: str, end: str) -> None:
         if self._lines_seen == 0 and (tag := _TAG.match(line)):
@@ -184,23 +170,19 @@ class RegionParser(LineParser):
             kept = "".join(self._maybe_closing)
             self._maybe_closing.clear()
             self._content(kept)
-        fence = _FENCE.match(line)
-        if fence and fence[1][0] == self._fence[0]:
-            if fence[2].strip():
-                self._depth += 1
-            elif self._depth:
-                self._depth -= 1
-            elif self._owed[line] > 0:
+        fence = MARKDOWN_FENCE.match(line)
+        if fence and not self._fence.passes(fence):
+            if self._owed[line] > 0:
                 self._owed[line] -= 1
                 self._maybe_closing.append(line + end)
                 return
-            elif len(fence[1]) >= len(self._fence):
+            if self._fence.closed_by(fence):
                 self._close()
                 return
         self._content(line + end)
 
     def _tag_line(self, line: str, end: str) -> None:
-        fence = _FENCE.match(line)
+        fence = MARKDOWN_FENCE.match(line)
         if self._lines_seen == 0 and fence and line not in self._owed:
             self._open_fence(fence[1])
             return
@@ -231,8 +213,7 @@ class RegionParser(LineParser):
     def _open(self) -> None:
         if not self._opened:
             self._opened = True
-            self._hunk = _HUNK
-            self._events += (FileOpened(FileOp.REGION, ""), HunkOpened(_HUNK))
+            self._events += (FileOpened(FileOp.REGION, ""), HunkOpened(self._begin_hunk()))
 
     def _close(self) -> None:
         self._open()

@@ -53,7 +53,6 @@ class SearchReplaceParser(LineParser):
         self._recent: list[str] = []  # lines that may name the next block's file
         self._path: str | None = None
         self._mentioned: str | None = None  # a file that the text since the last block mentions
-        self._hunks = 0
         self._unopened = False  # the marker came; lines with a position may follow
         self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
@@ -99,10 +98,10 @@ class SearchReplaceParser(LineParser):
             self._problem("the reply ends inside a SEARCH block: expected '======='")
         elif self._mode is _BlockMode.REPLACE:
             if self._dashes:
-                self._events.append(HunkClosed(self._hunks - 1))
+                self._events.append(HunkClosed(self.next_hunk - 1))
             else:
                 self._problem("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
-        elif not self._hunks:
+        elif not self.next_hunk:
             self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:
             self._events.append(FileClosed(self._path))
@@ -127,7 +126,7 @@ class SearchReplaceParser(LineParser):
             self._close()
             self._open(line)
         else:
-            self._events.append(OldLine(self._hunks - 1, line))
+            self._events.append(OldLine(self.next_hunk - 1, line))
 
     def _replace_line(self, line: str, marker: str, *, ended: bool) -> None:
         if _REPLACE.match(marker) or (self._is_divider(marker) and not self._dashes):
@@ -165,17 +164,17 @@ class SearchReplaceParser(LineParser):
             self._events.append(FileOpened(FileOp.UPDATE, path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
-        self._hunk, self._hunks = self._hunks, self._hunks + 1
+        self._begin_hunk()
         self._unopened, self._hint = True, None
         self._mode = _BlockMode.SEARCH
 
     def _announce(self) -> None:
         self._unopened = False
-        hunk, dashes = self._hunks - 1, self._dashes
+        hunk, dashes = self.next_hunk - 1, self._dashes
         self._events.append(HunkOpened(hunk, line=self._hint, create_only=dashes, old_first=True))
 
     def _close(self) -> None:
-        self._events.append(HunkClosed(self._hunks - 1))
+        self._events.append(HunkClosed(self.next_hunk - 1))
         self._hunk = None
         self._mode = _BlockMode.PROSE
 

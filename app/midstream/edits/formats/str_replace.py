@@ -20,13 +20,11 @@ from midstream.edits.events import (
     FileOpened,
     HunkClosed,
     HunkOpened,
-    NewText,
     OldLine,
-    Problem,
-    Prose,
 )
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.formats.v4a import V4AParser, operation_events
+from midstream.edits.parsing import EventParser
 
 _OLD: Final = frozenset({"old_str", "old_string", "old_text", "oldText", "search", "old"})
 _NEW: Final = frozenset({"new_str", "new_string", "new_text", "newText", "replace", "new"})
@@ -59,25 +57,22 @@ class _Object:
     hunk: int | None = None
 
 
-class JsonEditParser:
+class JsonEditParser(EventParser):
     """Reads JSON edits; new text is reported as it comes once its old text is complete."""
 
     def __init__(self, first_hunk: int = 0) -> None:
-        self._events: list[Event] = []
+        super().__init__(first_hunk)
         self._mode = _JsonMode.PROSE
         self._stack: list[_Object] = []
         self._pieces: list[str] = []  # of the string or scalar being read
         self._escape = ""  # an escape sequence that is not complete
         self._surrogate = ""  # the first half of a pair
         self._is_key = False
-        self._live: int | None = None  # the hunk that the string being read is the new text of
         self._folder = NewlineFolder()
         self._patch: V4AParser | None = None
         self._held: list[_Object] = []  # edits whose file is not named yet
         self._path: str | None = None
-        self._hunks = first_hunk
         self._edits = 0
-        self._lines = 0
         self._fresh = True  # only spaces so far in a line outside JSON
 
     def feed(self, text: str) -> list[Event]:
@@ -91,8 +86,8 @@ class JsonEditParser:
             elif self._mode is _JsonMode.VALUE:
                 at = self._token(text, at)
             else:
-                at = self._prose(text, at)
-        self._lines += text.count("\n")
+                at = self._outside(text, at)
+        self._number += text.count("\n")
         return self._taken()
 
     def finish(self) -> list[Event]:
@@ -107,7 +102,7 @@ class JsonEditParser:
         self._open_file(None)
         return self._taken()
 
-    def _prose(self, text: str, at: int) -> int:
+    def _outside(self, text: str, at: int) -> int:
         """Text outside JSON, which starts with the first bracket of a line."""
         stop = at
         if self._fresh:
@@ -120,8 +115,7 @@ class JsonEditParser:
             newline = text.find("\n", at)
             stop = len(text) if newline < 0 else newline + 1
             self._fresh = newline >= 0
-        if stop > at:
-            self._events.append(Prose(text[at:stop]))
+        self._prose(text[at:stop])
         return stop
 
     def _token(self, text: str, at: int) -> int:
@@ -210,8 +204,8 @@ class JsonEditParser:
         self._emit("\ufffd" if len(text) == 1 and "\ud800" <= text <= "\udfff" else text)
 
     def _emit(self, text: str) -> None:
-        if self._live is not None:
-            self._new(self._live, self._folder.feed(text))
+        if self._hunk is not None:
+            self._new(self._folder.feed(text))
         elif self._patch is not None:
             self._events += self._patch.feed(text)
         else:
@@ -223,12 +217,12 @@ class JsonEditParser:
         if top is None or top.key is None:
             return
         if top.key in _PATCH and len(self._stack) == 1 and not top.strings:
-            self._patch = V4AParser(self._hunks)
+            self._patch = V4AParser(self.next_hunk)
             return
         path = self._file_of()
         if path is None or not self._is_new_text(top):
             return
-        self._live = top.hunk = self._open_hunk(top, path)
+        self._hunk = top.hunk = self._open_hunk(top, path)
         self._folder = NewlineFolder()
 
     def _is_new_text(self, edit: _Object) -> bool:
@@ -245,9 +239,9 @@ class JsonEditParser:
         text = "".join(self._pieces)
         self._pieces.clear()
         top = self._stack[-1] if self._stack else None
-        if self._live is not None:
-            self._new(self._live, self._folder.finish())
-            self._live = None
+        if self._hunk is not None:
+            self._new(self._folder.finish())
+            self._hunk = None
             return
         if self._patch is not None:
             self._end_patch(self._patch)
@@ -257,7 +251,7 @@ class JsonEditParser:
             return
         command = top.is_list or top.key in _COMMAND | _PATCH
         if command and not self._is_key and "*** Begin Patch" in text:
-            patch = V4AParser(self._hunks)
+            patch = V4AParser(self.next_hunk)
             self._events += patch.feed(text)
             self._end_patch(patch)
             return
@@ -270,16 +264,16 @@ class JsonEditParser:
 
     def _nested(self, text: str) -> None:
         """JSON in a string: the arguments of a recorded tool call."""
-        inner = JsonEditParser(self._hunks)
+        inner = JsonEditParser(self.next_hunk)
         events = [*inner.feed(text), *inner.finish()]
         if inner._edits:
             self._open_file(None)
             self._events += events
-            self._hunks, self._edits = inner._hunks, self._edits + inner._edits
+            self.next_hunk, self._edits = inner.next_hunk, self._edits + inner._edits
 
     def _end_patch(self, patch: V4AParser) -> None:
         self._events += patch.finish()
-        self._hunks = patch.next_hunk
+        self.next_hunk = patch.next_hunk
         self._edits += 1
 
     def _close_container(self) -> None:
@@ -300,16 +294,14 @@ class JsonEditParser:
 
     def _close_object(self, edit: _Object) -> None:
         if edit.hunk is not None:
-            everywhere = _first(edit.scalars, _ALL) == "true"
-            self._events.append(HunkClosed(edit.hunk, everywhere=everywhere))
-            self._edits += 1
+            self._close_hunk(edit, edit.hunk)
             return
         kind, path = edit.strings.get("type"), edit.strings.get("path")
         if (kind == "create_file" or kind == "update_file" or kind == "delete_file") and path:
             self._open_file(None)
-            events = operation_events(kind, path, edit.strings.get("diff", ""), self._hunks)
+            events = operation_events(kind, path, edit.strings.get("diff", ""), self.next_hunk)
             self._events += events
-            self._hunks += sum(isinstance(event, HunkOpened) for event in events)
+            self.next_hunk += sum(isinstance(event, HunkOpened) for event in events)
             self._edits += 1
             return
         command = edit.strings.get("command", "")
@@ -330,17 +322,21 @@ class JsonEditParser:
 
     def _whole_edit(self, edit: _Object, path: str) -> None:
         """Report an edit whose new text came before what it depends on."""
-        hunk = self._open_hunk(edit, path)
+        edit.hunk = self._hunk = self._open_hunk(edit, path)
         folder = NewlineFolder()
         text = _first(edit.strings, _NEW | _INSERTED | _WHOLE) or ""
-        self._new(hunk, folder.feed(text) + folder.finish())
+        self._new(folder.feed(text) + folder.finish())
+        self._hunk = None
+        self._close_hunk(edit, edit.hunk)
+
+    def _close_hunk(self, edit: _Object, hunk: int) -> None:
         everywhere = _first(edit.scalars, _ALL) == "true"
         self._events.append(HunkClosed(hunk, everywhere=everywhere))
         self._edits += 1
 
     def _open_hunk(self, edit: _Object, path: str) -> int:
-        hunk = self._hunks
-        self._hunks += 1
+        hunk = self.next_hunk
+        self.next_hunk += 1
         old = _first(edit.strings, _OLD)
         line = edit.scalars.get("insert_line")
         whole = old is None and line is None
@@ -373,10 +369,6 @@ class JsonEditParser:
         if path is not None:
             self._events.append(FileOpened(op, path))
 
-    def _new(self, hunk: int, text: str) -> None:
-        if text:
-            self._events.append(NewText(hunk, text))
-
     def _not_json(self) -> None:
         """What looked like JSON is prose with a brace."""
         self._stack.clear()
@@ -385,13 +377,6 @@ class JsonEditParser:
     def _leave(self) -> None:
         self._mode = _JsonMode.PROSE
         self._fresh = True
-
-    def _problem(self, message: str, *, fatal: bool) -> None:
-        self._events.append(Problem(message, self._lines, None, fatal))
-
-    def _taken(self) -> list[Event]:
-        events, self._events = self._events, []
-        return events
 
 
 def _first(values: dict[str, str], keys: frozenset[str]) -> str | None:

@@ -48,7 +48,6 @@ class UnifiedDiffParser(LineParser):
         self._copied = False  # the new path is a copy; the old file stays
         self._final_newline: bool | None = None
         self._last_side = ""
-        self._hunks = 0
         self._old_left = self._new_left = 0
         self._counted = False
         self._any = False
@@ -223,22 +222,21 @@ class UnifiedDiffParser(LineParser):
         self._new_left = int(match[4] or 1)
         line = int(match[1]) - (1 if self._old_left else 0)
         context = (match[5],) if match[5].strip() else ()
-        self._opened(HunkOpened(self._hunks, context, max(0, line)))
+        self._opened(HunkOpened(self.next_hunk, context, max(0, line)))
 
     def _open_loose(self, context: str | None) -> None:
         self._close_hunk()
         self._counted = False
         loose = context is not None and re.fullmatch(r"[.\s\-+,\d]*", context) is None
-        self._opened(HunkOpened(self._hunks, (context,) if context and loose else ()))
+        self._opened(HunkOpened(self.next_hunk, (context,) if context and loose else ()))
 
     def _opened(self, event: HunkOpened) -> None:
         if self._path is None:
             self._path = ""
             self._any = True
             self._events.append(FileOpened(FileOp.UPDATE, ""))
-        self._hunk = self._hunks
+        self._begin_hunk()
         self._headed = False
-        self._hunks += 1
         self._events.append(event)
 
     def _close_hunk(self) -> None:
@@ -251,21 +249,24 @@ class UnifiedDiffParser(LineParser):
         self._events.append(HunkClosed(self._hunk))
         self._hunk = None
 
+    def _open_bare(self, git: tuple[str, str]) -> None:
+        """Open a file of which git has only a header: it is empty, renamed, gone or executable."""
+        if self._created:
+            op, path = FileOp.ADD, git[1]
+        elif self._source is not None:
+            op, path = FileOp.UPDATE if self._new_path else FileOp.DELETE, self._source
+        elif self._executable is not None:
+            op, path = FileOp.UPDATE, git[1]
+        else:
+            return
+        self._any = True
+        self._path = path
+        self._events.append(FileOpened(op, path))
+
     def _close_file(self) -> None:
         self._close_hunk()
-        if self._path is None and self._git is not None and self._created:
-            self._any = True
-            self._path = self._git[1]
-            self._events.append(FileOpened(FileOp.ADD, self._path))
-        elif self._path is None and self._git is not None and self._source is not None:
-            self._any = True
-            self._path = self._source
-            op = FileOp.UPDATE if self._new_path else FileOp.DELETE
-            self._events.append(FileOpened(op, self._path))
-        elif self._path is None and self._git is not None and self._executable is not None:
-            self._any = True
-            self._path = self._git[1]
-            self._events.append(FileOpened(FileOp.UPDATE, self._path))
+        if self._path is None and self._git is not None:
+            self._open_bare(self._git)
         if self._path is not None:
             closed = FileClosed(
                 self._path,

@@ -50,9 +50,7 @@ class V4AParser(LineParser):
     _closes_lines = True
 
     def __init__(self, first_hunk: int = 0) -> None:
-        super().__init__()
-        self.next_hunk = first_hunk
-        """Id of the next hunk."""
+        super().__init__(first_hunk)
         self._mode = _PatchMode.PROSE
         self._begun = False
         self._explicit = False  # whether "*** Begin Patch" was there, so that the end must be
@@ -94,8 +92,7 @@ class V4AParser(LineParser):
             self._end_patch()
         if self._mode is not _PatchMode.PROSE:
             if self._explicit:
-                message = f"the patch ends without a line '{_END}'"
-                self._problem(message, fatal=True)
+                self._problem(f"the patch ends without a line '{_END}'", fatal=True)
             else:
                 self._end_patch()
         elif not self._begun:
@@ -217,17 +214,14 @@ class V4AParser(LineParser):
             self._blanks = 0
 
     def _bad_header(self, line: str) -> None:
-        message = f"'{line.strip()}' is not a file header of a patch"
-        self._problem(message, fatal=True)
+        self._problem(f"'{line.strip()}' is not a file header of a patch", fatal=True)
         self._mode = _PatchMode.PROSE
 
     def _body(self) -> int:
         return self._open_hunk() if self._hunk is None else self._hunk
 
     def _open_hunk(self) -> int:
-        hunk = self.next_hunk
-        self.next_hunk += 1
-        self._hunk = hunk
+        hunk = self._begin_hunk()
         self._hunks_of_file += 1
         self._events.append(HunkOpened(hunk, tuple(self._context), self._line_hint))
         self._header = False

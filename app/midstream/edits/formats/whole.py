@@ -14,18 +14,21 @@ from midstream.edits.events import (
     Prose,
 )
 from midstream.edits.formats import FormatSpec, register
-from midstream.edits.parsing import LineParser, Wait, is_shell, mentioned_file, name_before
+from midstream.edits.parsing import (
+    MARKDOWN_FENCE,
+    LineParser,
+    OpenFence,
+    Wait,
+    is_shell,
+    mentioned_file,
+    name_before,
+)
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 _TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
 
 
 class WholeFileParser(LineParser):
-    """Reads fenced files.
-
-    Fences inside a file are recognised by their info strings (``` ```python `` opens, a bare fence
-    closes the one opened last) and by the length of the outer fence.
-    """
+    """Reads fenced files."""
 
     _closes_lines = True
 
@@ -35,30 +38,22 @@ class WholeFileParser(LineParser):
         self._bare = bare
         self._recent: list[str] = []
         self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
-        self._fence = ""
+        self._fence: OpenFence | None = None
         self._tag = ""  # the line that ends a file given between tags
-        self._depth = 0
         self._mentioned: str | None = None
         self._commands = False  # in a fence of shell commands
         self._path = ""
-        self._hunks = 0
 
     def _start(self, start: str) -> str | Wait:
         if self._tag:
             stripped = start.lstrip()
             return Wait.LINE if not stripped or self._tag.startswith(stripped[:1]) else start
-        if not self._fence or self._commands:
+        if self._fence is None or self._commands:
             return Wait.LINE
-        stripped = start.lstrip(" ")
-        if len(start) - len(stripped) > 3:
-            return start
-        mark = self._fence[0] * 3
-        if not stripped or mark.startswith(stripped):
-            return Wait.MORE
-        return Wait.LINE if stripped.startswith(mark) else start
+        return self._fence.start(start)
 
     def _line(self, line: str, *, ended: bool) -> None:
-        fence = _FENCE.match(line)
+        fence = MARKDOWN_FENCE.match(line)
         if self._tag:
             if line.strip() == self._tag:
                 self._tag = ""
@@ -66,7 +61,7 @@ class WholeFileParser(LineParser):
             else:
                 self._new(line + "\n")
         elif self._fence:
-            self._file_line(line, fence)
+            self._file_line(line, fence, self._fence)
         elif (tag := _TAG.match(line)) and (name := name_before(self._named())):
             self._lead_in()
             self._tag = f"</{tag[1]}>"
@@ -74,7 +69,7 @@ class WholeFileParser(LineParser):
             self._mentioned = None
         elif fence:
             self._open(fence)
-        elif self._bare and not self._hunks:
+        elif self._bare and not self.next_hunk:
             self._held.append(line + "\n")
         else:
             self._mentioned = mentioned_file(line) or self._mentioned
@@ -84,28 +79,22 @@ class WholeFileParser(LineParser):
 
     def _end(self) -> None:
         if (self._fence or self._tag) and not self._commands:
-            message = "the reply ends inside the fence of a file"
-            self._problem(message)
-        elif self._bare and not self._hunks and self._held:
+            self._problem("the reply ends inside the fence of a file")
+        elif self._bare and not self.next_hunk and self._held:
             self._begin("", mentioned=False)
             self._new("".join(self._held))
             self._close()
-        elif not self._hunks:
+        elif not self.next_hunk:
             self._events += map(Prose, self._recent)
             message = "the reply has no edit: no fenced file and no marker of another format"
             self._problem(message, fatal=True)
         else:
             self._events += map(Prose, self._recent)
 
-    def _file_line(self, line: str, fence: re.Match[str] | None) -> None:
-        if fence and fence[1][0] == self._fence[0]:
-            if fence[2].strip():
-                self._depth += 1
-            elif self._depth:
-                self._depth -= 1
-            elif len(fence[1]) >= len(self._fence):
-                self._close()
-                return
+    def _file_line(self, line: str, fence: re.Match[str] | None, outer: OpenFence) -> None:
+        if fence and not outer.passes(fence) and outer.closed_by(fence):
+            self._close()
+            return
         if self._commands:
             self._prose(line + "\n")
         else:
@@ -114,8 +103,7 @@ class WholeFileParser(LineParser):
     def _open(self, fence: re.Match[str]) -> None:
         recent = self._named()
         self._lead_in()
-        self._fence = fence[1]
-        self._depth = 0
+        self._fence = OpenFence(fence[1])
         name = name_before([*recent, fence[0]])
         self._commands = name is None and is_shell(fence[0])
         if self._commands:
@@ -137,11 +125,10 @@ class WholeFileParser(LineParser):
     def _begin(self, path: str, *, mentioned: bool) -> None:
         self._path = path
         opened = FileOpened(FileOp.WRITE, path, mentioned and bool(path))
-        self._hunk, self._hunks = self._hunks, self._hunks + 1
-        self._events += (opened, HunkOpened(self._hunk))
+        self._events += (opened, HunkOpened(self._begin_hunk()))
 
     def _close(self) -> None:
-        self._fence = ""
+        self._fence = None
         if self._commands:
             self._commands = False
             self._prose("```\n")
