@@ -37,7 +37,6 @@ def weights_read(folder: ModelFolder) -> int:
 
 
 def _size(tensor: Any) -> int:
-    """Return the bytes of an initialiser, wherever they are stored."""
     onnx: Any = import_module("onnx")
     count = int(np.prod(list(tensor.dims), dtype=np.int64))
     return count * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)

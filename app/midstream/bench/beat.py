@@ -1,8 +1,8 @@
-"""Runs the program with a pulse in its event loop, to see from outside how long the loop is held,
-what frames take, and whether a row that was decided is ever shown as something else.
+"""Runs the program with a pulse in its event loop: how long the loop is held, what frames take, and
+whether a row that was decided is ever shown as something else.
 
 ``python -m midstream.bench.beat FILE ARGUMENTS...`` does what ``midstream ARGUMENTS...`` does.  At
-SIGUSR1 it writes what it has felt since the last time to FILE, as JSON.
+SIGUSR1 it writes the readings since the last time to FILE, as JSON.
 """
 
 from __future__ import annotations
@@ -26,11 +26,7 @@ _DECIDED: Final = frozenset({Look.CONTEXT, Look.ADDED, Look.DELETED})
 
 
 class CountedFrames(FramePace):
-    """The pace of frames, with a record of them.
-
-    Args:
-        screen: Makes the frames.
-    """
+    """The pace of a screen's frames, with a record of them."""
 
     def __init__(self, screen: ReviewScreen) -> None:
         super().__init__()
@@ -60,13 +56,7 @@ class CountedFrames(FramePace):
 
 
 class Pulse:
-    """Beats in one event loop.
-
-    Args:
-        loop: The loop.
-        file: Where the readings go.
-        frames: What frames take.
-    """
+    """Beats in one event loop and writes what it measured to a file."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, file: Path, frames: CountedFrames) -> None:
         self._loop = loop

@@ -207,7 +207,6 @@ def _aligner(pairs: Sequence[tuple[list[str], list[str]]]) -> Iterator[Figure]:
 
 
 def _replay(old: list[str], new: list[str]) -> tuple[int, list[int], float]:
-    """Changed lines, the lag of each new line, and the seconds spent."""
     begin = time.process_time()
     aligner = Aligner(old)
     steps = [aligner.push(line) for line in new]

@@ -200,7 +200,6 @@ def _measure_edits(
 
 
 def _measure_bandwidth(report: EngineReport, model: OnnxModel) -> None:
-    """Compare what a plain step reads, weights and cache, with what memory gives."""
     threads = model.decoder.threads
     weights = weights_read(model.folder)
     report.bandwidth_gb_s["memory"] = read_bandwidth(LARGE, threads)

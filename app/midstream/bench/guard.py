@@ -373,7 +373,6 @@ def _files(folder: Path, without: set[str], rng: random.Random, count: int) -> l
 
 
 def _long_region(files: Sequence[list[str]], rng: random.Random) -> tuple[list[str], list[str]]:
-    """Lines above and lines that stream."""
     long = [lines for lines in files if len(lines) > 100]
     parts: list[list[str]] = []
     for size in (_FILE_LINES, _STREAMED):
@@ -387,7 +386,6 @@ def _long_region(files: Sequence[list[str]], rng: random.Random) -> tuple[list[s
 async def _latency(
     scanner: Scanner, files: Sequence[list[str]], rng: random.Random, regions: int
 ) -> list[Figure]:
-    """Finished line to verdict, in files of 3,000 lines."""
     long = [lines for lines in files if len(lines) > 400]
     waits: list[float] = []
     for _ in range(regions):
@@ -448,7 +446,6 @@ async def _one_overrun() -> int:
 async def _false_halts(
     scanner: Scanner, files: Sequence[list[str]], rng: random.Random, regions: int
 ) -> list[Figure]:
-    """Halts in ordinary code, as whole files and as streams."""
     lines = halts = 0
     for _ in range(regions):
         file = rng.choice([f for f in files if len(f) > 2 * _REGION])

@@ -86,7 +86,6 @@ class _Model:
         self._hidden = len(self._matrix("layers.0.gate_up")[0]) // 2
 
     def facts(self) -> dict[str, str | int | float]:
-        """Return the metadata."""
         vocabulary, length = self._held["embedding"].shape
         sizes = {
             "vocab_size": vocabulary,
@@ -163,7 +162,6 @@ def _write(
     facts: Mapping[str, str | int | float],
     tensors: Mapping[str, tuple[Array, int]],
 ) -> None:
-    """Write metadata, the table of tensors and their bytes."""
     head = bytearray(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(facts)))
     for key, value in facts.items():
         head += _string(key)

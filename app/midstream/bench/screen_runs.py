@@ -61,7 +61,7 @@ class ScratchFolder:
 
     @property
     def beats(self) -> Path:
-        """What the pulse of the program has felt."""
+        """The readings of the program's pulse."""
         return self.folder / "beats.json"
 
     def start(
@@ -72,13 +72,9 @@ class ScratchFolder:
         beat: bool = False,
         wrapper: Sequence[str] = (),
     ) -> TerminalProgram:
-        """Start the program on a path.
+        """Start the program on a path, with the pulse of `bench.beat` if ``beat``.
 
-        Args:
-            path: What it shows.
-            size: Columns and rows.
-            beat: Whether to note how long its loop is held.
-            wrapper: A command that runs it.
+        ``wrapper`` is a command that runs it.
         """
         module = ["midstream.bench.beat", str(self.beats)] if beat else ["midstream"]
         command = [sys.executable, "-m", *module, path, "--replay", "script.json"]
@@ -92,8 +88,8 @@ class ScratchFolder:
             [*wrapper, *command], size=size, environment=environment, folder=self.folder
         )
 
-    def felt(self, program: TerminalProgram) -> dict[str, list[float]]:
-        """What the pulse has felt since the last time."""
+    def readings(self, program: TerminalProgram) -> dict[str, list[float]]:
+        """The readings of the pulse since the last time."""
         self.beats.unlink(missing_ok=True)
         os.kill(program.pid, signal.SIGUSR1)
         deadline = time.perf_counter() + 10
@@ -135,7 +131,7 @@ def streaming(
         program.write("i")
         program.drain(min(1.0, _TOKENS / rate / 4))
         if beat:
-            place.felt(program)
+            place.readings(program)
         yield place, program
 
 
@@ -181,7 +177,7 @@ def loop(bytecode: Path, rate: float) -> list[Figure]:
     """Processor time for which the loop cannot answer a key."""
     with streaming(bytecode, rate, beat=True) as (place, program):
         _typed(program, 1_000, _TOKENS / rate * 0.6)
-        busy = [1000 * seconds for seconds in place.felt(program)["busy_s"]]
+        busy = [1000 * seconds for seconds in place.readings(program)["busy_s"]]
     return [at_most(f"loop held, p99, at {rate:,.0f} tok/s", percentile(busy, 99), "ms cpu", 8)]
 
 
@@ -189,13 +185,13 @@ def frames(bytecode: Path, rate: float) -> list[Figure]:
     """Processor time of a frame, and rows that were decided and then shown as something else."""
     with streaming(bytecode, rate, beat=True) as (place, program):
         program.drain(_TOKENS / rate * 0.6)
-        felt = place.felt(program)
-    work = [1000 * seconds for seconds in felt["frames_s"]]
+        readings = place.readings(program)
+    work = [1000 * seconds for seconds in readings["frames_s"]]
     at = f"at {rate:,.0f} tok/s"
     return [
         at_most(f"frame, mean, {at}", sum(work) / len(work), "ms cpu", 2.5),
         at_most(f"frame, p99, {at}", percentile(work, 99), "ms cpu", 8),
-        at_most(f"decided rows that changed, {at}", felt["flips"][0], "rows", 0),
+        at_most(f"decided rows that changed, {at}", readings["flips"][0], "rows", 0),
     ]
 
 
@@ -227,7 +223,7 @@ def slow_link(bytecode: Path, kb_per_s: int) -> list[Figure]:
         while time.perf_counter() < end:
             program.read(0, round(kb_per_s * 1000 * step))
             time.sleep(step)
-        late = [1000 * seconds for seconds in place.felt(program)["late_s"]]
+        late = [1000 * seconds for seconds in place.readings(program)["late_s"]]
     return [at_most(f"loop late over {kb_per_s} kB/s, p99", percentile(late, 99), "ms", 10)]
 
 

@@ -26,14 +26,7 @@ _ANSWERS: Final = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c
 
 
 class TerminalProgram:
-    """A child process whose terminal we are.
-
-    Args:
-        command: Program and arguments.
-        size: Columns and rows.
-        environment: Its environment.
-        folder: Its working folder.
-    """
+    """A child process on the other side of a pseudo-terminal of ``size`` columns and rows."""
 
     def __init__(
         self,

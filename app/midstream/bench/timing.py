@@ -135,7 +135,6 @@ class _NoText:
 
 
 def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
-    """Return a generation of plain tokens, with nothing in the cache."""
     model.cache.clear()
     ids = [i % model.decoder.vocab for i in range(7, 7 + prompt)]
     return ModelGeneration(
@@ -466,7 +465,6 @@ def _beside(
     theirs: Sequence[tuple[float, float]],
     title: str,
 ) -> dict[str, Beside]:
-    """Put a peer's seconds beside ours, text by text."""
     usages = [turn.usage for turn in turns]
     quicker = median(steps / u.decode_s for (steps, _), u in zip(theirs, usages, strict=True))
     found = {

@@ -49,7 +49,6 @@ def words_answer(request: GenerateRequest) -> str:
 
 
 def _server(pipe: Pipe, rate: float, event_seconds: float) -> None:
-    """The server process; it ends with its parent's end of the pipe."""
     from midstream.serving.app import create_app
     from midstream.serving.running import serve
 

@@ -252,7 +252,6 @@ class Aligner:
         return count
 
     def _spill(self) -> Op:
-        """Classify the oldest pending line as added."""
         del self.pending[0]
         self._runs = {
             i: run._replace(new=run.new - 1) if run.new else run._replace(old=run.old + 1)

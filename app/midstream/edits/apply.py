@@ -133,7 +133,6 @@ class _Application:
         return path not in self._done_paths and not (others_named and not section.path)
 
     def section(self, section: ReplyFile) -> None:
-        """Apply one section of the reply."""
         if section.new_path and not _is_foreign(section.new_path):
             section.new_path = section.new_path.replace("\\", "/")
         path = self._resolve(section)

@@ -331,7 +331,6 @@ def _regex_rules(lexer: Lexer | None) -> dict[str, RulesByCharacter] | None:
 
 
 def _move(stack: list[str], new_state: object) -> None:
-    """Apply a state transition; the bottom state always stays."""
     if isinstance(new_state, tuple):
         for state in new_state:  # pyright: ignore[reportUnknownVariableType]
             _move(stack, -1 if state == "#pop" else state)  # pyright: ignore[reportUnknownArgumentType]
@@ -344,7 +343,6 @@ def _move(stack: list[str], new_state: object) -> None:
 
 
 def _stateless(lexer: Lexer, text: str) -> tuple[Span, ...]:
-    """Tokens of one line on its own, for lexers that cannot be resumed."""
     spans: list[Span] = []
     for at, token_type, value in lexer.get_tokens_unprocessed(text):
         kind = _kind(token_type)

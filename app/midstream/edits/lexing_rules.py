@@ -96,7 +96,6 @@ def _item(name: str, value: Any, folded: bool) -> tuple[frozenset[int], bool]:
 
 
 def _characters(name: str, value: Any, folded: bool) -> frozenset[int]:
-    """What one character of an expression can be."""
     if name == "LITERAL":
         return _folded({value}, folded)
     if name == "NOT_LITERAL":

@@ -510,7 +510,6 @@ class LiveReply:
         self.segments[block.opened.hunk] = block.segment
 
     def _located_in(self, proposal: FileProposal) -> Locator:
-        """A locator of *base + accepted*."""
         if proposal.hunks.accepted_edits(proposal.path):
             self.writer.fold(proposal)
         if self._locator is None or self._locator.source is not proposal.base:

@@ -409,7 +409,6 @@ def _pieces(lines: list[str]) -> list[list[str]]:
 
 
 def _line_hunk(hunk: ReplyHunk) -> ReplyHunk | None:
-    """A hunk of characters as one of whole lines, if it consists of such."""
     old = list(hunk.old)
     new = hunk.new_text.split("\n")
     if old and old[-1] == "":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
@@ -17,8 +18,6 @@ format_specs()  # whatever sniffs needs them all, so load them with this module
 
 
 class _Clues:
-    """Looks for the one line that gives a format away."""
-
     def __init__(self) -> None:
         marked = [(s, s.sniff) for s in format_specs() if s.sniff is not None]
         self._plain = [(s.name, f.marker) for s, f in marked if f.opening is None]
@@ -57,30 +56,48 @@ def sniff(reply: str) -> str | None:
     return next((found for line in lines if (found := clues.look(line)) is not None), None)
 
 
-class SniffingParser:
+class _DecidingParser(ABC):
     """Holds a reply back until its format is known, then reads it as that.
 
     Attributes:
         format: The format found, None before.
     """
 
-    def __init__(self, fallback: str) -> None:
-        """Start sniffing; a reply without any of the markers is in the format ``fallback``."""
+    def __init__(self) -> None:
         self.format: str | None = None
-        self._fallback = fallback
         self._parser: ReplyParser | None = None
         self._held: list[str] = []
-        self._partial: list[str] = []
-        self._too_long = False  # the line is not searched any more before it is complete
         self._newlines = NewlineFolder()
         self._clues = _Clues()
-        self._fence = ""  # the line that opened the fence we are in
-        self._fenced_lines = 0
 
     def feed(self, text: str) -> list[Event]:
         """Take the next part of the reply."""
-        if self._parser is not None:
-            return self._parser.feed(text)
+        return self._sniff(text) if self._parser is None else self._parser.feed(text)
+
+    @abstractmethod
+    def _sniff(self, text: str) -> list[Event]:
+        """Take text while the format is not known."""
+
+    def _become(self, found: str, parser: ReplyParser, rest: str) -> list[Event]:
+        self.format, self._parser = found, parser
+        held = "".join(self._held)
+        self._held.clear()
+        return parser.feed(held + rest)
+
+
+class SniffingParser(_DecidingParser):
+    """Finds the format of a reply that may be in any."""
+
+    def __init__(self, fallback: str) -> None:
+        """Start sniffing; a reply without any of the markers is in the format ``fallback``."""
+        super().__init__()
+        self._fallback = fallback
+        self._partial: list[str] = []
+        self._too_long = False  # the line is not searched any more before it is complete
+        self._fence = ""  # the line that opened the fence we are in
+        self._fenced_lines = 0
+
+    def _sniff(self, text: str) -> list[Event]:
         first, *others = self._newlines.feed(text).split("\n")
         self._partial.append(first)
         for number, start in enumerate(others):
@@ -92,7 +109,7 @@ class SniffingParser:
             if found is not None:
                 self._partial.clear()
                 rest = "\n".join(others[number:])
-                return self._become(found, rest + self._newlines.release())
+                return self._found(found, rest + self._newlines.release())
         return self._look_ahead()
 
     def finish(self) -> list[Event]:
@@ -103,7 +120,7 @@ class SniffingParser:
         found = self._look(rest) if rest else None
         if found is None and not self._fence:
             found = self._clues.possible
-        return self._become(found or self._fallback, rest) + self.finish()
+        return self._found(found or self._fallback, rest) + self.finish()
 
     def _look_ahead(self) -> list[Event]:
         if self._fence or self._too_long:
@@ -115,14 +132,10 @@ class SniffingParser:
         if found is None:
             return []
         self._partial = [""]
-        return self._become(found, start + self._newlines.release())
+        return self._found(found, start + self._newlines.release())
 
-    def _become(self, found: str, rest: str) -> list[Event]:
-        self.format = found
-        self._parser = format_spec(found).parser()
-        held = "".join(self._held)
-        self._held.clear()
-        return self._parser.feed(held + rest)
+    def _found(self, found: str, rest: str) -> list[Event]:
+        return self._become(found, format_spec(found).parser(), rest)
 
     def _look(self, line: str) -> str | None:
         """The format, once a line has given it away or a fence has turned out to be plain text."""
@@ -144,29 +157,18 @@ class SniffingParser:
         return None
 
 
-class PreferringParser:
-    """Reads a reply as the format that was asked for, unless its first line is a marker of another.
-
-    Attributes:
-        format: The format found, None before.
-    """
+class PreferringParser(_DecidingParser):
+    """Reads a reply as the format asked for, unless its first line is a marker of another."""
 
     def __init__(self, preferred: str, make: Callable[[], ReplyParser]) -> None:
         """Start a reply that was asked for in the format ``preferred``, whose parser ``make``
         makes.
         """
-        self.format: str | None = None
+        super().__init__()
         self._preferred = preferred
         self._make = make
-        self._parser: ReplyParser | None = None
-        self._held: list[str] = []
-        self._newlines = NewlineFolder()
-        self._clues = _Clues()
 
-    def feed(self, text: str) -> list[Event]:
-        """Take the next part of the reply."""
-        if self._parser is not None:
-            return self._parser.feed(text)
+    def _sniff(self, text: str) -> list[Event]:
         self._held.append(self._newlines.feed(text))
         if "\n" not in self._held[-1]:
             return []
@@ -196,10 +198,8 @@ class PreferringParser:
             self._held = [held]
             self._clues = _Clues()
             return []
-        self.format = found
-        same = found == self._preferred
-        self._parser = self._make() if same else format_spec(found).parser()
-        return self._parser.feed(held + self._newlines.release())
+        parser = self._make() if found == self._preferred else format_spec(found).parser()
+        return self._become(found, parser, self._newlines.release())
 
 
 def _leads_in(line: str) -> bool:

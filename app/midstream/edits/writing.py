@@ -207,7 +207,6 @@ class PatchBlock:
 
     @property
     def _position(self) -> int:
-        """The base line at which the open run begins."""
         anchor = self._start if not self.segments else self.segments[-1].stop
         if self._run.segment is not None:
             return self._run.segment.start
@@ -332,7 +331,6 @@ class PatchBlock:
             self._writer.feed(self._proposal, text)
 
     def _mended(self, text: str) -> str:
-        """New text with its indentation shifted, line by line if necessary."""
         if self._shift is None:
             return text
         *lines, self._partial = (self._partial + text).split("\n")

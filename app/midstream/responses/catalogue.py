@@ -1,6 +1,6 @@
 """Which models an endpoint says it has: one GET, bounded in time and size.
 
-Everybody's ``/v1/models`` has names; how many tokens a model reads and what it costs stand in other
+Every ``/v1/models`` has names. How many tokens a model reads and what it costs stand in different
 fields with each server, and most leave them out. Nothing is kept here.
 """
 

@@ -37,7 +37,7 @@ from midstream.responses.events import (
     TokenUsage,
     WireResponse,
 )
-from midstream.responses.lane import Exchange, Lane, Messages, failure
+from midstream.responses.lane import Lane, Messages, PendingResponse, failure
 from midstream.responses.stream import Stream
 
 if TYPE_CHECKING:
@@ -63,12 +63,7 @@ class _Chain:
 
 
 class Client:
-    """Talks to one endpoint. Use it from one event loop; `create` may be called before `connect`.
-
-    Args:
-        endpoint: The server and the model.
-        open_timeout: Seconds for one attempt to connect.
-    """
+    """Talks to one endpoint, from one event loop; `create` may be called before `connect`."""
 
     def __init__(self, endpoint: Endpoint, *, open_timeout: float = 10.0) -> None:
         self.endpoint = endpoint
@@ -81,7 +76,7 @@ class Client:
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
         self._ahead = Lane(lambda turn: None, lambda turn, response: None)
-        self._unsent: list[Exchange] = []
+        self._unsent: list[PendingResponse] = []
         self._resending: asyncio.Task[None] | None = None
         self._chain: _Chain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,7 +156,7 @@ class Client:
         """
         frame = self._asking(messages, instructions)
         frame |= {"stream_id": _AHEAD, "generate": False}
-        turn = Exchange(Stream(self), frame)
+        turn = PendingResponse(Stream(self), frame)
         self._ahead.waiting.append(turn)
         try:
             await self._send(frame)
@@ -213,25 +208,19 @@ class Client:
         if missing := unanswered(messages):
             raise ValueError(f"calls without an output: {', '.join(missing)}")
         frame = self._asking(messages, instructions)
-        if max_output_tokens is not None:
-            frame["max_output_tokens"] = max_output_tokens
-        if metadata:
-            frame["metadata"] = dict(metadata)
-        if effort is not None:
-            frame["reasoning"] = {"effort": effort}
-        if tools:
-            frame["tools"] = [dict(tool) for tool in tools]
-        if tool_choice is not None:
-            frame["tool_choice"] = tool_choice
-        if temperature is not None:
-            frame["temperature"] = temperature
-        if seed is not None and self._dialect.midstream:
-            frame["seed"] = seed
-        if correction is not None and self._dialect.midstream:
-            frame["correction"] = msgspec.to_builtins(correction)
-        if self._dialect.stream_options:
-            frame["stream_options"] = dict(self._dialect.stream_options)
-        turn = Exchange(Stream(self), frame)
+        options: dict[str, Any] = {
+            "max_output_tokens": max_output_tokens,
+            "metadata": dict(metadata) if metadata else None,
+            "reasoning": None if effort is None else {"effort": effort},
+            "tools": [dict(tool) for tool in tools] or None,
+            "tool_choice": tool_choice,
+            "temperature": temperature,
+            "stream_options": dict(self._dialect.stream_options) or None,
+        }
+        if self._dialect.midstream:
+            options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
+        frame |= {name: value for name, value in options.items() if value is not None}
+        turn = PendingResponse(Stream(self), frame)
         await self.connect()
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id
@@ -243,12 +232,13 @@ class Client:
 
     def _asking(self, messages: Sequence[Entry], instructions: str) -> dict[str, Any]:
         """The fields of every request."""
-        frame: dict[str, Any] = {"type": "response.create", "model": self.endpoint.model}
-        frame["input"] = [wire_item(entry) for entry in messages]
-        frame["store"] = False
-        if instructions:
-            frame["instructions"] = instructions
-        return frame
+        frame: dict[str, Any] = {
+            "type": "response.create",
+            "model": self.endpoint.model,
+            "input": [wire_item(entry) for entry in messages],
+            "store": False,
+        }
+        return frame | {"instructions": instructions} if instructions else frame
 
     async def stop(self, stream: Stream, *, keep: bool) -> None:
         """Make the server end a response (see `Stream.interrupt`, which callers use)."""
@@ -270,7 +260,7 @@ class Client:
         turn = self._lane.running
         if turn is None or turn.stream is not stream:
             raise UnavailableError("This response has ended; send the instruction as a new one.")
-        successor = Exchange(Stream(self), turn.frame)
+        successor = PendingResponse(Stream(self), turn.frame)
         turn.successors.append(successor)
         await self._send(
             {"type": "response.steer", "previous_response_id": stream.id, "input": text}
@@ -339,7 +329,7 @@ class Client:
             raise UnavailableError("The connection to the model server was lost; try again.")
         await self._link.send(frame)
 
-    def _shorten(self, turn: Exchange) -> None:
+    def _shorten(self, turn: PendingResponse) -> None:
         """Send only the new messages if the server has the rest of the conversation."""
         chain, messages, frame = self._chain, turn.messages, turn.frame
         if chain is None or messages is None or self._http_only:
@@ -352,7 +342,7 @@ class Client:
         frame["previous_response_id"] = chain.response_id
         frame["input"] = frame["input"][known:]
 
-    async def _submit(self, turn: Exchange) -> None:
+    async def _submit(self, turn: PendingResponse) -> None:
         """Send a request. If the reader notices a loss first, the request is resent instead of
         failing.
         """
@@ -365,7 +355,7 @@ class Client:
                 self._lane.waiting.remove(turn)
                 raise
 
-    def _ask_again(self, turns: list[Exchange]) -> None:
+    def _ask_again(self, turns: list[PendingResponse]) -> None:
         """Resend requests that no server acknowledged; none of them had delivered anything."""
         for turn in turns:
             if turn.full_frame is not None:
@@ -402,7 +392,7 @@ class Client:
 
     # Stopping.
 
-    async def _send_stop(self, turn: Exchange) -> None:
+    async def _send_stop(self, turn: PendingResponse) -> None:
         if self._stop_rung == "drop":
             self._drop(turn)
             return
@@ -416,13 +406,13 @@ class Client:
                 {"type": "response.interrupt", "response_id": turn.stream.id, "mode": mode}
             )
 
-    def _arm(self, turn: Exchange, seconds: float) -> None:
+    def _arm(self, turn: PendingResponse, seconds: float) -> None:
         """Drop a stopped response if it has not ended by then."""
         if turn.deadline is not None:
             turn.deadline.cancel()
         turn.deadline = asyncio.get_running_loop().call_later(seconds, self._drop, turn)
 
-    def _drop(self, turn: Exchange) -> None:
+    def _drop(self, turn: PendingResponse) -> None:
         """Stop a response by abandoning its connection; a spare one is ready or dialled next."""
         if turn.stream.done:
             return
@@ -472,13 +462,13 @@ class Client:
         else:
             self._ahead.handle(event)
 
-    def _on_created(self, turn: Exchange) -> None:
+    def _on_created(self, turn: PendingResponse) -> None:
         if turn.stop is not None:
             self._spawn(self._send_stop(turn))
         elif self._stop_rung == "drop" and self._spare is None and not self._http_only:
             self._spawn(self._dial_spare())
 
-    def _on_ended(self, turn: Exchange, response: WireResponse | None) -> None:
+    def _on_ended(self, turn: PendingResponse, response: WireResponse | None) -> None:
         if self._outlived() and self._spare is None and not self._http_only:
             self._spawn(self._dial_spare())
         self._chain = None

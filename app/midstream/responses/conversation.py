@@ -8,7 +8,7 @@ output for its ``call_id``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 MOST_OUTPUT = 64_000
@@ -17,13 +17,7 @@ MOST_OUTPUT = 64_000
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a custom tool that the model made.
-
-    Attributes:
-        call_id: What its output names.
-        name: Name of the tool.
-        input: What it was called with.
-    """
+    """A call of a custom tool that the model made; its output names the ``call_id``."""
 
     call_id: str
     name: str
@@ -32,12 +26,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answered to a call.
-
-    Attributes:
-        call_id: The call.
-        output: The answer, for the model to read.
-    """
+    """What a tool answered to a call."""
 
     call_id: str
     output: str
@@ -51,15 +40,10 @@ def wire_item(entry: Entry) -> dict[str, Any]:
     """An entry as an item of ``input``.
 
     A call is sent without an item id: with one, a server looks for the reasoning that went before
-    it, which nobody has kept.
+    it, which is not stored.
     """
     if isinstance(entry, ToolCall):
-        return {
-            "type": "custom_tool_call",
-            "call_id": entry.call_id,
-            "name": entry.name,
-            "input": entry.input,
-        }
+        return {"type": "custom_tool_call", **asdict(entry)}
     if isinstance(entry, ToolOutput):
         output = entry.output
         if len(output) > MOST_OUTPUT:

@@ -130,7 +130,6 @@ def _url(endpoint: Endpoint, path: str) -> str:
 
 
 def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
-    """Arguments that both kinds of httpx client share."""
     headers = {
         "User-Agent": f"midstream/{__version__}",
         "Accept": accept,

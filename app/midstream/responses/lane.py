@@ -37,7 +37,7 @@ Messages = tuple[Entry, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class PendingResponse:
     """A stream together with what was asked for.
 
     Attributes:
@@ -64,7 +64,7 @@ class Exchange:
     items: set[str] = field(default_factory=set[str])
     last_number: int = 0
     attempts: int = 0
-    successors: list[Exchange] = field(default_factory=list["Exchange"])
+    successors: list[PendingResponse] = field(default_factory=list["PendingResponse"])
     deadline: asyncio.TimerHandle | None = None
     last_item: str | None = None
     whole: dict[str, WireItem] = field(default_factory=dict[str, WireItem])
@@ -86,13 +86,13 @@ class Lane:
 
     def __init__(
         self,
-        on_created: Callable[[Exchange], None],
-        on_ended: Callable[[Exchange, WireResponse | None], None],
+        on_created: Callable[[PendingResponse], None],
+        on_ended: Callable[[PendingResponse, WireResponse | None], None],
     ) -> None:
-        self.waiting: deque[Exchange] = deque()
-        self.running: Exchange | None = None
+        self.waiting: deque[PendingResponse] = deque()
+        self.running: PendingResponse | None = None
         self.dropped = 0
-        self._steered: dict[str, list[Exchange]] = {}
+        self._steered: dict[str, list[PendingResponse]] = {}
         self._on_created = on_created
         self._on_ended = on_ended
 
@@ -121,11 +121,14 @@ class Lane:
         elif kind == "response.steer.failed":
             self._steer_failed(event)
 
-    def find(self, stream: Stream) -> Exchange | None:
+    def find(self, stream: Stream) -> PendingResponse | None:
         return next((turn for turn in self._all() if turn.stream is stream), None)
 
     def end(
-        self, turn: Exchange, terminal: Finished | Failed, response: WireResponse | None = None
+        self,
+        turn: PendingResponse,
+        terminal: Finished | Failed,
+        response: WireResponse | None = None,
     ) -> None:
         """End a turn, wherever it stands; a failure takes its successors along."""
         if turn is self.running:
@@ -140,7 +143,7 @@ class Lane:
                 successor.stream.push_end(terminal)
         self._on_ended(turn, response)
 
-    def lose(self, failed: Failed) -> list[Exchange]:
+    def lose(self, failed: Failed) -> list[PendingResponse]:
         """The connection is gone: end what had begun, return what was never acknowledged."""
         untouched = [turn for turn in self.waiting if turn.stop is None]
         for turn in self._all():
@@ -150,7 +153,7 @@ class Lane:
         self._steered.clear()
         return untouched
 
-    def _all(self) -> list[Exchange]:
+    def _all(self) -> list[PendingResponse]:
         turns = [*self.waiting, *(turn for group in self._steered.values() for turn in group)]
         if self.running is not None:
             turns += [self.running, *self.running.successors]
@@ -182,7 +185,7 @@ class Lane:
         turn.stream.push_started(Started(response.id, response.metadata or {}))
         self._on_created(turn)
 
-    def _successor_of(self, response_id: str | None) -> Exchange | None:
+    def _successor_of(self, response_id: str | None) -> PendingResponse | None:
         """The successor that steering created for a response; all its steers are merged into it."""
         if response_id is None or response_id not in self._steered:
             return None
@@ -219,7 +222,7 @@ class Lane:
         )
         self.end(turn, terminal, response)
 
-    def _complete(self, turn: Exchange, response: WireResponse) -> bool:
+    def _complete(self, turn: PendingResponse, response: WireResponse) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""
         whole, arrived = response.text, turn.stream.arrived
         if not whole or whole == arrived:

@@ -17,13 +17,9 @@ METADATA_PREFIX: Final = "midstream."
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The machine that a paced server imitates.
+    """The machine that a paced server imitates, and its simulated rate.
 
-    Attributes:
-        mode: "replay" if the whole answer is generated first, else the kind of machine.
-        model: The model it imitates.
-        machine: The hardware it imitates.
-        tokens_per_second: Simulated rate.
+    ``mode`` is "replay" if the whole answer is generated first, else the kind of machine.
     """
 
     mode: str

@@ -73,12 +73,7 @@ def _is_address(host: str) -> bool:
 
 
 class Limited:
-    """ASGI middleware that limits concurrent requests and refuses the rest with 503.
-
-    Args:
-        app: The application behind it.
-        most: Concurrent requests.
-    """
+    """ASGI middleware that lets ``most`` requests in at a time and refuses the rest with 503."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app

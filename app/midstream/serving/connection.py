@@ -51,27 +51,18 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request and the bytes it came in."""
-
     request: CreateRequest
     size: int
 
 
 @dataclass(slots=True)
 class _Lane:
-    """Requests of one stream id, in order, and the one that runs."""
-
     waiting: deque[_Asked] = field(default_factory=lambda: deque[_Asked]())
     task: asyncio.Task[None] | None = None
 
 
 class ServerConnection:
-    """Serves one accepted WebSocket until it is closed.
-
-    Args:
-        socket: The socket, already accepted.
-        service: Models and what connections share.
-    """
+    """Serves one accepted WebSocket until it is closed."""
 
     def __init__(self, socket: WebSocket, service: Service) -> None:
         self._socket = socket

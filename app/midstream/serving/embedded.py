@@ -127,7 +127,6 @@ class EmbeddedServer:
         await process.wait()
 
     def _located(self) -> ModelSource:
-        """The source with absolute paths."""
         source = self._source
         if source.replay is not None:
             return replace(source, replay=source.replay.resolve())

@@ -57,12 +57,7 @@ class Limits:
 
 
 class TokenBucket:
-    """Counts what comes in against a rate; as much as one second allows may come in a burst.
-
-    Args:
-        rate: Units a second.
-        now: The clock's time, in seconds.
-    """
+    """Counts what comes in against a rate a second; a burst may hold what a second allows."""
 
     def __init__(self, rate: float, now: float) -> None:
         self._rate = rate

@@ -9,12 +9,7 @@ _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class Histogram:
-    """Seconds in fixed buckets.
-
-    Args:
-        name: Metric name.
-        text: What it measures.
-    """
+    """Seconds in fixed buckets."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name

@@ -107,13 +107,7 @@ class MessageItem(OutputItem):
 
 
 class CallItem(OutputItem):
-    """A call of a tool: the input of a custom tool, or the arguments of a function.
-
-    Args:
-        name: Name of the tool.
-        index: Its place among the items of the response.
-        custom: Whether the tool is a custom one.
-    """
+    """A call of a tool: the input of a custom tool, or the arguments of a function."""
 
     def __init__(self, name: str, index: int = 0, *, custom: bool = True) -> None:
         super().__init__("ctc" if custom else "fc", index)

@@ -148,12 +148,7 @@ class PacedGeneration:
 
 
 class PacedModel:
-    """A model whose generations keep a pace.
-
-    Args:
-        inner: The model.
-        pace: Tokens per second, more than 0, or what is imitated.
-    """
+    """A model whose generations keep a pace: tokens per second, or what is imitated."""
 
     def __init__(self, inner: TextModel, pace: float | Imitation) -> None:
         self._inner = inner

@@ -156,11 +156,7 @@ class Service:
         )
 
     async def run(self, turn: ServedResponse) -> None:
-        """Run a turn and list it in the telemetry.
-
-        Raises:
-            Exception: What its ``emit`` raises.
-        """
+        """Run a turn and list it in the telemetry; raises what its ``emit`` raises."""
         self.turns[turn] = None
         self.news.set()
         try:

@@ -65,8 +65,6 @@ class Interrupt(Enum):
 
 @dataclass(slots=True)
 class _ResponseState:
-    """The response object's changing part."""
-
     status: str = "in_progress"
     output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     usage: dict[str, Any] | None = None
@@ -344,7 +342,6 @@ class ServedResponse:
         }
 
     def _judged(self) -> dict[str, int | float]:
-        """Confidence of a calibrated model."""
         usage = self._job.usage
         if usage.confidence is None:
             return {}

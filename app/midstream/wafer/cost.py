@@ -221,7 +221,6 @@ def prefill_cost(
 def _moving_weights(
     op: Operator, rect: Rectangle, machine: Machine, tokens: int, context: int
 ) -> CycleCost:
-    """A chunk by MeshGEMM: activations and weights circulate."""
     k = machine.costs
     side = max(1, round(rect.pes**0.5))
     rows = ceil_div(tokens, side)

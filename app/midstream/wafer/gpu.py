@@ -111,7 +111,6 @@ def gemv_us(rows: int, columns: int, gpu: Gpu, parameters: Parameters | None = N
 
 
 def _bandwidth(gpu: Gpu, parameters: Parameters) -> float:
-    """Bytes per second that all GPUs read together."""
     return gpu.count_gpus * gpu.number("bandwidth_tb_s") * 1e12 * parameters.gpu_efficiency
 
 

@@ -129,7 +129,6 @@ def _signed(value: int) -> int:
 
 
 def _integers(wire: int, value: int | memoryview) -> list[int]:
-    """A repeated integer field, packed or not."""
     if isinstance(value, int):
         return [_signed(value)]
     if wire != 2:

@@ -358,7 +358,6 @@ def _compact(
 
 
 def _work(part: _Part) -> int:
-    """Multiply-adds of one token at :data:`NOMINAL_CONTEXT`."""
     return sum(op.macs(NOMINAL_CONTEXT) for op in part.operators) if part.active else 0
 
 

@@ -348,7 +348,6 @@ def _on_gpu(row: PublishedRow, gpu: Gpu, parameters: Parameters | None) -> _Time
 
 
 def _family(kernels: KernelGeneration, hw: Wafer) -> str:
-    """Name of the group in which rows of a generation are judged."""
     if kernels.benchmark_shape and hw.name != "wse2":
         return f"WaferLLM on {hw.name.upper()}"
     return {

@@ -365,7 +365,6 @@ def _workload(model: str | bytes | os.PathLike[str], path: Path | None, graph: s
 
 
 def _total_bytes(path: Path) -> int:
-    """Size of a model with its external data."""
     siblings = [path, *path.parent.glob(f"{path.name}*data*")]
     return sum(file.stat().st_size for file in set(siblings) if file.is_file())
 

@@ -48,8 +48,6 @@ class _JsonMode(Enum):
 
 @dataclass(slots=True)
 class _Object:
-    """One JSON object (or list) that is open."""
-
     is_list: bool = False
     key: str | None = None
     strings: dict[str, str] = field(default_factory=dict[str, str])
@@ -103,7 +101,6 @@ class JsonEditParser(EventParser):
         return self._taken()
 
     def _outside(self, text: str, at: int) -> int:
-        """Text outside JSON, which starts with the first bracket of a line."""
         stop = at
         if self._fresh:
             stop += len(text) - at - len(text[at:].lstrip())
