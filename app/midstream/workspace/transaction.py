@@ -339,9 +339,9 @@ def _recover_record(record: Path) -> list[str]:
             return []
         with open(descriptor, "rb", closefd=False) as stream:
             entries: list[dict[str, Any]] = json.load(stream)
-        changes = [
-            PlannedWrite(**{**entry, "folders": tuple(entry["folders"])}) for entry in entries
-        ]
+        for entry in entries:
+            entry["folders"] = tuple(entry["folders"])
+        changes = [PlannedWrite(**entry) for entry in entries]
         kept: list[str] = []
         for change in reversed(changes):
             if record.suffix == ".open":
