@@ -96,8 +96,7 @@ class MidstreamApp(App[None]):
         self.flags: Mapping[str, object] = flags or {}
         self.demo = demo
         self.glyphs = ASCII if settings.ascii else UNICODE
-        own, _ = own_keys(settings.key_binds)
-        self.keys = keys_of(settings.keys, own)
+        self.keys = self._keys_of(settings)
         shipped, own_themes = theme_folders()
         self._theme_folder = ThemeFolder(own_themes)
         self.palettes, self._theme_errors = load_themes(shipped, own_themes)
@@ -121,10 +120,18 @@ class MidstreamApp(App[None]):
         for palette in self.palettes.values():
             self.register_theme(palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
-        # An empty entry would leave an action its default keys.
-        self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
+        self._use_keys()
         self.set_class(settings.ascii, "-ascii")
         self.review = ReviewScreen(self)
+
+    @staticmethod
+    def _keys_of(settings: Settings) -> dict[str, str]:
+        own, _ = own_keys(settings.key_binds)
+        return keys_of(settings.keys, own)
+
+    def _use_keys(self) -> None:
+        # An empty entry would leave an action its default keys.
+        self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
 
     def _first_palette(self, depth: str | None) -> Palette:
         if not self.palettes:
@@ -177,29 +184,29 @@ class MidstreamApp(App[None]):
     async def on_mount(self) -> None:
         """Open the session once the first frame is on screen; look at themes from then on."""
         self.call_after_refresh(self._start)
+        # The shell has written over the screen meanwhile.
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
-            self, self._paint_again
+            self, lambda _: self.repaint()
         )
         self.set_interval(LOOK_EVERY_S, self._look_around)
-
-    def _paint_again(self, _: object) -> None:
-        """Repaint everything: the shell has written over the screen meanwhile."""
-        self.refresh(layout=True)
 
     def _start(self) -> None:
         self.run_worker(self._open_session, group="open", exit_on_error=True)
 
-    async def _open_session(self) -> None:
+    async def _new_session(self, journal: Path | None) -> PairingSession:
         from midstream.pairing.session import PairingSession
 
+        return await PairingSession.open(
+            self.root,
+            settings=self.settings,
+            endpoint=self._endpoint,
+            replay=self._replay,
+            resume=journal,
+        )
+
+    async def _open_session(self) -> None:
         try:
-            session = await PairingSession.open(
-                self.root,
-                settings=self.settings,
-                endpoint=self._endpoint,
-                replay=self._replay,
-                resume=self._resume,
-            )
+            session = await self._new_session(self._resume)
         except UserError as error:
             self.failure = error
             self.exit(return_code=error.exit_code)
@@ -227,16 +234,7 @@ class MidstreamApp(App[None]):
         Raises:
             UserError: It cannot be opened; the current session goes on.
         """
-        from midstream.pairing.session import PairingSession
-
-        former = self.session
-        session = await PairingSession.open(
-            self.root,
-            settings=self.settings,
-            endpoint=self._endpoint,
-            replay=self._replay,
-            resume=journal,
-        )
+        former, session = self.session, await self._new_session(journal)
         self.review.detach()
         if former is not None and former.drafts is not None and session.drafts is not None:
             session.drafts.sent[:] = former.drafts.sent
@@ -313,9 +311,8 @@ class MidstreamApp(App[None]):
         if now.layout != former.layout:
             self.review.panes.pane.set_layout(now.layout)
         if (now.keys, now.key_binds) != (former.keys, former.key_binds):
-            own, _ = own_keys(now.key_binds)
-            self.keys = keys_of(now.keys, own)
-            self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
+            self.keys = self._keys_of(now)
+            self._use_keys()
         if self.session is not None:
             self.session.guard.on = now.guard
             self.session.attention.on = now.attention

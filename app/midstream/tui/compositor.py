@@ -34,14 +34,14 @@ class _Chop(NamedTuple):
     seen: Region
 
 
-Lines = list[tuple[int, list[tuple[int, Strip]]]]
+PaintedLines = list[tuple[int, list[tuple[int, Strip]]]]
 """For each span that is repainted, its line, and pieces by their first column."""
 
 
 class PiecesUpdate(CompositorUpdate):
     """Pieces of lines, written out each in its place."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: PaintedLines) -> None:
         self._lines = lines
 
     def render_segments(self, console: Console) -> str:
@@ -59,6 +59,8 @@ class SparingCompositor(Compositor):
 
     _layout: tuple[object, object] = (None, None)
     """What the parts of lines were looked up in."""
+    _seen: list[tuple[Widget, Region, Region]]
+    """Widgets from the top, where each is, and the part that is seen."""
     _chops_of: dict[int, list[_Chop]]
     """The parts of lines, from left to right, as far as they have been asked for."""
 
@@ -66,14 +68,17 @@ class SparingCompositor(Compositor):
         self,
     ) -> CompositorUpdate | None:
         """Render what has changed, ``None`` if nothing has; callers accept any update."""
-        pieces = self._pieces(list(self._regions_to_spans(self._dirty_regions)))
-        if pieces is None:
-            return super().render_partial_update()
+        regions = self._dirty_regions.copy()
         self._dirty_regions.clear()
+        pieces = self._pieces(list(self._regions_to_spans(regions)))
+        if pieces is None:
+            self._dirty_regions |= regions
+            return super().render_partial_update()
         return PiecesUpdate(pieces) if pieces else None
 
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
         """Render everything; ``simplify`` joins segments, for exports."""
+        self._dirty_regions.clear()
         screen = self.size.region
         pieces = [] if simplify else self._pieces([(y, 0, screen.width) for y in screen.line_range])
         filled = pieces and all(
@@ -81,10 +86,9 @@ class SparingCompositor(Compositor):
         )
         if not pieces or not filled:
             return super().render_full_update(simplify)
-        self._dirty_regions.clear()
         return LayoutUpdate([[strip for _, strip in line] for _, line in pieces], screen)
 
-    def _pieces(self, spans: Sequence[tuple[int, int, int]]) -> Lines | None:
+    def _pieces(self, spans: Sequence[tuple[int, int, int]]) -> PaintedLines | None:
         """What the spans show, if each widget fills its whole region; ``None`` otherwise."""
         wanted = [
             (y, [chop for chop in self._line(y) if chop.x < stop and chop.stop > start], stop)
@@ -104,7 +108,7 @@ class SparingCompositor(Compositor):
             if len(given) < lines or any(strip.cell_length < seen.width for strip in given):
                 return None
             strips[widget] = first, given
-        made: Lines = []
+        made: PaintedLines = []
         for y, chops, end in wanted:
             pieces: list[tuple[int, Strip]] = []
             for x, stop, widget, _, seen in chops:
@@ -120,13 +124,21 @@ class SparingCompositor(Compositor):
         visible, cuts = self.visible_widgets, self.cuts
         if self._layout[0] is not visible or self._layout[1] is not cuts:
             self._layout, self._chops_of = (visible, cuts), {}
+            self._seen = [
+                (widget, region, region.intersection(clip))
+                for widget, (region, clip) in visible.items()
+            ]
         chops = self._chops_of.get(y)
         if chops is None:
             chops = self._chops_of[y] = []
+            here = [
+                (seen.x, seen.right, widget, region, seen)
+                for widget, region, seen in self._seen
+                if seen.y <= y < seen.bottom
+            ]
             for x, stop in pairwise(cuts[y]):
-                for widget, (region, clip) in visible.items():
-                    seen = region if clip.contains_region(region) else region.intersection(clip)
-                    if seen.contains(x, y):
+                for left, right, widget, region, seen in here:
+                    if left <= x < right:
                         chops.append(_Chop(x, stop, widget, region, seen))
                         break
         return chops

@@ -261,12 +261,9 @@ class RowPainter:
         lines = [[*lead, *first], *([*below, *line] for line in more)]
         return [self._fit(line, inks.ground, self.width) for line in lines]
 
+    @cached_property
     def blank(self) -> Strip:
         """The row below the end of the file."""
-        return self._blank
-
-    @cached_property
-    def _blank(self) -> Strip:
         return Strip.blank(self.width, self.palette.ground("background"))
 
     def _fit(self, segments: list[Segment], ground: Style, width: int) -> Strip:

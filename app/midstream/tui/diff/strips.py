@@ -79,7 +79,7 @@ class RowStrips:
         view, syntax, painter = self._view, self._syntax, self.painter
         row = None if view is None else view.row(y)
         if painter is None or row is None or syntax is None:
-            return [] if painter is None else [painter.blank()]
+            return [] if painter is None else [painter.blank]
         hunk, scope = row.hunk, self.scope
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]

@@ -7,7 +7,7 @@ the program until it is committed.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import set_cell_size
 from rich.text import Text
@@ -23,6 +23,9 @@ from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
 
 MOST_SHOWN: Final = 800
 """Lines of one change that are shown."""
@@ -259,18 +262,27 @@ class CommitScreen(PageScreen):
     def action_files(self) -> None:
         self.set_focus(self.list)
 
+    @property
+    def _usable(self) -> tuple[Changes, PairingSession] | None:
+        """The changes and the session, if the index can be changed; says why not otherwise."""
+        changes, session = self.changes, self.session
+        if changes is None or session is None:
+            return None
+        if changes.trouble:
+            self.notices.say("warning", changes.trouble)
+            return None
+        return changes, session
+
     def action_stage(self) -> None:
-        file, session = self.file, self.session
-        if file is None or session is None:
+        file, usable = self.file, self._usable
+        if file is None or usable is None:
             return
-        if self.changes is not None and self.changes.trouble:
-            self.notices.say("warning", self.changes.trouble)
-        elif file.trouble:
+        if file.trouble:
             self.notices.say("error", file.trouble)
         elif file.state == "committed":
             self.notices.say("info", f"What was accepted in {file.path} is committed already.")
         else:
-            committing = session.commit
+            committing = usable[1].commit
             back = file.state == "staged"
             self._do((committing.unstage if back else committing.stage)(file.path))
 
@@ -285,23 +297,18 @@ class CommitScreen(PageScreen):
         self.work.run(work)
 
     def action_whole(self) -> None:
-        file, session = self.file, self.session
-        if file is None or session is None:
+        file, usable = self.file, self._usable
+        if file is None or usable is None:
             return
-        if self.changes is not None and self.changes.trouble:
-            self.notices.say("warning", self.changes.trouble)
-        elif not (file.own or file.trouble):
+        if not (file.own or file.trouble):
             self.notices.say("info", f"{file.path} has no lines of yours beside what was accepted.")
         else:
-            self._do(session.commit.stage_whole(file.path))
+            self._do(usable[1].commit.stage_whole(file.path))
 
     def action_stage_all(self) -> None:
-        changes, session = self.changes, self.session
-        if changes is None or session is None:
+        if (usable := self._usable) is None:
             return
-        if changes.trouble:
-            self.notices.say("warning", changes.trouble)
-            return
+        changes, session = usable
         paths = [f.path for f in changes.files if f.state in ("unstaged", "partly")]
         if not paths:
             self.notices.say("info", "Everything that was accepted is staged or committed already.")
@@ -309,12 +316,9 @@ class CommitScreen(PageScreen):
         self._do(session.commit.stage(*paths))
 
     def action_commit(self) -> None:
-        changes, session = self.changes, self.session
-        if changes is None or session is None:
+        if (usable := self._usable) is None:
             return
-        if changes.trouble:
-            self.notices.say("warning", changes.trouble)
-            return
+        changes, session = usable
         if not changes.staged:
             one, every = map(self.services.key_for, ("commit.stage", "commit.stage_all"))
             self.notices.say(
@@ -331,7 +335,9 @@ class CommitScreen(PageScreen):
             self.refused = None
             self.notices.say("info", "Committing; your hooks run.")
             try:
-                commit = await session.commit.commit(text, trailer=self.trailer)
+                commit = await session.commit.commit(
+                    text, trailer=self.services.settings.commit_trailer
+                )
             except UserError as error:
                 self._refuse(error)
                 await self._read()
@@ -352,11 +358,6 @@ class CommitScreen(PageScreen):
         self.notices.say("error", str(error))
         self.show_detail()
         self.detail.rewind()
-
-    @property
-    def trailer(self) -> bool:
-        """Whether the settings want the line about what was accepted unread."""
-        return self.services.settings.commit_trailer
 
 
 def _summary(changes: Changes) -> tuple[Piece, ...]:

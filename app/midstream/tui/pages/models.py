@@ -273,7 +273,9 @@ class ModelsScreen(PageScreen):
                 else f"it goes to {choice.endpoint}"
             )
             kept = " and is written to your settings" if keep else ""
-            running = "; the present answer runs on at the former one" if self.running else ""
+            running = ""
+            if self.services.running:
+                running = "; the present answer runs on at the former one"
             self.dismiss(None)
             self.services.say(
                 "info",
@@ -282,11 +284,6 @@ class ModelsScreen(PageScreen):
             )
 
         self.work.run(work)
-
-    @property
-    def running(self) -> bool:
-        """Whether an answer is being written."""
-        return self.services.running
 
 
 def _count(tokens: int | None) -> str:

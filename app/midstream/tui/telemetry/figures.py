@@ -228,13 +228,14 @@ def _counts(make: Lines, now: Measured, width: int) -> list[Text]:
         )
 
     counted = answer.input_tokens or not now.running
-    row("in", _count(answer.input_tokens) if counted else "-", _count(total.input_tokens))
-    row("  cached", _share(answer.cached_share), _share(total.cached_share))
-    row("out", _count(answer.output_tokens or now.tokens), _count(now.session_tokens))
-    row("forwards", _count(answer.forwards), _count(total.forwards))
-    row("  tokens each", _ratio(answer.tokens_per_forward), _ratio(total.tokens_per_forward))
-    row("drafted", _count(answer.drafted), _count(total.drafted))
-    row("  accepted", _share(answer.accepted_share), _share(total.accepted_share))
+    row("in", _known(answer.input_tokens) if counted else "-", _known(total.input_tokens))
+    row("  cached", _known(answer.cached_share, ".0%"), _known(total.cached_share, ".0%"))
+    row("out", _known(answer.output_tokens or now.tokens), _known(now.session_tokens))
+    row("forwards", _known(answer.forwards), _known(total.forwards))
+    each = (_known(cost.tokens_per_forward, ".1f") for cost in (answer, total))
+    row("  tokens each", *each)
+    row("drafted", _known(answer.drafted), _known(total.drafted))
+    row("  accepted", _known(answer.accepted_share, ".0%"), _known(total.accepted_share, ".0%"))
     row("decode", _ms(answer.decode_s), _ms(total.decode_s))
     priced = total.dollars is not None or not total.output_tokens
     about = "" if priced or width < LABEL + 36 else "no price is set"
@@ -405,16 +406,8 @@ def _compact(value: float) -> str:
     return compact(value)
 
 
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+def _known(value: float | None, form: str = ",") -> str:
+    return "-" if value is None else format(value, form)
 
 
 def _ms(value: float | None) -> str:

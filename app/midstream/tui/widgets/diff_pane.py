@@ -482,7 +482,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self._next = None
         right = crop.x + crop.width
         for y in range(crop.y, crop.bottom):
-            strip = self._painted[y] if y < height else self._painter.blank()
+            strip = self._painted[y] if y < height else self._painter.blank
             if crop.x or right != strip.cell_length:
                 # With a style: the filter of NO_COLOR cannot take a segment that has none.
                 width = max(right, strip.cell_length)
@@ -538,10 +538,8 @@ class DiffPane(PaneWindow, can_focus=True):
 
     @property
     def _painter(self) -> RowPainter:
-        painter = self.strips.painter
-        if painter is None:
-            painter = self._make_painter()
-            self.strips.forget(painter)
+        painter = self._prepared.painter
+        assert painter is not None
         return painter
 
     def _make_painter(self) -> RowPainter:
