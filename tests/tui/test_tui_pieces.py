@@ -6,9 +6,9 @@ import pytest
 
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.strips import compare_rows
+from midstream.tui.diff.view import MatchFinder
 from midstream.tui.fuzzy import fuzzy_score
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
-from midstream.tui.review.navigate import MatchFinder
 
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.tui.diff.syntax import FileSyntax
-from midstream.tui.diff.view import FileView
+from midstream.tui.diff.view import FileView, MatchFinder
 from midstream.tui.services import RUNNING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
-    from midstream.tui.review.navigate import MatchFinder
 
 LIST_PAUSE_S: Final = 0.5
 """Least time between two listings of the folder, however often it changes."""
