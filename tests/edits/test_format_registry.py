@@ -14,9 +14,9 @@ from midstream.edits import formats
 from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText
 from midstream.edits.events import (
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     NewText,
@@ -48,9 +48,12 @@ class SwapParser(LineParser):
         if line.startswith("!swap "):
             path, old, new = line.removeprefix("!swap ").split("|")
             hunk, self._hunks = self._hunks, self._hunks + 1
-            self._events += (FileOpened(FileOp.UPDATE, path), HunkOpened(hunk, old_first=True))
+            self._events += (
+                FileSectionOpened(FileOp.UPDATE, path),
+                HunkOpened(hunk, old_first=True),
+            )
             self._events += (OldLine(hunk, old), NewText(hunk, f"{new}\n"))
-            self._events += (HunkClosed(hunk), FileClosed(path))
+            self._events += (HunkClosed(hunk), FileSectionClosed(path))
 
     def _passed(self, text: str, *, ended: bool) -> None: ...
 

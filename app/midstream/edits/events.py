@@ -25,7 +25,7 @@ class FileOp(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FileOpened:
+class FileSectionOpened:
     """The events that follow are about a file.
 
     Attributes:
@@ -101,7 +101,7 @@ class HunkClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class FileClosed:
+class FileSectionClosed:
     """Nothing more comes for this file.
 
     Attributes:
@@ -146,13 +146,13 @@ class Problem:
 
 
 Event = (
-    FileOpened
+    FileSectionOpened
     | HunkOpened
     | OldLine
     | ContextLine
     | NewText
     | HunkClosed
-    | FileClosed
+    | FileSectionClosed
     | Prose
     | Problem
 )

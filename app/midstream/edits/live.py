@@ -19,9 +19,9 @@ from midstream.edits.elision import elided, elides, merge
 from midstream.edits.events import (
     ContextLine,
     Event,
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     NewText,
@@ -192,7 +192,7 @@ class LiveReply:
         self._outcomes: dict[int, HunkOutcome] = {}
         self._waiting: list[_Waiting] = []
 
-    def steps(self, text: str) -> Iterator[FileOpened | FileClosed]:
+    def steps(self, text: str) -> Iterator[FileSectionOpened | FileSectionClosed]:
         """Take the next part of the reply, pausing where the caller may have to act.
 
         Yields:
@@ -200,7 +200,7 @@ class LiveReply:
         """
         return self._steps(self._parser.feed(text))
 
-    def last_steps(self) -> Iterator[FileOpened | FileClosed]:
+    def last_steps(self) -> Iterator[FileSectionOpened | FileSectionClosed]:
         """The same for what the parser held back; ``end`` follows."""
         return self._steps(self._parser.finish())
 
@@ -215,12 +215,12 @@ class LiveReply:
             pass
         self.end()
 
-    def _steps(self, events: Iterable[Event]) -> Iterator[FileOpened | FileClosed]:
+    def _steps(self, events: Iterable[Event]) -> Iterator[FileSectionOpened | FileSectionClosed]:
         for event in merge_text(events):
-            if isinstance(event, FileOpened):
+            if isinstance(event, FileSectionOpened):
                 yield event
             self._take(event)
-            if isinstance(event, FileClosed):
+            if isinstance(event, FileSectionClosed):
                 yield event
 
     def end(self) -> None:
@@ -260,7 +260,7 @@ class LiveReply:
 
     def _take(self, event: Event) -> None:
         match event:
-            case FileOpened(op, path, mentioned):
+            case FileSectionOpened(op, path, mentioned):
                 self._open_file(op, path, mentioned=mentioned)
             case HunkOpened():
                 self.stop()
@@ -268,7 +268,7 @@ class LiveReply:
             case NewText() | OldLine() | ContextLine() | HunkClosed():
                 if self._block is not None:
                     self._body(self._block, event)
-            case FileClosed(path, new_path, copied=copied):
+            case FileSectionClosed(path, new_path, copied=copied):
                 if new_path is not None:
                     self.moves.append((path, new_path))
                     if copied:
@@ -296,7 +296,9 @@ class LiveReply:
             self._proposal = None if op is FileOp.DELETE else self._lookup(path, wanted)
 
     def _open(self, opened: HunkOpened) -> None:
-        block = _ReplyBlock(opened, self._path, self._proposal, [FileOpened(self._op, self._path)])
+        block = _ReplyBlock(
+            opened, self._path, self._proposal, [FileSectionOpened(self._op, self._path)]
+        )
         block.events.append(opened)
         self._block = block
         proposal = self._proposal

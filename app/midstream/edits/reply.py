@@ -11,9 +11,9 @@ from typing import NamedTuple
 from midstream.edits.events import (
     ContextLine,
     Event,
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     NewText,
@@ -138,7 +138,7 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
     problems: list[Problem] = []
     for event in events:
         match event:
-            case FileOpened(op, path, mentioned):
+            case FileSectionOpened(op, path, mentioned):
                 files.append(ReplyFile(op, path, mentioned))
             case HunkOpened():
                 hunk = ReplyHunk(
@@ -159,7 +159,7 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
                 hunk = hunks[number]
                 _flush(hunk, texts[number])
                 hunk.closed, hunk.at_end, hunk.everywhere = True, at_end, everywhere
-            case FileClosed():
+            case FileSectionClosed():
                 files[-1].new_path = event.new_path
                 files[-1].copied = event.copied
                 files[-1].executable = event.executable

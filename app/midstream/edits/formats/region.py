@@ -11,7 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
-from midstream.edits.events import FileClosed, FileOp, FileOpened, HunkClosed, HunkOpened
+from midstream.edits.events import (
+    FileOp,
+    FileSectionClosed,
+    FileSectionOpened,
+    HunkClosed,
+    HunkOpened,
+)
 from midstream.edits.formats import FormatSpec, Sniff, register
 from midstream.edits.parsing import MARKDOWN_FENCE, LineParser, OpenFence, Wait, is_remark
 
@@ -213,12 +219,12 @@ class RegionParser(LineParser):
     def _open(self) -> None:
         if not self._opened:
             self._opened = True
-            self._events += (FileOpened(FileOp.REGION, ""), HunkOpened(self._begin_hunk()))
+            self._events += (FileSectionOpened(FileOp.REGION, ""), HunkOpened(self._begin_hunk()))
 
     def _close(self) -> None:
         self._open()
         self._mode = _RegionMode.DONE
-        self._events += (HunkClosed(_HUNK), FileClosed(""))
+        self._events += (HunkClosed(_HUNK), FileSectionClosed(""))
 
     def _content(self, text: str) -> None:
         if text:

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Final
 
 from midstream.edits.events import (
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     OldLine,
@@ -104,7 +104,7 @@ class SearchReplaceParser(LineParser):
         elif not self.next_hunk:
             self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:
-            self._events.append(FileClosed(self._path))
+            self._events.append(FileSectionClosed(self._path))
 
     def _search_line(self, line: str, marker: str) -> None:
         if self._unopened:
@@ -157,11 +157,11 @@ class SearchReplaceParser(LineParser):
         self._recent.clear()
         self._mentioned = None
         if name is not None and name != self._path and self._path is not None:
-            self._events.append(FileClosed(self._path))
+            self._events.append(FileSectionClosed(self._path))
             self._path = None
         if self._path is None:
             self._path = path = name or ""
-            self._events.append(FileOpened(FileOp.UPDATE, path))
+            self._events.append(FileSectionOpened(FileOp.UPDATE, path))
         self._dashes = line.lstrip().startswith("-")
         self._column = len(indent_of(line))
         self._begin_hunk()

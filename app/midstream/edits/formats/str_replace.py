@@ -15,9 +15,9 @@ from typing import Final
 from midstream.edits.documents import NewlineFolder
 from midstream.edits.events import (
     Event,
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     OldLine,
@@ -361,10 +361,10 @@ class JsonEditParser(EventParser):
         if path == self._path and op is FileOp.UPDATE:
             return
         if self._path is not None:
-            self._events.append(FileClosed(self._path))
+            self._events.append(FileSectionClosed(self._path))
         self._path = path
         if path is not None:
-            self._events.append(FileOpened(op, path))
+            self._events.append(FileSectionOpened(op, path))
 
     def _not_json(self) -> None:
         """What looked like JSON is prose with a brace."""

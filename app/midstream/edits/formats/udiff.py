@@ -10,9 +10,9 @@ from typing import Final
 
 from midstream.edits.events import (
     ContextLine,
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     OldLine,
@@ -186,15 +186,15 @@ class UnifiedDiffParser(LineParser):
         self._executable = executable
         if new is None:
             self._path = old or (git[0] if git else "")
-            self._events.append(FileOpened(FileOp.DELETE, self._path))
+            self._events.append(FileSectionOpened(FileOp.DELETE, self._path))
         elif old is None:
             self._path = new
-            self._events.append(FileOpened(FileOp.ADD, new))
+            self._events.append(FileSectionOpened(FileOp.ADD, new))
         else:
             self._path = old
             self._new_path = new if new != old else None
             self._copied = copied
-            self._events.append(FileOpened(FileOp.UPDATE, old))
+            self._events.append(FileSectionOpened(FileOp.UPDATE, old))
 
     def _rename(self, new: str) -> None:
         """A rename without changes has no ``---`` line; one with changes gets it next."""
@@ -234,7 +234,7 @@ class UnifiedDiffParser(LineParser):
         if self._path is None:
             self._path = ""
             self._any = True
-            self._events.append(FileOpened(FileOp.UPDATE, ""))
+            self._events.append(FileSectionOpened(FileOp.UPDATE, ""))
         self._begin_hunk()
         self._headed = False
         self._events.append(event)
@@ -261,14 +261,14 @@ class UnifiedDiffParser(LineParser):
             return
         self._any = True
         self._path = path
-        self._events.append(FileOpened(op, path))
+        self._events.append(FileSectionOpened(op, path))
 
     def _close_file(self) -> None:
         self._close_hunk()
         if self._path is None and self._git is not None:
             self._open_bare(self._git)
         if self._path is not None:
-            closed = FileClosed(
+            closed = FileSectionClosed(
                 self._path,
                 self._new_path,
                 self._final_newline,

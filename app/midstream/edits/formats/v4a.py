@@ -16,9 +16,9 @@ from midstream.edits.documents import NewlineFolder
 from midstream.edits.events import (
     ContextLine,
     Event,
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     OldLine,
@@ -127,11 +127,11 @@ class V4AParser(LineParser):
         self._close_file()
         self._path = file[2].strip().strip("`\"'")
         op = _OPS[file[1]]
-        self._events.append(FileOpened(op, self._path))
+        self._events.append(FileSectionOpened(op, self._path))
         self._hunks_of_file = 0
         self._new_path = None
         if op is FileOp.DELETE:
-            self._events.append(FileClosed(self._path))
+            self._events.append(FileSectionClosed(self._path))
             self._mode = _PatchMode.PATCH
             self._path = ""
         else:
@@ -245,7 +245,7 @@ class V4AParser(LineParser):
             self._open_hunk()
             self._problem("the hunk has no lines")
         self._close_hunk()
-        self._events.append(FileClosed(self._path, self._new_path))
+        self._events.append(FileSectionClosed(self._path, self._new_path))
         self._path = ""
 
     def _end_patch(self) -> None:
@@ -289,7 +289,9 @@ def operation_events(
     parser = V4AParser(first_hunk)
     events = parser.feed(f"{text}{_END}\n") + parser.finish()
     return [
-        FileClosed(path, None, final_newline, newline) if isinstance(event, FileClosed) else event
+        FileSectionClosed(path, None, final_newline, newline)
+        if isinstance(event, FileSectionClosed)
+        else event
         for event in events
     ]
 

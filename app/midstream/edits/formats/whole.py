@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from midstream.edits.events import (
-    FileClosed,
     FileOp,
-    FileOpened,
+    FileSectionClosed,
+    FileSectionOpened,
     HunkClosed,
     HunkOpened,
     Prose,
@@ -124,7 +124,7 @@ class WholeFileParser(LineParser):
 
     def _begin(self, path: str, *, mentioned: bool) -> None:
         self._path = path
-        opened = FileOpened(FileOp.WRITE, path, mentioned and bool(path))
+        opened = FileSectionOpened(FileOp.WRITE, path, mentioned and bool(path))
         self._events += (opened, HunkOpened(self._begin_hunk()))
 
     def _close(self) -> None:
@@ -134,7 +134,7 @@ class WholeFileParser(LineParser):
             self._prose("```\n")
             return
         if self._hunk is not None:
-            self._events += (HunkClosed(self._hunk), FileClosed(self._path))
+            self._events += (HunkClosed(self._hunk), FileSectionClosed(self._path))
             self._hunk = None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.events import FileClosed, FileOp, FileOpened
+from midstream.edits.events import FileOp, FileSectionClosed, FileSectionOpened
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.status import SessionState, TurnStatus
 
@@ -185,9 +185,11 @@ class ResponseReader:
             self._log.shown(answer)
         self.look(answer)
 
-    async def _take(self, answer: Answer, steps: Iterator[FileOpened | FileClosed]) -> None:
+    async def _take(
+        self, answer: Answer, steps: Iterator[FileSectionOpened | FileSectionClosed]
+    ) -> None:
         for step in steps:
-            if isinstance(step, FileClosed):
+            if isinstance(step, FileSectionClosed):
                 await answer.files.closed(answer.reply)
             elif step.op is not FileOp.REGION:
                 await answer.files.open(step.path, step.op)
