@@ -8,7 +8,14 @@ from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.guard.secrets import looks_sensitive
-from midstream.pairing.attention import Attention, Numbers, Reading, needed_s, risk_of
+from midstream.pairing.attention import (
+    Attention,
+    Numbers,
+    Reading,
+    Sighting,
+    needed_s,
+    risk_of,
+)
 
 
 def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
@@ -28,40 +35,57 @@ def watch(on: bool = True, flagged: str = "") -> Attention:
 
 
 def test_unseen_glimpsed_read() -> None:
-    _, [hunk] = made(("a\nb\n", "c\nd\n"))
-    assert needed_s(hunk) == 2.0
+    _, [hunk] = made(("a\nb\nc\nd\n", "e\nf\ng\nh\n"))
+    assert needed_s(hunk) == 0.8
     attention = watch()
     assert attention.reading(hunk) is Reading.UNSEEN
-    for _ in range(7):
-        attention.look([(hunk, 1.0)], 0.25)
+    for _ in range(3):
+        attention.look([Sighting(hunk)], 0.25)
     assert attention.reading(hunk) is Reading.GLIMPSED
-    attention.look([(hunk, 1.0)], 0.25)
+    attention.look([Sighting(hunk)], 0.25)
     assert attention.reading(hunk) is Reading.READ
 
 
 def test_one_line_needs_the_least_and_long_pauses_do_not_count() -> None:
-    _, [small, large] = made(("", "x\n"), ("a\n" * 5, "b\n" * 5))
-    assert needed_s(small) == 0.5
+    _, [small, large] = made(("", "x\n"), ("a\n" * 9, "b\n" * 9))
+    assert needed_s(small) == 0.4
     attention = watch()
-    attention.look([(small, 1.0), (large, 1.0)], 3600)
+    attention.look([Sighting(small), Sighting(large)], 3600)
     assert attention.reading(small) is Reading.READ
     assert attention.reading(large) is Reading.GLIMPSED
 
 
-def test_a_part_on_screen_counts_in_part() -> None:
-    _, [hunk] = made(("", "x\n" * 4))
+def test_a_hunk_in_full_view_for_two_seconds_is_read_whatever_its_size() -> None:
+    _, [hunk] = made(("a\n" * 30, "b\n" * 30))
     attention = watch()
-    for _ in range(3):
-        attention.look([(hunk, 0.5)], 1.0)
-    assert attention.reading(hunk) is Reading.GLIMPSED
-    attention.look([(hunk, 0.5)], 1.0)
+    for _ in range(10):
+        attention.look([Sighting(hunk)], 0.2)
+    assert attention.bulk([hunk]).read == (hunk.id,)
+
+
+def test_each_line_counts_by_itself() -> None:
+    _, [hunk] = made(("", "x\n" * 40))
+    attention = watch()
+    for _ in range(8):
+        attention.look([Sighting(hunk, 0.0, 0.5)], 1.0)
+    assert attention.reading(hunk) is Reading.UNSEEN, "the bottom was never on screen"
+    for _ in range(2):
+        attention.look([Sighting(hunk, 0.5, 1.0)], 1.0)
     assert attention.reading(hunk) is Reading.READ
+
+
+def test_the_parts_of_a_split_hunk_have_been_on_screen_as_long_as_it_was() -> None:
+    store, [hunk] = made(("", "x\ny\n"))
+    attention = watch()
+    attention.look([Sighting(hunk)], 1.0)
+    parts = store.split(hunk.id, [(0, 1)])
+    assert [attention.reading(part) for part in parts] == [Reading.READ, Reading.READ]
 
 
 def test_new_text_is_unread() -> None:
     store, [hunk] = made(("", "x\n"))
     attention = watch()
-    attention.look([(hunk, 1.0)], 1.0)
+    attention.look([Sighting(hunk)], 1.0)
     assert attention.reading(hunk) is Reading.READ
     store.edit(hunk.id, ["y"])
     assert attention.reading(hunk) is Reading.UNSEEN
@@ -71,7 +95,7 @@ def test_bulk_sorts_by_what_was_read_and_by_risk() -> None:
     changes = [("", "x\n"), ("", "y\n"), ("    assert x\n", ""), ("", "db.execute(q)\n")]
     _, hunks = made(*changes)
     attention = watch()
-    attention.look([(hunks[0], 1.0), (hunks[2], 1.0)], 1.0)
+    attention.look([Sighting(hunks[0]), Sighting(hunks[2])], 1.0)
     bulk = attention.bulk(hunks)
     assert bulk.read == (hunks[0].id,)
     assert bulk.unread == (hunks[1].id,)
@@ -94,7 +118,7 @@ def test_the_summary_counts_what_stands() -> None:
     store, hunks = made(("", "x\n"), ("", "y\n"))
     attention = watch()
     assert attention.summary(store) == ""
-    attention.look([(hunks[0], 1.0)], 1.0)
+    attention.look([Sighting(hunks[0])], 1.0)
     for hunk in hunks:
         attention.accepted_all(store, (hunk.id,))
         store.accept(hunk.id)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.attention import Reading, Sighting
 from midstream.settings import Settings
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
@@ -81,7 +83,11 @@ async def test_a_warning_is_shown_beside_the_hunk(stage: Stage) -> None:
     await stage.until(lambda: any("(S324)" in row for row in stage.rows), "mark")
 
 
-async def test_the_rest_is_accepted_when_read_or_at_the_second_press(project: Path) -> None:
+async def test_the_rest_is_accepted_when_read_or_at_the_second_press(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr("midstream.tui.review.attention.time", stopped)
     path = project / "pkg" / "things.py"
     async with on_stage(project, settings=Settings(journal=False)) as stage:
         await stage.open("pkg/things.py")
@@ -92,17 +98,44 @@ async def test_the_rest_is_accepted_when_read_or_at_the_second_press(project: Pa
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "hunks")
         await stage.press("escape")
         first, second = stage.session.hunks.undecided()
-        stage.session.attention.look([(first, 1.0)], 1.0)
+        stage.session.attention.look([Sighting(first)], 1.0)
         await stage.press("A")
         await stage.until(lambda: first.state is HunkState.ACCEPTED, "first")
         assert "1 hunk accepted and written" in stage.notice
-        assert "A again accepts it" in stage.notice
+        assert "1 hunk was not fully on screen yet; A again accepts it" in stage.notice
         assert second.state is HunkState.SETTLED
         await stage.press("A")
         await stage.until(lambda: second.state is HunkState.ACCEPTED, "second")
         assert "1 of them unread" in stage.notice
         assert "total += 2" in path.read_text()
         assert "1 of them (2 lines) without" in stage.session.attention.summary(stage.session.hunks)
+
+
+async def test_large_hunks_in_full_view_are_accepted_at_the_first_press(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr("midstream.tui.review.attention.time", clock)
+    async with on_stage(project, settings=Settings(journal=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.instruct("start at one in count")
+        added = "".join(f"    total += {n}\n" for n in range(14))
+        for line in (*HEAD, "    total = 1\n", *REST[:4], added, *REST[4:]):
+            stage.model.give(line)
+        stage.model.give(None)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "hunks")
+        await stage.press("escape")
+        stage.screen.refresh_facts()
+        seen = stage.session.attention.reading
+        last = stage.session.hunks.undecided()[-1]
+        clock.now += 1.0
+        await stage.until(lambda: seen(last) is Reading.GLIMPSED, "sample")
+        clock.now += 1.0
+        await stage.press("A")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "accepted at once")
+        assert "2 hunks accepted and written" in stage.notice
+        assert "again" not in stage.notice
 
 
 async def test_looking_at_a_hunk_makes_it_read(project: Path) -> None:

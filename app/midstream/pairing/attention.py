@@ -1,25 +1,33 @@
 """How long hunks were on screen: the basis of "accept the rest" and of the summary.
 
-A hunk counts as read after it was on screen, in full and in focus, for half a second per changed
-line.  That measures opportunity only, not review, and no text of the program claims otherwise.
-Pure: no clock, no screen.
+A hunk counts as read once each of its lines was on screen, in focus, for a time that grows with the
+hunk up to ``MOST_S``.  Time counts per line: a hunk read in two halves is read, and the bottom of a
+long one is unread until it was scrolled to.  That measures opportunity only, not review, and no
+text of the program claims otherwise.  Pure: no clock, no screen.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
 
-PER_LINE_S: Final = 0.5
+PER_LINE_S: Final = 0.1
 """Seconds on screen per changed line."""
 LEAST_S: Final = 0.4
 """Seconds on screen for the smallest hunk."""
+MOST_S: Final = 1.5
+"""Seconds on screen after which no line counts as unread, however large its hunk.
+
+A warning has to be right: 0.5 s per line and no limit fired for hunks that had been in full view
+for two seconds, and users learnt to press the key twice.
+"""
 LONGEST_STEP_S: Final = 1.0
 """Cap on the time credited between two samples."""
 
@@ -54,15 +62,25 @@ class Reading(StrEnum):
     """How long a hunk was on screen, measured against its size."""
 
     UNSEEN = "unseen"
+    """Some of it was never on screen."""
     GLIMPSED = "glimpsed"
     READ = "read"
+
+
+class Sighting(NamedTuple):
+    """A hunk on screen, and which share of it, from the top: 0.0 to 1.0 where it is all there."""
+
+    hunk: Hunk
+    first: float = 0.0
+    last: float = 1.0
 
 
 @dataclass(slots=True)
 class _Sight:
     new: tuple[str, ...]
     old: tuple[str, ...]
-    seconds: float = 0.0
+    seconds: list[float]
+    """For each changed line, how long it was on screen."""
     risk: str | None = None
     """What ``risk_of`` says, once it was asked."""
 
@@ -106,23 +124,25 @@ class Attention:
         self._sights: dict[int, _Sight] = {}
         self._accepted: dict[int, Reading] = {}
 
-    def look(self, shown: Iterable[tuple[Hunk, float]], seconds: float) -> None:
+    def look(self, shown: Iterable[Sighting], seconds: float) -> None:
         """Credit hunks with time on screen and in focus.
 
         Args:
-            shown: Each with the share of its rows that were visible: 1.0, or less for a hunk that
-                is taller than the window.
+            shown: The hunks on screen.
             seconds: For how long.
         """
         step = min(max(seconds, 0.0), LONGEST_STEP_S)
-        for hunk, share in shown:
-            self._sight(hunk).seconds += step * share
+        for hunk, first, last in shown:
+            credit = self._sight(hunk).seconds
+            begin, end = math.ceil(first * len(credit)), math.floor(last * len(credit))
+            for line in range(begin, end):
+                credit[line] += step
 
     def reading(self, hunk: Hunk) -> Reading:
         """Whether a hunk was on screen long enough to be read."""
         if not self.on:
             return Reading.READ
-        seconds = self._sight(hunk).seconds
+        seconds = min(self._sight(hunk).seconds)
         if seconds >= needed_s(hunk):
             return Reading.READ
         return Reading.GLIMPSED if seconds > 0 else Reading.UNSEEN
@@ -204,7 +224,16 @@ class Attention:
         sight = self._sights.get(hunk.id)
         new, old = hunk.new, hunk.old
         if sight is None or sight.new != new or sight.old != old:
-            sight = self._sights[hunk.id] = _Sight(new, old)
+            seconds = [0.0] * max(1, len(new) + len(old))
+            if sight is None:
+                whole = self._sights.get(hunk.rank[0])
+                if whole is not None and set(new) <= {*whole.new} and set(old) <= {*whole.old}:
+                    # Part of a hunk that was split: its lines have been on screen before.
+                    seconds = [min(whole.seconds)] * len(seconds)
+            elif new[: len(sight.new)] == sight.new and old[: len(sight.old)] == sight.old:
+                # The stream has added lines below.
+                seconds[: len(sight.seconds)] = sight.seconds
+            sight = self._sights[hunk.id] = _Sight(new, old, seconds)
         return sight
 
 
@@ -213,8 +242,8 @@ def _many(count: int, what: str) -> str:
 
 
 def needed_s(hunk: Hunk) -> float:
-    """Seconds on screen after which a hunk counts as read."""
-    return max(LEAST_S, PER_LINE_S * (hunk.added + hunk.deleted))
+    """Seconds that each line has to be on screen for the hunk to count as read."""
+    return min(MOST_S, max(LEAST_S, PER_LINE_S * (hunk.added + hunk.deleted)))
 
 
 def risk_of(hunk: Hunk) -> str:

@@ -8,9 +8,11 @@ from typing import Final
 from textual.timer import Timer
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.attention import Sighting
 from midstream.tui.review.controller import Controller, Shared
 
 SAMPLE_EVERY_S: Final = 0.2
+_WATCHED: Final = (HunkState.STREAMING, HunkState.SETTLED)
 
 
 class OnScreenTimer(Controller):
@@ -38,14 +40,14 @@ class OnScreenTimer(Controller):
             self._sampling = True
 
     def resume(self) -> None:
-        """There may be undecided hunks again."""
+        """Sample again: there may be undecided hunks, of an undone decision as well."""
         if self._timer is not None and not self._sampling:
             self._sampling = True
             self._sampled_at = time.monotonic()
             self._timer.resume()
 
     def sample(self) -> None:
-        """Credit the time since the last sample to the hunks that are fully on screen."""
+        """Credit the time since the last sample to the lines of hunks that are on screen."""
         now, before = time.monotonic(), self._sampled_at
         self._sampled_at = now
         session, view, pane = self._state.session, self._state.view, self._pane
@@ -57,11 +59,14 @@ class OnScreenTimer(Controller):
             if self._timer is not None:
                 self._timer.pause()
             return
-        top, height = pane.top, pane.bottom - pane.top
+        top, bottom = pane.top, pane.bottom
         shown = [
-            (hunk, min(height, stop - first) / (stop - first))
+            Sighting(
+                hunk,
+                (max(first, top) - first) / (stop - first),
+                (min(stop, bottom) - first) / (stop - first),
+            )
             for first, stop, hunk in view.places()
-            if hunk.state is HunkState.SETTLED
-            and max(0, min(stop, top + height) - max(first, top)) == min(height, stop - first)
+            if hunk.state in _WATCHED and first < bottom and stop > top and first < stop
         ]
         session.attention.look(shown, now - before)

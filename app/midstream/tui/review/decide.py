@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing.attention import Reading
 from midstream.tui.diff.parts import HunkPart, cut_at
 from midstream.tui.pages.hunk_editor import HunkEditor
+from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
@@ -20,9 +22,12 @@ from midstream.tui.widgets.fields import EntryRow
 class Decide(Controller):
     """Actions of the group "Decide"."""
 
-    def __init__(self, shared: Shared, navigate: Navigate, steer: Steer) -> None:
+    def __init__(
+        self, shared: Shared, navigate: Navigate, steer: Steer, on_screen: OnScreenTimer
+    ) -> None:
         super().__init__(shared)
         self._navigate = navigate
+        self._on_screen = on_screen
         self._steer = steer
         self._edited: dict[int, str] = {}
         """Text typed for a hunk and not saved, by hunk id."""
@@ -38,6 +43,7 @@ class Decide(Controller):
         session = self._state.session
         if session is None or self._decide_marked(HunkState.ACCEPTED):
             return
+        self._on_screen.sample()
         hunk = self._target(HunkState.ACCEPTED)
         if hunk is not None:
             hunk_id = hunk.id
@@ -115,6 +121,7 @@ class Decide(Controller):
         session, path = self._state.session, self._state.path
         if session is None or not path or self._navigate.just_arrived:
             return
+        self._on_screen.sample()
 
         async def work() -> None:
             bulk = session.attention.bulk(session.hunks.undecided(path))
@@ -129,9 +136,16 @@ class Decide(Controller):
             if again and count:
                 parts[0] += f", {len(unread)} of them unread"
             elif unread:
-                were, them = ("was", "it") if len(unread) == 1 else ("were", "them")
+                one = len(unread) == 1
+                were, them = ("was", "it") if one else ("were", "them")
+                readings = {session.attention.reading(session.hunks.get(id_)) for id_ in unread}
+                seen = (
+                    "not fully on screen yet"
+                    if readings == {Reading.UNSEEN}
+                    else ("on screen only for a moment")
+                )
                 parts.append(
-                    f"{counted(len(unread), 'hunk')} {were} not on screen long enough to read; "
+                    f"{counted(len(unread), 'hunk')} {were} {seen}; "
                     f"{key_for('hunk.accept_rest')} again accepts {them} anyway"
                 )
             if bulk.risky:

@@ -104,7 +104,8 @@ class ReviewScreen(EagerScreen):
         self.follow = Follow(shared, self.navigate)
         self.aim = Aim(shared)
         self.steer = Steer(shared, self.navigate, self.aim)
-        self.decide = Decide(shared, self.navigate, self.steer)
+        self._on_screen = OnScreenTimer(shared)
+        self.decide = Decide(shared, self.navigate, self.steer, self._on_screen)
         self.show = Show(shared, self.navigate, self.perform)
         self.status = Status(shared)
         self._controllers: dict[str, object] = {
@@ -115,7 +116,6 @@ class ReviewScreen(EagerScreen):
             "show": self.show,
         }
         self._folder = FolderListing(state, services.root, partial(self.run_worker, group="files"))
-        self._watch = OnScreenTimer(shared)
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
@@ -137,6 +137,7 @@ class ReviewScreen(EagerScreen):
 
     def refresh_facts(self) -> None:
         """Show what the session and the files are like now."""
+        self._on_screen.resume()
         self.status.refresh()
 
     # actions
@@ -200,7 +201,7 @@ class ReviewScreen(EagerScreen):
         self.state.session = session
         self._unsubscribe = session.status.subscribe(self._hear)
         self._folder.update()
-        self._watch.start()
+        self._on_screen.start()
         self.panes.pane.strips.note_of = session.reason
         composer.mentions = MentionSource(
             lambda: self.state.files,
@@ -264,7 +265,6 @@ class ReviewScreen(EagerScreen):
     def on_review_screen_news(self) -> None:
         """React to the events since the last time."""
         news, self._news = self._news, []
-        self._watch.resume()
         if self.state.running and all(isinstance(event, HunkSettled) for event in news):
             # The next frame shows it; in a fast stream there is one of these every few lines.
             self.follow.settled = True
