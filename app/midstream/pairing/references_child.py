@@ -1,0 +1,352 @@
+"""A process that finds the uses of one name in a Python project, with jedi.
+
+Reads one JSON object from its input (see ``Search``) and prints one JSON object a line: first
+``{"looked_at": 3, "of": 20}`` while it works, at the end ``{"uses": [...]}``.  It is a process of
+its own because jedi holds the interpreter for seconds; killing it cancels the search.
+
+Every token with the name is a candidate: code, f-strings and ``__all__``.  Candidates that jedi
+leads to the same definition belong together, as do definitions in one scope, attributes set in one
+class, and methods that override one another.  The group of the definition is the answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+_MODEST: Final = 10
+_LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr"})
+_DEFINITIONS: Final = ("funcdef", "classdef")
+
+# jedi and parso have no types for what is used here.
+_Leaf = Any
+_Node = Any
+
+
+class Spot(NamedTuple):
+    """Where a token stands: file, 0-based line, 0-based column."""
+
+    path: str
+    line: int
+    column: int
+
+
+class Project:
+    """The files that have the name, as parso reads them, and what jedi makes of them."""
+
+    def __init__(self, root: Path, name: str, texts: Mapping[str, str], start: str) -> None:
+        jedi, parso = cast("Any", import_module("jedi")), cast("Any", import_module("parso"))
+        self.root = root
+        self.name = name
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        self.texts = {path: text for path, text in texts.items() if word.search(text)}
+        source = root / "src"
+        added = [str(root), *([str(source)] if source.is_dir() else [])]
+        self._jedi = jedi
+        # The interpreter of the project is never started: it is code of the project's author.
+        self._environment = jedi.InterpreterEnvironment()
+        self._project = jedi.Project(root, added_sys_path=added)
+        self.trees: dict[str, _Node] = {p: parso.parse(text) for p, text in self.texts.items()}
+        self._scripts: dict[str, Any] = {}
+        self.script(start)
+
+    def script(self, path: str) -> Any:
+        """Jedi's view of a file."""
+        if path not in self._scripts:
+            made = self._jedi.Script(
+                self.texts[path],
+                path=self.root / path,
+                project=self._project,
+                environment=self._environment,
+            )
+            if self._scripts:  # One state for all, so that texts not on disk are seen by others.
+                first = next(iter(self._scripts.values()))
+                made._inference_state = first._inference_state
+            made._get_module()
+            self._scripts[path] = made
+        return self._scripts[path]
+
+    def leaves(self) -> dict[Spot, _Leaf]:
+        """Every token with the name, f-strings included."""
+        return {
+            Spot(path, leaf.start_pos[0] - 1, leaf.start_pos[1]): leaf
+            for path, tree in self.trees.items()
+            for leaf in tree.get_used_names().get(self.name, ())
+        }
+
+    def definitions(self, spot: Spot) -> list[Spot] | None:
+        """Where jedi says a token is defined; ``None`` if it does not know."""
+        try:
+            found = self.script(spot.path).goto(
+                spot.line + 1, spot.column, follow_imports=True, follow_builtin_imports=True
+            )
+        except Exception:  # jedi fails on some code in many ways; then it does not know.
+            return None
+        spots: list[Spot] = []
+        for each in found:
+            if each.module_path is None or each.line is None:
+                spots.append(Spot("", 0, 0))
+                continue
+            try:
+                path = Path(each.module_path).relative_to(self.root).as_posix()
+            except ValueError:
+                path = str(each.module_path)
+            spots.append(Spot(path, each.line - 1, each.column))
+        return spots or None
+
+
+class Groups:
+    """Tokens that mean the same thing (union-find)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Spot, Spot] = {}
+
+    def find(self, spot: Spot) -> Spot:
+        """The token that stands for the group of a token."""
+        while (parent := self._parents.get(spot, spot)) != spot:
+            spot = parent
+        return spot
+
+    def join(self, one: Spot, other: Spot) -> None:
+        """Both tokens mean the same."""
+        self._parents[self.find(one)] = self.find(other)
+
+
+def search(
+    root: Path, start: Spot, name: str, texts: Mapping[str, str]
+) -> Iterator[dict[str, object]]:
+    """Find the uses of what is called ``name`` at ``start``.
+
+    Yields:
+        Progress, and at last the uses as ``[path, line, column, certain]``.
+    """
+    project = Project(root, name, texts, start.path)
+    leaves = project.leaves()
+    groups, unknown = Groups(), set[Spot]()
+    owners: dict[tuple[str, str, int], Spot] = {}
+    for count, (spot, leaf) in enumerate(leaves.items()):
+        if count % 10 == 0:
+            yield {"looked_at": count, "of": len(leaves)}
+        if (owner := _owner(spot, leaf)) is not None:
+            groups.join(spot, owners.setdefault(owner, spot))
+            if owner[0] != "scope" or not _is_imported(leaf):
+                continue
+        found = project.definitions(spot)
+        if found is None:
+            unknown.add(spot)
+            continue
+        for definition in found:
+            if definition != spot:
+                groups.join(spot, definition)
+    for one, other in _overrides(project, leaves):
+        groups.join(one, other)
+    mine = groups.find(start)
+    certain = {spot for spot in leaves if groups.find(spot) == mine}
+    # What nothing else in the project is called can only be this.
+    others = [s for s, leaf in leaves.items() if s not in certain and _defines(leaf)]
+    open_ = {s for s in unknown if s not in certain and groups.find(s) == s}
+    attribute = any(_is_attribute(leaves[s]) or _in_class(leaves[s]) for s in certain)
+    open_ = {s for s in open_ if _may_be(leaves[s], attribute)}
+    if not others:
+        certain |= open_
+        open_ = set[Spot]()
+    exported = _exported(project, certain, leaves)
+    uses = [[*spot, True] for spot in sorted(certain | exported)]
+    uses += [[*spot, False] for spot in sorted(open_ | _looked_up(project, attribute))]
+    yield {"uses": uses}
+
+
+def _scope(leaf: _Leaf) -> _Node:
+    """The function, class or module in which a name is bound."""
+    definition = leaf.get_definition(include_setitem=False)
+    inside = leaf
+    if definition is not None and definition.type in _DEFINITIONS and definition.name is leaf:
+        inside = definition
+    found = inside.search_ancestor("funcdef", "lambdef", "classdef", "file_input")
+    return found if found is not None else inside.get_root_node()
+
+
+def _owner(spot: Spot, leaf: _Leaf) -> tuple[str, str, int] | None:
+    """What a definition belongs to: a scope, or the class of ``self``; ``None`` for a use."""
+    if not leaf.is_definition():
+        return None
+    if _is_attribute(leaf):
+        return _class_of_self(spot, leaf)
+    scope = _scope(leaf)
+    if _is_global(scope, leaf.value):
+        scope = leaf.get_root_node()
+    kind = "class" if scope.type == "classdef" else "scope"
+    return kind, spot.path, scope.start_pos[0]
+
+
+def _class_of_self(spot: Spot, leaf: _Leaf) -> tuple[str, str, int] | None:
+    before = leaf.parent.get_previous_sibling() if leaf.parent.type == "trailer" else None
+    owner = leaf.search_ancestor("classdef")
+    if owner is None or before is None or before.type != "name":
+        return None
+    if before.value not in ("self", "cls"):
+        return None
+    return "class", spot.path, owner.start_pos[0]
+
+
+def _is_global(scope: _Node, name: str) -> bool:
+    if scope.type != "funcdef":
+        return False
+    return re.search(rf"^\s*global\b.*\b{re.escape(name)}\b", scope.get_code(), re.M) is not None
+
+
+def _is_imported(leaf: _Leaf) -> bool:
+    definition = leaf.get_definition(import_name_always=True)
+    return definition is not None and definition.type in ("import_from", "import_name")
+
+
+def _is_attribute(leaf: _Leaf) -> bool:
+    before = leaf.get_previous_leaf()
+    return before is not None and before.value == "." and not _is_imported(leaf)
+
+
+def _in_class(leaf: _Leaf) -> bool:
+    return bool(leaf.is_definition()) and _scope(leaf).type == "classdef"
+
+
+def _defines(leaf: _Leaf) -> bool:
+    return bool(leaf.is_definition()) and not _is_imported(leaf)
+
+
+def _is_keyword(leaf: _Leaf) -> bool:
+    """Whether it is the name of an argument in a call."""
+    return leaf.parent.type == "argument" and leaf.parent.children[0] is leaf
+
+
+def _may_be(leaf: _Leaf, attribute: bool) -> bool:
+    """Whether a token that leads nowhere may be a use of such a name."""
+    if attribute:
+        return _is_attribute(leaf) or _is_keyword(leaf)
+    return not leaf.is_definition() or _is_imported(leaf)
+
+
+def _overrides(project: Project, leaves: Mapping[Spot, _Leaf]) -> Iterator[tuple[Spot, Spot]]:
+    """Members of classes of which one inherits from the other."""
+    members: dict[str, Spot] = {}
+    bases: dict[str, set[str]] = {}
+    for spot, leaf in leaves.items():
+        owner = None
+        if _in_class(leaf):
+            owner = _scope(leaf)
+        elif leaf.is_definition() and _is_attribute(leaf) and _class_of_self(spot, leaf):
+            owner = leaf.search_ancestor("classdef")
+        if owner is not None:
+            members.setdefault(owner.name.value, spot)
+    if len(members) < 2:
+        return
+    for tree in project.trees.values():
+        for node in _classes(tree):
+            superclasses = node.get_super_arglist()
+            code = "" if superclasses is None else superclasses.get_code()
+            bases.setdefault(node.name.value, set()).update(re.findall(r"\w+", code))
+    for one, spot in members.items():
+        seen, todo = set[str](), [one]
+        while todo:
+            current = todo.pop()
+            for base in bases.get(current, ()):
+                if base not in seen:
+                    seen.add(base)
+                    todo.append(base)
+        for base in seen & members.keys() - {one}:
+            yield spot, members[base]
+
+
+def _classes(node: _Node) -> Iterator[_Node]:
+    for child in getattr(node, "children", ()):
+        if child.type == "classdef":
+            yield child
+        yield from _classes(child)
+
+
+def _exported(project: Project, certain: set[Spot], leaves: Mapping[Spot, _Leaf]) -> set[Spot]:
+    """The name in ``__all__`` of the modules that have it at their top."""
+    tops = {s.path for s in certain if leaves[s].is_definition(include_setitem=True)
+            and _scope(leaves[s]).type == "file_input"}  # fmt: skip
+    tops |= {s.path for s in certain if _is_imported(leaves[s])}
+    found: set[Spot] = set()
+    for path in tops:
+        for node in ast.walk(_parsed(project.texts[path])):
+            if _is_all(node):
+                found |= {
+                    _inside(path, each, project.texts[path], project.name)
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.Constant) and each.value == project.name
+                }
+    return found
+
+
+def _looked_up(project: Project, attribute: bool) -> set[Spot]:
+    """The name as a string in ``getattr`` and its like."""
+    found: set[Spot] = set()
+    for path, text in project.texts.items() if attribute else ():
+        for node in ast.walk(_parsed(text)):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in _LOOKUPS
+                and len(node.args) > 1
+                and isinstance(node.args[1], ast.Constant)
+                and node.args[1].value == project.name
+            ):
+                found.add(_inside(path, node.args[1], text, project.name))
+    return found
+
+
+def _is_all(node: ast.AST) -> bool:
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        targets = [node.target]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        targets = [function.value] if isinstance(function, ast.Attribute) else []
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
+
+
+def _inside(path: str, node: ast.Constant, text: str, name: str) -> Spot:
+    """Where the name begins in a string."""
+    line = text.split("\n")[node.lineno - 1]
+    column = len(line.encode()[: node.col_offset].decode("utf-8", "replace"))
+    return Spot(path, node.lineno - 1, line.find(name, column))
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def main() -> None:
+    """Answer the one request on standard input, at a low priority."""
+    if hasattr(os, "nice"):
+        os.nice(_MODEST)
+    asked = cast("dict[str, Any]", json.loads(sys.stdin.buffer.read()))
+    cast("Any", import_module("jedi")).settings.cache_directory = asked["cache"]
+    root, start = Path(asked["root"]), Spot(*asked["start"])
+    texts: dict[str, str] = {}
+    for path in asked["files"]:
+        try:
+            texts[path] = (root / path).read_text("utf-8").replace("\r\n", "\n")
+        except (OSError, ValueError):
+            continue
+    texts |= asked["texts"]
+    for said in search(root, start, asked["name"], texts):
+        print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main()

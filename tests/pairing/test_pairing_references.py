@@ -1,0 +1,140 @@
+"""All uses of a name across a project, found without a model."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from midstream.pairing.references import Use, UseLeft, find_uses, first_use, uses_left, with_name
+
+FILES = {
+    "shop/__init__.py": 'from .util import helper\n\n__all__ = ["LIMIT", "helper"]\nLIMIT = 3\n',
+    "shop/util.py": (
+        "class Cart:\n"
+        "    size: int = 0\n\n"
+        "    def add(self, item, count=1):\n"
+        "        self.last = item\n"
+        "        return count\n\n\n"
+        "class BigCart(Cart):\n"
+        "    def add(self, item, count=2):\n"
+        "        return super().add(item, count=count)\n\n\n"
+        "def helper(x):\n"
+        "    return x + 1\n\n\n"
+        'print(f"value {helper(x=2)} helper")  # helper\n'
+    ),
+    "main.py": (
+        "import shop\n"
+        "from shop import util, LIMIT\n"
+        "from shop.util import Cart\n\n\n"
+        "def show(helper):\n"
+        "    return helper + LIMIT\n\n\n"
+        "def fill(cart: Cart, seen: set) -> None:\n"
+        "    cart.add(1, count=2)\n"
+        "    seen.add(cart.last)\n"
+        "    print(cart.size, util.helper(2), shop.helper(3))\n"
+    ),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+async def renamed(root: Path, path: str, old: str, new: str, nth: int = 1) -> dict[str, str]:
+    """The files after a rename of what is called ``old`` at its ``nth`` place in ``path``."""
+    lines = FILES[path].split("\n")
+    at = -1
+    for _ in range(nth):
+        spot = first_use(lines, old, at + 1, len(lines))
+        assert spot is not None
+        at = spot[0]
+    uses = await find_uses(root, list(FILES), old, Use(path, *spot))
+    assert all(use.certain for use in uses)
+    return {
+        name: "\n".join(with_name(text.split("\n"), [u for u in uses if u.path == name], old, new))
+        for name, text in FILES.items()
+    }
+
+
+async def test_a_function_is_found_in_f_strings_imports_and_behind_modules(root: Path) -> None:
+    after = await renamed(root, "shop/util.py", "helper", "add_one")
+    util, main = after["shop/util.py"], after["main.py"]
+    assert after["shop/__init__.py"] == FILES["shop/__init__.py"].replace("helper", "add_one")
+    assert "def add_one(x)" in util
+    assert 'print(f"value {add_one(x=2)} helper")  # helper' in util
+    assert "util.add_one(2), shop.add_one(3)" in main
+    assert "def show(helper):\n    return helper + LIMIT" in main, "a parameter of that name"
+
+
+async def test_a_method_is_found_with_its_overrides_and_not_its_namesakes(root: Path) -> None:
+    after = await renamed(root, "shop/util.py", "add", "put")
+    assert after["shop/util.py"].count("def put(") == 2
+    assert "super().put(" in after["shop/util.py"]
+    assert "cart.put(1" in after["main.py"]
+    assert "seen.add(" in after["main.py"]
+
+
+async def test_attributes_constants_classes_and_parameters(root: Path) -> None:
+    after = await renamed(root, "shop/util.py", "last", "latest")
+    assert "self.latest = item" in after["shop/util.py"]
+    assert "cart.latest" in after["main.py"]
+    after = await renamed(root, "shop/util.py", "size", "room")
+    assert "    room: int = 0" in after["shop/util.py"]
+    assert "cart.room" in after["main.py"]
+    after = await renamed(root, "shop/__init__.py", "LIMIT", "MOST")
+    assert '__all__ = ["MOST", "helper"]\nMOST = 3' in after["shop/__init__.py"]
+    assert after["main.py"].count("MOST") == 2
+    after = await renamed(root, "shop/util.py", "Cart", "Basket")
+    assert "class BigCart(Basket):" in after["shop/util.py"]
+    assert after["main.py"].count("Basket") == 2
+    after = await renamed(root, "shop/util.py", "x", "number")
+    assert "def helper(number):\n    return number + 1" in after["shop/util.py"]
+    assert "{helper(number=2)}" in after["shop/util.py"]
+
+
+async def test_a_text_that_is_not_on_disk_is_what_others_import(root: Path) -> None:
+    lines = FILES["shop/util.py"].split("\n")
+    gone = FILES["shop/util.py"].replace("helper", "add_one")
+    (root / "shop/util.py").write_text(gone)
+    uses = await find_uses(
+        root, list(FILES), "helper", Use("shop/util.py", 13, 4), texts={"shop/util.py": lines}
+    )
+    assert {use.path for use in uses} == set(FILES)
+
+
+async def test_a_search_can_be_cancelled(root: Path) -> None:
+    searching = asyncio.create_task(
+        find_uses(root, list(FILES), "helper", Use("shop/util.py", 13, 4))
+    )
+    await asyncio.sleep(0)
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+
+
+async def test_what_a_rename_or_a_deletion_leaves_behind(root: Path) -> None:
+    path = "shop/util.py"
+    before = FILES[path].split("\n")
+    after = FILES[path].replace("def helper", "def add_one").split("\n")
+    left = await uses_left(root, list(FILES), {path: before}, {path: after})
+    assert {(each.path, each.line) for each in left} == {
+        (path, 17), ("main.py", 12), ("shop/__init__.py", 0), ("shop/__init__.py", 2),
+    }  # fmt: skip
+    assert left[0] == UseLeft("helper", "add_one", *where(left[0]))
+    deleted = [*before[:13], *before[15:]]
+    left = await uses_left(root, list(FILES), {path: before}, {path: deleted})
+    assert (path, 15) in {(each.path, each.line) for each in left}
+    assert {each.new for each in left} == {""}
+    changed = FILES[path].replace("x + 1", "x + 2").split("\n")
+    assert await uses_left(root, list(FILES), {path: before}, {path: changed}) == ()
+
+
+def where(use: UseLeft) -> tuple[str, int, str]:
+    return use.path, use.line, use.text
