@@ -313,7 +313,7 @@ async def test_a_served_script_end_to_end(
     root: Path, tmp_path: Path, bad: str, good: str, rule: str
 ) -> None:
     """The embedded server at 1,000 tokens a second: nothing but text, port and disk between."""
-    after = "".join(f"    step_{n} = rows[{n}]\n" for n in range(40))
+    after = "".join(f"    step_{n} = rows[{n}]\n" for n in range(1000))  # 8 s: it must be stopped
     script = tmp_path / "script.json"
     script.write_text(
         json.dumps(
@@ -335,8 +335,6 @@ async def test_a_served_script_end_to_end(
         assert (root / "m.py").read_text() == BEFORE
         assert session.turns.last is not None
         assert session.turns.last.status is TurnStatus.DONE
-        assert session.turns.last.elapsed_s is not None
-        assert session.turns.last.elapsed_s < 1.0
         states = [h.state for h in session.hunks if rule in h.note]
         assert HunkState.SETTLED not in states
         assert await session.files.accept_rest("m.py")
