@@ -133,9 +133,15 @@ class Aligner:
         """The rewrite is complete: decide the rest; unread old lines are deleted."""
         return self._gap(len(self._old), len(self.pending))
 
+    def drop(self) -> None:
+        """The rewrite was cut short: forget the pending lines, keep the unread old lines."""
+        self._decided += len(self.pending)
+        self.pending.clear()
+        self._runs.clear()
+
     def stop(self) -> list[Op]:
-        """The rewrite was cut short: classify pending lines, keep old lines that it has not
-        reached.
+        """The rewrite was cut short: guess the class of pending lines, keep the old lines that it
+        has not reached.  For a tail that has to be held as hunks; ``drop`` is for all others.
 
         Pending lines match old lines in order.  An old line is skipped (deleted) only if a
         distinctive line follows it in the rewrite and no more lines are skipped than were written

@@ -233,15 +233,19 @@ class LiveReply:
                 self._put(block.proposal, block.hunk.id, located)
         self.stop()
 
-    def stop(self) -> None:
-        """The reply was stopped: complete blocks stay, an open one keeps what it has written."""
+    def stop(self, *, settle_tail: bool = False) -> None:
+        """The reply was stopped: complete blocks stay, an open one keeps what has settled.
+
+        Args:
+            settle_tail: See ``FileProposal.abandon``.
+        """
         block, self._block = self._block, None
         if block is None or block.proposal is None:
             return
         if block.streaming:
-            self.writer.abandon(block.proposal)
+            self.writer.abandon(block.proposal, settle_tail=settle_tail)
         elif block.patch is not None and not block.done:
-            block.patch.stopped()
+            block.patch.stopped(settle_tail=settle_tail)
 
     def outcome(self, edit_format: str) -> ApplyResult:
         """The outcome of the blocks that have closed; its ``message`` is for the model."""

@@ -81,6 +81,8 @@ class FileProposal:
             raise ValueError(f"{self.path} has no lines {start}-{stop}")
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
+        for segment in self.segments:
+            segment.clear_unfinished()
         self._superseded = []
         for hunk in self.hunks.for_path(self.path):
             if _overlaps(hunk, start, stop, tight=tight):
@@ -156,19 +158,24 @@ class FileProposal:
         self._current = None
         self.version += 1
 
-    def abandon(self) -> None:
-        """The stream was stopped for good: unread lines stay, everything else settles.
+    def abandon(self, *, settle_tail: bool = False) -> None:
+        """The stream was stopped for good: unread lines and settled hunks stay.
 
-        The line being written is dropped.  Pending lines settle against the old lines that they
-        match or replace; no other unread line is deleted.  Hunks that the rewrite superseded but
-        did not reach wait for a decision again.
+        The line being written is dropped.  Lines whose place is undecided stay on screen, as part
+        of no hunk, until the next rewrite begins or rows are rebuilt.  Hunks that the rewrite
+        superseded but did not reach wait for a decision again.
+
+        Args:
+            settle_tail: Make hunks of the undecided lines too, for the guard to quarantine.  They
+                settle against the old lines that they match or replace; no other unread line is
+                deleted.
 
         Raises:
             ValueError: No segment is open.
         """
         segment = self._open_segment()
         segment.feed(self._newlines.finish())
-        unread = segment.abandon()
+        unread = segment.abandon(settle_tail=settle_tail)
         self._current = None
         own = map(self.hunks.get, segment.hunk_ids)
         # A hunk that touches the last block that was written is part of it.

@@ -124,17 +124,49 @@ class Segment:
         self._apply(self._aligner.finish())
         self._end()
 
-    def abandon(self) -> range:
-        """The rewrite was cut short: unread lines stay, everything settles.
+    def abandon(self, *, settle_tail: bool = False) -> range:
+        """The rewrite was cut short: unread lines stay, and so does what has settled.
+
+        The undecided end becomes PENDING rows: part of a replacement may be in it without the
+        rest, so no hunk is made of it.  The next ``rebuild`` removes these rows.
+
+        Args:
+            settle_tail: Make hunks of that end too, by a guess at what it replaces.
 
         Returns:
             The base lines which the rewrite had not reached.
         """
         self._parts.clear()
-        self._apply(self._aligner.stop())
+        if settle_tail:
+            self._apply(self._aligner.stop())
+        else:
+            self._leave_unfinished()
         unread = self.unread
         self._end()
         return unread
+
+    def _leave_unfinished(self) -> None:
+        """Turn the undecided end into rows without a hunk."""
+        unfinished = list(self._aligner.pending)
+        self._aligner.drop()
+        hunk = self._open
+        if hunk is not None and hunk.state is HunkState.STREAMING and self.unread:
+            # A long insertion in front of lines that it may be meant to replace.
+            unfinished = [*hunk.new, *unfinished]
+            self._open, self._disturbed = None, False
+            self._at = hunk.start
+            self._hunks.supersede(hunk)
+            self.rebuild()
+        first = self.start + len(self.new_lines) - len(unfinished)
+        self.settled += [
+            Row(RowKind.PENDING, None, number, line)
+            for number, line in enumerate(unfinished, first)
+        ]
+
+    def clear_unfinished(self) -> None:
+        """Remove the rows that an abandoned rewrite left without a hunk."""
+        if self.finished and any(row.kind is RowKind.PENDING for row in self.settled):
+            self.rebuild()
 
     def moved(
         self,

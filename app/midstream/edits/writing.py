@@ -34,8 +34,8 @@ class ReplyObserver:
     def finished(self, proposal: FileProposal) -> None:
         """The open rewrite is complete."""
 
-    def abandoned(self, proposal: FileProposal) -> None:
-        """The open rewrite was cut short."""
+    def abandoned(self, proposal: FileProposal, *, settle_tail: bool) -> None:
+        """The open rewrite was cut short; see ``FileProposal.abandon``."""
 
     def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
         """A rewrite was to be taken back; not ``done`` where part of it is decided."""
@@ -75,10 +75,10 @@ class Writer:
         proposal.finish()
         self._observer.finished(proposal)
 
-    def abandon(self, proposal: FileProposal) -> None:
-        """End the open rewrite, which was cut short."""
-        proposal.abandon()
-        self._observer.abandoned(proposal)
+    def abandon(self, proposal: FileProposal, *, settle_tail: bool = False) -> None:
+        """End the open rewrite, which was cut short; see ``FileProposal.abandon``."""
+        proposal.abandon(settle_tail=settle_tail)
+        self._observer.abandoned(proposal, settle_tail=settle_tail)
 
     def withdraw(self, proposal: FileProposal, segment: Segment) -> bool:
         """Take a rewrite back, if nothing of it is decided; whether that was possible."""
@@ -246,10 +246,10 @@ class PatchBlock:
         self._end_run()
         return not self.lost
 
-    def stopped(self) -> None:
-        """The reply was stopped: an open rewrite keeps what it has written."""
+    def stopped(self, *, settle_tail: bool) -> None:
+        """The reply was stopped: an open rewrite keeps what has settled."""
         if self._run.segment is not None:
-            self._writer.abandon(self._proposal)
+            self._writer.abandon(self._proposal, settle_tail=settle_tail)
         self._run = _ChangedRun()
 
     def take_back(self) -> bool:

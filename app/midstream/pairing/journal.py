@@ -240,10 +240,19 @@ class FinishEntry(_SegmentStep):
     kind = "finish"
 
 
+@dataclass(eq=False, repr=False)
 class AbandonEntry(_SegmentStep):
-    """A segment ended before its text did."""
+    """A segment ended before its text did.
+
+    Attributes:
+        settle_tail: See ``FileProposal.abandon``; journals without it settled every tail.
+    """
 
     kind = "abandon"
+    settle_tail: bool = True
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].abandon(settle_tail=self.settle_tail)
 
 
 @dataclass(eq=False, repr=False)
@@ -559,7 +568,7 @@ class Replay:
         for path, proposal in self.files.items():
             if proposal.current is not None:
                 proposal.abandon()
-                journal.add(AbandonEntry(path))
+                journal.add(AbandonEntry(path, settle_tail=False))
         for turn in self.turns:
             if turn.running:
                 turn.status = TurnStatus.STOPPED

@@ -230,8 +230,8 @@ class AnswerObserver(ReplyObserver):
     def finished(self, proposal: FileProposal) -> None:
         self.journal.add(FinishEntry(proposal.path))
 
-    def abandoned(self, proposal: FileProposal) -> None:
-        self.journal.add(AbandonEntry(proposal.path))
+    def abandoned(self, proposal: FileProposal, *, settle_tail: bool) -> None:
+        self.journal.add(AbandonEntry(proposal.path, settle_tail))
 
     def withdrawn(self, proposal: FileProposal, segment: Segment, *, done: bool) -> None:
         self.journal.add(WithdrawEntry(proposal.path, segment.serial))

@@ -78,11 +78,20 @@ class TurnLog:
                     answer.announced.add(hunk_id)
                     self.status.emit(HunkSettled(rewrite.proposal.path, hunk_id))
 
-    def cut(self, answer: Answer, status: TurnStatus, error: str = "") -> None:
-        """End an answer before its text is complete; what is complete can be decided."""
+    def cut(
+        self, answer: Answer, status: TurnStatus, error: str = "", *, settle_tail: bool = False
+    ) -> None:
+        """End an answer before its text is complete; what has settled can be decided.
+
+        Args:
+            answer: It is running.
+            status: How it ends.
+            error: Why, if it failed.
+            settle_tail: See ``FileProposal.abandon``.
+        """
         answer.close(status, error)
-        answer.reply.stop()
-        answer.mode.end(answer.reply, complete=False)
+        answer.reply.stop(settle_tail=settle_tail)
+        answer.mode.end(answer.reply, complete=False, settle_tail=settle_tail)
         self.shown(answer)
 
     def complete(self, answer: Answer) -> None:

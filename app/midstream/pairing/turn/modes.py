@@ -130,8 +130,14 @@ class EditMode(Protocol):
         """Whether no text has come for any place."""
         ...
 
-    def end(self, reply: LiveReply, *, complete: bool) -> None:
-        """End the rewrite that was open before any text came, if it still is."""
+    def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
+        """End the rewrite that was open before any text came, if it still is.
+
+        Args:
+            reply: Takes the text of the answer.
+            complete: Whether all of its text has come.
+            settle_tail: See ``FileProposal.abandon``.
+        """
         ...
 
     # Going on
@@ -270,9 +276,11 @@ class RegionMode:
             return not self.segment.new_text or not (self.bare or reply.segments)
         return not written and not reply.failures
 
-    def end(self, reply: LiveReply, *, complete: bool) -> None:
-        if self.is_open:
-            (reply.writer.finish if complete else reply.writer.abandon)(self.proposal)
+    def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
+        if self.is_open and complete:
+            reply.writer.finish(self.proposal)
+        elif self.is_open:
+            reply.writer.abandon(self.proposal, settle_tail=settle_tail)
 
     def pause(self, reply: LiveReply) -> str:
         return reply.writer.rewind(self.proposal) if self.is_open else ""
@@ -446,7 +454,7 @@ class BlockMode:
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         return not written and not reply.failures
 
-    def end(self, reply: LiveReply, *, complete: bool) -> None:
+    def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
         """Nothing was open before any text came."""
 
     def pause(self, reply: LiveReply) -> str:

@@ -425,8 +425,8 @@ class TurnRunner:
             decline: Leave it to the user at once.
         """
         answer = _answer(stop)
-        if answer.turn.running:
-            self._log.cut(answer, TurnStatus.STOPPED)
+        if answer.turn.running:  # What was found has to be in a hunk to be quarantined.
+            self._log.cut(answer, TurnStatus.STOPPED, settle_tail=True)
         held = self._guard.hold(stop)
         may_follow = answer is self._log.current and not self.preparing and not decline
         follow_up = answer.mode.rewrite(answer.exchange, held) if may_follow else None

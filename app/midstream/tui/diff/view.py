@@ -130,6 +130,8 @@ class Run:
     start: int
     stop: int
     hunk: int | None
+    look: Look = Look.CONTEXT
+    """PENDING for lines that a stop left unfinished, which are never folded."""
     block: Block | None = None
     """The rows as they were laid out last."""
 
@@ -161,10 +163,11 @@ class SegmentRuns:
         self._read = len(rows)
         for index in range(runs[-1].stop if runs else 0, len(rows)):
             hunk = rows[index].hunk
-            if runs and runs[-1].hunk == hunk:
+            look = Look.PENDING if rows[index].kind is RowKind.PENDING else Look.CONTEXT
+            if runs and runs[-1].hunk == hunk and runs[-1].look is look:
                 runs[-1].stop = index + 1
             else:
-                runs.append(Run(index, index + 1, hunk))
+                runs.append(Run(index, index + 1, hunk, look))
 
     def pairs(self, run: Run) -> list[Pair]:
         """Deleted and added rows of a hunk side by side, as offsets into the run."""
@@ -392,7 +395,7 @@ class FileView:
                 self._add(block)
             else:
                 if known is None:
-                    known = Block(0, size, Look.CONTEXT, shift=shift, segment=number)
+                    known = Block(0, size, run.look, shift=shift, segment=number)
                     known.rows, known.offset, known.hunk = settled, run.start, hunk
                     run.block = known
                 pending.append(known)
