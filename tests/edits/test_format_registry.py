@@ -21,7 +21,6 @@ from midstream.edits.events import (
     HunkOpened,
     NewText,
     OldLine,
-    Problem,
 )
 from midstream.edits.formats import FormatSpec, Sniff, format_spec, format_specs, names, register
 from midstream.edits.hunks import HunkStore
@@ -39,27 +38,25 @@ REPLY = "Sure.\n!swap a.py|two|zwei\n"
 class SwapParser(LineParser):
     """Reads lines ``!swap FILE|OLD|NEW``."""
 
-    _hunks = 0
-
     def _start(self, start: str) -> Wait:
         return Wait.LINE
 
     def _line(self, line: str, *, ended: bool) -> None:
         if line.startswith("!swap "):
             path, old, new = line.removeprefix("!swap ").split("|")
-            hunk, self._hunks = self._hunks, self._hunks + 1
+            hunk = self._begin_hunk()
             self._events += (
                 FileSectionOpened(FileOp.UPDATE, path),
                 HunkOpened(hunk, old_first=True),
             )
             self._events += (OldLine(hunk, old), NewText(hunk, f"{new}\n"))
             self._events += (HunkClosed(hunk), FileSectionClosed(path))
-
-    def _passed(self, text: str, *, ended: bool) -> None: ...
+        else:
+            self._prose(line + "\n" * ended)
 
     def _end(self) -> None:
-        if not self._hunks:
-            self._events.append(Problem("the reply has no line '!swap'", 0, fatal=True))
+        if not self.next_hunk:
+            self._problem("the reply has no line '!swap'", fatal=True)
 
 
 @pytest.fixture
@@ -121,5 +118,5 @@ def test_naming_the_formats_imports_none_of_them() -> None:
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ValueError, match=r'no edit format "v5a"; known are region, .*v4a'):
+    with pytest.raises(ValueError, match=r'no edit format "v5a"; known are .*region, .*v4a'):
         format_spec("v5a")

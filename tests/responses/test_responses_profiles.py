@@ -11,7 +11,7 @@ import pytest
 
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
-from midstream.responses.dialect import EFFORTS
+from midstream.responses.dialect import DIALECTS, EFFORTS, Dialect, EndpointKind, kind_of
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.model_info import ModelInfo
 from midstream.responses.profiles import BUILT_IN, Price, Profile
@@ -79,6 +79,14 @@ def test_the_choice_by_variable_and_by_name(tmp_path: Path) -> None:
     by_address = read(tmp_path, FILE, MIDSTREAM_ENDPOINT_URL="wss://api.x.ai/v1").profile
     assert by_address is not None
     assert (by_address.name, by_address.kind, by_address.key_env) == ("", "xai", "XAI_API_KEY")
+
+
+@pytest.mark.parametrize(("kind", "dialect"), DIALECTS.items())
+def test_every_kind_is_recognised_by_its_hosts(kind: EndpointKind, dialect: Dialect) -> None:
+    hosts = [f"name{domain}" if domain.startswith(".") else domain for domain in dialect.domains]
+    assert [kind_of(f"wss://{host}/v1") for host in hosts] == [kind] * len(hosts)
+    if dialect.hosted and dialect.url:
+        assert kind_of(dialect.url) == kind
 
 
 def test_a_folder_chooses_among_the_endpoints(tmp_path: Path) -> None:
