@@ -18,6 +18,7 @@ from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
 from midstream.pairing.request.builder import Question
+from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.similar_edits import (
     EditPlace,
     Substitution,
@@ -184,7 +185,7 @@ class BackgroundTasks:
             )
             return
         if question:
-            text = f"Answer in at most two sentences and leave the code as it is: {text}"
+            text = f"{IN_WORDS} {text}"
         kind = comment.kind
 
         def find(lines: Sequence[str]) -> list[EditPlace]:

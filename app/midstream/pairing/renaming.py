@@ -63,6 +63,10 @@ def renamed_again(
         ``None`` if it asks for anything else, or that name was not asked for.
     """
     brought = _brought(before, after) & _words([asked])
+    if not brought and not _brought(
+        before, after
+    ):  # Not written yet; then it is the one asked for.
+        brought = set(new_names(asked)) - _words(before)
     return _given_another(said, brought, before, find_mentions(asked).renamed)
 
 
@@ -85,6 +89,12 @@ def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
         return said
     (name,) = given
     return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)
+
+
+def means_last_answer(said: str) -> bool:
+    """Whether a sentence only gives another name to something that it does not name itself."""
+    wanted = _only_a_name(said)
+    return wanted is not None and wanted[1] is None
 
 
 def _brought(before: Sequence[str], after: Sequence[str]) -> set[str]:

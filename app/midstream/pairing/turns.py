@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
-from midstream.pairing.request.builder import Conversation, Question, RequestBuilder
+from midstream.pairing.request.builder import (
+    Conversation,
+    Question,
+    RequestBuilder,
+    Scope,
+)
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
 from midstream.pairing.turn.effort import AnswerWriter, Effort
@@ -147,6 +152,20 @@ class Turns(Sequence[Turn]):
             with contextlib.suppress(UserError):
                 await self._server.ready()
         return await self._answers.preview(Question(text, path, cursor, selection))
+
+    async def aim(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Scope:
+        """The file and the lines that an instruction would go to; sends nothing.
+
+        Arguments and errors are those of ``instruct``.
+        """
+        return await self._answers.aim(Question(text, path, cursor, selection))
 
     async def read_ahead(
         self,

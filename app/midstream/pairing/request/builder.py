@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -43,6 +44,7 @@ from midstream.pairing.scope.mentions import (
     AtPath,
     NeedsConsentError,
     find_at_paths,
+    find_mentions,
     without_mentions,
 )
 
@@ -72,6 +74,7 @@ class Question:
         background: Whether the session asks by itself.
         words: Whether an answer in words is wanted and no change.
         known: The new lines where no model is needed to write them; ``None`` to ask the model.
+        asked: What the model is asked, where that is not the instruction as it was typed.
     """
 
     text: str
@@ -82,6 +85,7 @@ class Question:
     background: bool = False
     words: bool = False
     known: str | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,17 +239,25 @@ class RequestBuilder:
         Raises:
             UserError: None is named, or several are.
         """
+        mentioned = await self._mentioned(question)
+        if mentioned and question.selection is None and self._aims_at(mentioned[0], question):
+            return mentioned[0].path
         if question.path is not None:
             return question.path
-        mentioned = await self._mentioned(question)
-        if mentioned:
-            return mentioned[0].path
         try:
             return await asyncio.to_thread(search_workspace, self._files.workspace, question.text)
         except TargetUnclearError:
             if last is None or not self._finds_places(self._server.model_info):
                 raise
             return last
+
+    def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
+        """Whether the first file with ``@`` is the one to change, and not one to read as well."""
+        if question.path is None:
+            return True
+        if mentioned.aside:
+            return False
+        return bool(mentioned.symbol) or not self._finds_places(self._server.model_info)
 
     async def locate(self, path: str, question: Question, seen: Scope | None = None) -> Scope:
         """The file as it is on disk and the lines that are meant; the caller holds the files' lock.
@@ -268,22 +280,30 @@ class RequestBuilder:
         if leaves and await asyncio.to_thread(self._files.workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
         wanted = model.edit_format
+        here = [each for each in mentioned if each.path == proposal.path]
+        elsewhere = question.path is not None and proposal.path != question.path
+        longest = model.max_region_lines if wanted in ("region", "auto") else None
         try:
             target = await asyncio.to_thread(
                 find_target,
                 base,
                 instruction=without_mentions(question.text),
-                cursor=question.cursor,
-                selection=question.selection,
-                max_lines=model.max_region_lines if wanted in ("region", "auto") else None,
+                cursor=None if elsewhere else question.cursor,
+                selection=question.selection or (here[0].lines if here and elsewhere else None),
+                max_lines=None if question.known is not None else longest,
                 path=proposal.path,
+                symbol=here[0].symbol if here else "",
             )
         except TargetUnclearError as unclear:
             if not self._finds_places(model):
                 raise (await self._find(unclear.missing, proposal.path) or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
-        if target.undefined and not self._finds_places(model):
+        known = target.undefined == find_mentions(question.text).renamed and re.search(
+            rf"\b{re.escape(target.undefined)}\b",
+            proposal.proposed_region(target.start, target.stop),
+        )
+        if target.undefined and not known and not self._finds_places(model):
             elsewhere = await self._find(target.undefined, proposal.path)
             if elsewhere is not None:
                 raise elsewhere
@@ -361,7 +381,7 @@ class RequestBuilder:
         if question.consume:
             kept = without_comments(region.split("\n")[:-1], proposal.path)
             region = "".join(f"{line}\n" for line in kept)
-        longest = model.max_region_lines
+        longest = None if question.known is not None else model.max_region_lines
         if longest is not None and (lines := region.count("\n")) > longest:
             raise TargetUnclearError(
                 f"With its undecided hunks this part of {proposal.path} has {lines} lines and the "
@@ -369,7 +389,8 @@ class RequestBuilder:
             )
         if model.is_edit_model and not question.background:
             _check_absent(question.text, region)
-        asked = as_proposed(question.text, base.lines[start:stop], region.split("\n")[:-1])
+        said = question.asked or question.text
+        asked = as_proposed(said, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
         messages = [("user", region_message(proposal.path, base, start, stop, region, asked))]
         if model.is_chat and context.parts:
@@ -382,7 +403,9 @@ class RequestBuilder:
         edit_format = scope.model.edit_format
         if edit_format == "auto":
             edit_format = "search-replace"
-        asked = f"{question.text}\n{_TAKE_OUT}" if question.consume else question.text
+        asked = question.asked or question.text
+        if question.consume:
+            asked = f"{asked}\n{_TAKE_OUT}"
         prompt = block_prompt(asked, context, edit_format, tool=self._server.takes_patch_tool)
         self._told.update(hunk.id for hunk in self._files.hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])

@@ -37,6 +37,9 @@ that come behind the last line of that answer; never repeat what it holds.
 """
 """System text for chat models; an edit model was trained to do this and is not told."""
 
+IN_WORDS: Final = "Answer in at most two sentences and leave the code as it is:"
+"""Comes before a question, which is answered without a change."""
+
 _COMMON: Final = """\
 You are a careful programmer who edits files of a project. The user message holds the files, what is
 known about the project, and an instruction. Do what the instruction says and no more; keep the

@@ -123,6 +123,7 @@ def find_target(
     selection: tuple[int, int] | None = None,
     max_lines: int | None = None,
     path: str = "the file",
+    symbol: str = "",
 ) -> Target:
     """The lines of ``text`` that ``instruction`` is about.
 
@@ -133,6 +134,7 @@ def find_target(
         selection: 0-based half-open line range that overrides everything else.
         max_lines: The longest region the model takes, or ``None`` for no limit.
         path: What to call the file in a question.
+        symbol: A definition that is named with ``@`` together with the file.
 
     Raises:
         TargetUnclearError: Nothing fits, several things do, or what fits is too long.
@@ -141,6 +143,10 @@ def find_target(
     if selection is not None:
         return _selected(lines, selection, max_lines, path)
     outlined = outline(lines)
+    if symbol and (named := outlined.named(symbol)):
+        if len(named) > 1:
+            raise _several(named)
+        return _fitting(_whole(named[0], "named with @"), outlined, max_lines, path)
     mentions = find_mentions(instruction)
     found = _mentioned(path, outlined, mentions)
     if cursor is None and not found:
@@ -153,8 +159,7 @@ def find_target(
         _check_existing(lines, outlined, mentions, path, with_cursor=cursor is not None)
         if cursor is not None:
             target = _at_cursor(outlined, cursor, max_lines)
-            places = (m.name for m in mentions.sure if m.place and not outlined.named(m.name))
-            if target is not None and (undefined := next(places, "")):
+            if target is not None and (undefined := _not_here(lines, outlined, mentions, target)):
                 target = replace(target, undefined=undefined)
     if target is None:
         target = _bound(outlined, mentions)
@@ -365,6 +370,8 @@ def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, p
             continue
         if name not in words and name not in _NO_NAMES:
             near = _nearest([mention.name], {d.name for d in outlined.definitions})
+            if mention.modifies and not near:
+                continue  # "in upper case": an English word.
             hint = f"; nearest: {_listed(near)}." if near else "; name a function, or select lines."
             sentence = f"There is no `{mention.name}` in {path}{hint}"
             raise TargetUnclearError(sentence, _here(near), mention.name)
@@ -382,6 +389,18 @@ def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target 
         if start <= cursor < stop:
             return Target(start, stop, "", "the statement at the cursor")
     return None
+
+
+def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, target: Target) -> str:
+    """A name that another file may define, and that the place at the cursor was not meant for."""
+    places = (m.name for m in mentions.sure if m.place and not outlined.named(m.name))
+    if undefined := next(places, ""):
+        return undefined
+    old = mentions.renamed
+    if old is None or outlined.named(old):
+        return ""
+    word = re.compile(rf"\b{re.escape(old.rpartition('.')[2])}\b")
+    return "" if any(map(word.search, lines[target.start : target.stop])) else old
 
 
 def _only_thing(lines: Sequence[str], outlined: Outline) -> Target | None:

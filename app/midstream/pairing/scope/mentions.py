@@ -12,9 +12,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
 
@@ -45,6 +45,7 @@ class Mention:
             need not exist.
         subject: It is the first word (``Cart.add forgets the price``), and so more likely the
             place than a plain word after it.
+        modifies: Another plain word follows, so it is more likely English (``in upper case``).
     """
 
     name: str
@@ -52,6 +53,7 @@ class Mention:
     place: bool = False
     fresh: bool = False
     subject: bool = False
+    modifies: bool = False
 
 
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -65,14 +67,30 @@ _GIVING = frozenset({"add", "append", "apply", "attach", "give", "put", "write"}
 _TAKING = frozenset({"cut", "delete", "drop", "eliminate", "remove", "strip", "take"})
 _HEADS = re.compile(r"\s*:\s")
 """Follows a place in front of the request: ``load_all: rename x to y``."""
+_ACTS = re.compile(
+    r"(?:\(\))?\s+(?:should|must|can|cannot|can't|does|doesn't|is|isn't|has|never|always|crashes|fails"
+    r"|breaks|returns|raises|throws|ignores|forgets|loses|misses|hangs|leaks|gives|needs|goes|takes)\b"
+)
+"""Follows a subject: ``ratio crashes when b is zero``; the first word is a verb otherwise."""
+_MODIFIES = re.compile(
+    r"\s+(?!(?:and|or|so|to|with|that|which|if|when|where|while|for|from|by|as|of|in|on|at|into|using"
+    r"|instead|only|too|also|is|are|does|should|must|can|function|method|class)\b)[a-z]+\b"
+)
 _NEVER = frozenset({"and", "or", "to", "the", "a", "an", "in", "of"})
 _LINKS = frozenset({"the", "a", "an", "this", "my", "our", "its"})
 _NEW = re.compile(
     r"\b(?:parameters?|arguments?|args?|keyword|kwarg|attribute|field|option|flag|called|named|into|as"
+    r"|variable|constant|alias|decorator"
     r"|with|using|uses?|calls?|raises?|returns?|except|catch|import|from|extract|"
     r"new\s+\w+)\s*(?:named\s+|called\s+|a\s+|an\s+|the\s+)?[`\"']?$",
     re.IGNORECASE,
 )
+_MADE = re.compile(
+    r"\b(?:introduce|create|define|declare|extract|(?:change|convert|switch|turn|set)\s.*\sto)\s+"
+    r"(?:a\s+|an\s+|the\s+)?(?:new\s+)?(?:\w+\s+)?[`\"']$",
+    re.IGNORECASE,
+)
+"""Comes before a marked name that a change brings in: ``introduce `limit` ``."""
 _RENAME = re.compile(
     rf"\brename\s+(?:(?:the|its|this)\s+)?(?:\w+\s+)?[`\"']?(?P<old>{_NAME})(?:\(\))?[`\"']?"
     rf"\s+(?:to|as|into|->|=>)\s+[`\"']?(?P<new>{_NAME})",
@@ -110,6 +128,7 @@ class Mentions:
 def find_mentions(instruction: str) -> Mentions:
     """The possible names in ``instruction``."""
     rename = _RENAME.search(instruction)
+    called = {match["new"] for match in _CALL.finditer(instruction)}
     found: dict[str, Mention] = {}
     words: list[str] = []
     for match in _TOKEN.finditer(instruction):
@@ -117,9 +136,11 @@ def find_mentions(instruction: str) -> Mentions:
         name = marked or match["bare"]
         before = [word for word in words if word not in _LINKS]
         words.append(name.lower())
-        first_word = not before and not marked
+        first_word = not before and not marked and not _ACTS.match(instruction, match.end())
         if marked:
             sureness = Sureness.MARKED
+        elif instruction[: match.start()].endswith("@"):
+            sureness = Sureness.WORD  # A decorator; it need not be in the file.
         elif _SHAPED.search(name):
             sureness = Sureness.SHAPED
         else:
@@ -128,17 +149,20 @@ def find_mentions(instruction: str) -> Mentions:
         if sureness is Sureness.WORD and not heads and (first_word or name.lower() in _NEVER):
             continue  # The first word is the verb: "add", "sort", "rename".
         source = before[-1:] == ["from"] and not _TAKING.isdisjoint(before)
-        fresh = not source and bool(_NEW.search(instruction[: match.start()]))
+        begins = instruction[: match.start(match.lastgroup or 0)]
+        fresh = not source and bool(_NEW.search(begins) or (marked and _MADE.search(begins)))
         if rename is not None and match.start() <= rename.start("new") < match.end():
             fresh = True
+        fresh = fresh or name in called
         if before[-1:] == ["and"] and found:  # "to load and save" names two places
             place = not fresh and list(found.values())[-1].place
         else:
             place = not fresh and (
                 source or _is_place(before) or (heads and sureness > Sureness.WORD)
             )
-        subject = not before and sureness > Sureness.WORD and not fresh
-        mention = Mention(name, sureness, place, fresh, subject)
+        subject = not before and not fresh and not heads
+        modifies = not marked and bool(_MODIFIES.match(instruction, match.end()))
+        mention = Mention(name, sureness, place, fresh, subject, modifies)
         known = found.get(name)
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention
@@ -174,9 +198,22 @@ def _is_place(before: list[str]) -> bool:
 
 _AT_PATH = re.compile(
     r"(?<![\w@`])@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<bare>[\w.~/\\-]*[\w/]))"
-    r"(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?"
+    r"(?::(?:(?P<first>\d+)(?:-(?P<last>\d+))?|(?P<symbol>[^\W\d]\w*(?:\.[^\W\d]\w*)*)))?"
 )
-_LIKE_A_FILE = re.compile(r"/|\.[A-Za-z][A-Za-z0-9]{0,5}$")
+_SUFFIXES: Final = (
+    "bat c cc cfg cpp cs css csv env go h hpp htm html ini ipynb java js json jsx kt lock lua md"
+    " php pl ps1 py pyi pyx rb rs rst sh sql svg swift tcss tex toml ts tsv tsx txt xml yaml yml"
+)
+_LIKE_A_FILE = re.compile(rf"/|\.(?:{_SUFFIXES.replace(' ', '|')})$", re.IGNORECASE)
+"""``@functools.cache`` is a decorator, not a file."""
+
+
+_ASIDE = re.compile(
+    r"\b(?:as|like|see|from|than|style\s+of|compare(?:d)?\s+(?:to|with)|using)\s+"
+    r"(?:the\s+)?(?:one\s+)?(?:in\s+|of\s+)?$",
+    re.IGNORECASE,
+)
+"""Comes before a file that is only to be looked at."""
 
 
 class UnknownFileError(UserError):
@@ -212,17 +249,36 @@ class AtPath:
     Attributes:
         path: Relative to the root.
         lines: 0-based half-open range of lines, ``None`` for all.
+        symbol: Dotted name of a definition in it, ``""`` for the file.
+        aside: Whether it is named only for comparison (``as in @notes.md``).
     """
 
     path: str
     lines: tuple[int, int] | None = None
+    symbol: str = ""
+    aside: bool = field(default=False, compare=False)
 
 
 def without_mentions(instruction: str) -> str:
-    """The instruction without ``@`` names, so that their parts are not read as names of code."""
-    return _AT_PATH.sub(
-        lambda m: "" if _path_of(m) and _LIKE_A_FILE.search(_path_of(m)) else m[0], instruction
-    )
+    """The instruction without ``@`` files, so that their parts are not read as names of code.
+
+    A definition that is named with its file stays, in backticks.
+    """
+    return _AT_PATH.sub(_plain, instruction)
+
+
+def named_with_file(instruction: str, path: str) -> str:
+    """The definition that is named with ``@`` in a file, ``""`` if there is none."""
+    for match in _AT_PATH.finditer(instruction):
+        if match["symbol"] and _path_of(match) == path:
+            return match["symbol"]
+    return ""
+
+
+def _plain(match: re.Match[str]) -> str:
+    if not (match["quoted"] or _LIKE_A_FILE.search(_path_of(match))):
+        return match[0]
+    return f"`{match['symbol']}`" if match["symbol"] else ""
 
 
 def find_at_paths(
@@ -256,7 +312,8 @@ def find_at_paths(
         if match["first"]:
             first = max(1, int(match["first"]))
             lines = (first - 1, max(first, int(match["last"] or first)))
-        found[AtPath(path, lines)] = None
+        aside = _ASIDE.search(instruction[: match.start()]) is not None
+        found[AtPath(path, lines, match["symbol"] or "", aside)] = None
     if ignored:
         raise NeedsConsentError(tuple(dict.fromkeys(ignored)))
     return tuple(found)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
+from midstream.pairing.renaming import means_last_answer, renamed_again
 from midstream.pairing.request.builder import (
     Conversation,
     Question,
@@ -14,6 +16,9 @@ from midstream.pairing.request.builder import (
     Scope,
 )
 from midstream.pairing.request.context import Context
+from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, is_question
+from midstream.pairing.request.prompts import IN_WORDS
+from midstream.pairing.scope.outline import outline
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
@@ -70,6 +75,7 @@ class AnswerFactory:
         Raises:
             UserError: The place is not clear, or no model can be reached.
         """
+        question = await self._understood(question)
         path = await self.builder.find_path(question, self.last_path)
         # Located before the server is there, so that a wrong name is refused without waiting.
         async with self._files.lock:
@@ -81,7 +87,84 @@ class AnswerFactory:
             scope = await self.builder.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
+            self._tell_undecided(scope, question)
             return self._begin(scope, question)
+
+    async def aim(self, question: Question) -> Scope:
+        """Where a question goes; nothing is sent, and raises as ``ask``."""
+        question = self._about_last_answer(question)
+        path = await self.builder.find_path(question, self.last_path)
+        async with self._files.lock:
+            return await self.builder.locate(path, question)
+
+    async def _understood(self, question: Question) -> Question:
+        """The question as it is meant.
+
+        Raises:
+            NotAnEditError: It asks for something that is not an edit.
+        """
+        text = question.text
+        if question.background:
+            return question
+        check_is_edit(text)
+        if asks_beyond_edits(text):
+            await self._reach()
+            check_is_edit(text, self._server.model_info)
+            if is_question(text):
+                return replace(question, words=True, asked=f"{IN_WORDS} {text}")
+        return self._about_last_answer(question)
+
+    def _about_last_answer(self, question: Question) -> Question:
+        """The question, aimed at the last answer if it only gives that another name.
+
+        "No, call it hits" comes after the end as well, when the cursor is anywhere.
+        """
+        last = self._log.current
+        if last is None or question.selection is not None or not means_last_answer(question.text):
+            return question
+        before, new_text = last.mode.before, last.mode.new_text
+        proposal = last.mode.proposal
+        if before is None or new_text is None or proposal.path not in self._files:
+            return question
+        asked = last.exchange.conversation.instruction
+        old, new = before.split("\n")[:-1], new_text.split("\n")[:-1]
+        again = renamed_again(question.text, asked, old, new)
+        if again is None:
+            return question
+        found = outline(proposal.composed().lines)
+        name = last.turn.symbol
+        called = ".".join([*name.split(".")[:-1], again.given])
+        homes = found.named(name) or found.named(called) if name else []
+        if len(homes) != 1:
+            return question
+        return replace(
+            question,
+            path=proposal.path,
+            selection=(homes[0].start, homes[0].stop),
+            asked=f"rename `{again.given}` to `{again.wanted}`",
+        )
+
+    def _tell_undecided(self, scope: Scope, question: Question) -> None:
+        """Say that an instruction works on the text of hunks that were not decided."""
+        if question.background or not scope.by_region:
+            return
+        target, path = scope.target, scope.proposal.path
+        waiting = [
+            hunk
+            for hunk in self._files.hunks.undecided(path)
+            if hunk.start < target.stop and max(hunk.stop, hunk.start + 1) > target.start
+        ]
+        if waiting:
+            one = len(waiting) == 1
+            many = "an undecided hunk" if one else f"{len(waiting)} undecided hunks"
+            self._log.status.inform(
+                f"This works on the text of {many} in {target.symbol or path}; to start from the "
+                f"file instead, stop, reject {'it' if one else 'them'} and ask again."
+            )
+
+    def check(self, text: str) -> None:
+        """Refuse a redirect that asks for no edit; raises ``NotAnEditError``."""
+        check_is_edit(text, self._server.model_info)
 
     async def preview(self, question: Question) -> Context:
         """What would go along with a question; raises as ``ask``."""

@@ -240,7 +240,8 @@ class TurnRunner:
         """Stop, keep what was written, and continue with another instruction.
 
         Raises:
-            UserError: No turn is running, or the model cannot be reached any more.
+            UserError: No turn is running, it asks for no edit, or the model cannot be reached any
+                more.
         """
         text = text.strip()
         if not text:
@@ -248,6 +249,7 @@ class TurnRunner:
         answer = self._log.current
         if answer is None or not answer.turn.running:
             raise NoTurnError
+        self._answers.check(text)
         redirect = RedirectMessage(answer, text)
         self._put(redirect)
         return await redirect.begun

@@ -92,6 +92,7 @@ class Aim(Controller):
     def _find_scope(self) -> Target | str:
         """The region for the text so far, or why there is none."""
         from midstream.pairing.scope.find import TargetUnclearError, find_target
+        from midstream.pairing.scope.mentions import named_with_file, without_mentions
 
         view, commented, session = self._state.view, self._commented, self._state.session
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
@@ -110,7 +111,8 @@ class Aim(Controller):
                 return replace(found, why=f"about the {name}")
             return find_target(
                 view.proposal.composed(),
-                instruction=self._composer.text,
+                instruction=without_mentions(self._composer.text),
+                symbol=named_with_file(self._composer.text, self._state.path),
                 cursor=self.cursor_line,
                 selection=self.marked_lines,
                 max_lines=longest,
@@ -233,6 +235,7 @@ class Aim(Controller):
         self._previewed = draft
         if self.previews:
             await self._show_context(session, draft)
+        await self._show_other_file(session, draft)
         if draft.path is None or draft != self._draft:
             return
         await session.turns.read_ahead(
@@ -241,6 +244,26 @@ class Aim(Controller):
         if self._state.running and draft == self._draft:
             # The text that a redirect would continue from is growing meanwhile.
             self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
+
+    async def _show_other_file(self, session: PairingSession, draft: Draft) -> None:
+        """Show the target if the text names one outside the open file."""
+        if self._state.running or draft.selection is not None or "@" not in draft.text:
+            return
+        title, finds = self._composer.title, self._finds_places
+        try:
+            scope = await session.turns.aim(draft.text, path=draft.path, cursor=draft.cursor)
+        except UserError as error:
+            if draft == self._draft and not finds:
+                title.show("Instruct", "", str(error), active=self._panes.composing)
+            return
+        path, target = scope.proposal.path, scope.target
+        if draft != self._draft or path == draft.path:
+            return
+        self._pane.strips.scope = None
+        words = f"{target.symbol}, " if target.symbol else ""
+        lines = f"{words}lines {target.start + 1}-{target.stop}"
+        title.show("Instruct", f"{path}  {lines}", target.why, active=self._panes.composing)
+        self._pane.repaint()
 
     async def _show_context(self, session: PairingSession, draft: Draft) -> None:
         context, trouble = None, ""

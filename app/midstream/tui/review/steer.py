@@ -164,6 +164,7 @@ class Steer(Controller):
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.request.builder import WrongLanguageError
+        from midstream.pairing.request.kinds import NotAnEditError
         from midstream.pairing.scope.find import MOST_CHOICES, TargetUnclearError
         from midstream.pairing.scope.mentions import NeedsConsentError
 
@@ -174,6 +175,9 @@ class Steer(Controller):
         if isinstance(error, WrongLanguageError):
             key = self._services.key_for("models")
             self._notices.say("error", f"{error.problem}; {key} chooses another model.")
+        elif isinstance(error, NotAnEditError):
+            key = self._services.key_for(error.action)
+            self._notices.say("info", f"{error.problem}; {key} {error.does}.")
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
                 (each.label, lambda each=each: self._choose_target(each, text))
