@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from textual.widgets import TextArea
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static, TextArea
 
 from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
 from midstream.workspace.repo import recent_subjects
 from tests.helpers.pages import (
@@ -62,7 +67,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     await stage.until(lambda: len(rows(screen)) > 3, "recent commits")
     assert [row.strip() for row in rows(screen)[2:4]] == ["Lately committed here", "First"]
     assert "1 hunk still waits" in shown(screen, "change")
-    assert "+    found = 0" in shown(screen, "change")
+    assert "+     found = 0" in shown(screen, "change")
     assert "space stage" in hints(screen)
     await stage.press("space")
     await state_is(stage, screen, "staged")
@@ -197,7 +202,7 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
         assert "is in no git repository" in screen.notice.text
         await stage.press("C")
         assert "is in no git repository" in screen.notice.text
-        assert "+    found = 0" in shown(screen, "change")
+        assert "+     found = 0" in shown(screen, "change")
 
 
 async def test_nothing_accepted_is_a_sentence(stage: Stage) -> None:
@@ -421,3 +426,159 @@ async def test_a_rewritten_place_is_staged_whole(stage: Stage, repo: Path) -> No
     await state_is(stage, screen, "staged")
     git(repo, "commit", "-q", "-m", "x")
     assert git(repo, "show", "HEAD:pkg/things.py") == (repo / "pkg" / "things.py").read_text()
+
+
+def previewed(screen: CommitScreen) -> list[str]:
+    """The changed lines of the preview, as git writes them."""
+    signs = [re.match(r" *\d+ +([+-]) (.*)", row) for row in shown(screen, "change").splitlines()]
+    return [f"{sign[1]}{sign[2].rstrip()}" for sign in signs if sign]
+
+
+def committed(repo: Path, *arguments: str) -> list[str]:
+    """The changed lines of a diff that git makes."""
+    lines = git(repo, *arguments).splitlines()
+    return [line.rstrip() for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+
+
+async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
+    stage: Stage, repo: Path
+) -> None:
+    path = repo / "pkg" / "things.py"
+    await answered(stage)
+    await accepted(stage, 2)
+    path.write_text(path.read_text().replace("number * 2", "number + number"))
+    await stage.until(lambda: any("number + number" in row for row in stage.rows), "own line")
+    screen = await opened(stage)
+    before = previewed(screen)
+    assert len(before) >= 4
+    assert not any("number" in line for line in before)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    assert previewed(screen) == before == committed(repo, "diff", "--cached")
+    await stage.press("o")
+    await stage.until(lambda: "stay out" not in shown(screen, "change"), "taken along")
+    assert "+    return number + number" in previewed(screen)
+    assert previewed(screen) == committed(repo, "diff", "--cached")
+    assert f"+{len(before) // 2 + 1}" in rows(screen)[0]
+    wanted = previewed(screen)
+    await stage.press("C")
+    await stage.until(lambda: stage.app.screen is stage.screen, "back")
+    assert committed(repo, "show", "--format=") == wanted
+
+
+async def test_what_the_user_staged_is_previewed_too(stage: Stage, repo: Path) -> None:
+    (repo / "notes.md").write_text("# Other notes\n")
+    git(repo, "add", "notes.md")
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("j")
+    await stage.until(lambda: "+ # Other notes" in shown(screen, "change"), "preview")
+    assert previewed(screen) == committed(repo, "diff", "--cached", "notes.md")
+
+
+async def test_the_preview_has_the_colours_and_word_marks_of_the_code_pane(stage: Stage) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    content = screen.query_one("#change", Static).content
+    assert isinstance(content, Text)
+    row = next(n for n, line in enumerate(content.plain.splitlines()) if "+     found" in line)
+    line = content.split("\n")[row]
+    styles = {
+        line.plain[span.start : span.end]: span.style
+        for span in line.spans
+        if isinstance(span.style, Style)
+    }
+    # The theme of the tests has the terminal's own colours, where a changed word is underlined.
+    assert styles["found"].underline
+    assert not styles["0"].underline
+    assert styles["0"].color == screen.palette.token_styles["number"].color
+    assert styles["0"].color != styles["found"].color
+
+
+async def test_one_key_commits_from_the_message_and_the_footer_shows_it(
+    stage: Stage, repo: Path
+) -> None:
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await opened(stage)
+    wanted = previewed(screen)
+    await stage.press("i")
+    assert hints(screen)[0] == "ctrl+s stage all, commit"
+    await stage.press("enter")
+    assert "line 2  0/72" in screen.message.title.render().plain
+    await stage.press("ctrl+s")
+    await stage.until(lambda: stage.app.screen is stage.screen, "back")
+    assert git(repo, "log", "-1", "--format=%s").strip() == "Rename total to found"
+    assert committed(repo, "show", "--format=") == wanted
+    assert git(repo, "status", "--porcelain") == ""
+
+
+async def test_amend_replaces_the_last_commit_and_previews_all_of_it(
+    stage: Stage, repo: Path
+) -> None:
+    (repo / "notes.md").write_text("# Other notes\n")
+    git(repo, "commit", "-q", "-a", "-m", "Second\n\nwith a body")
+    old = git(repo, "rev-parse", "--short=8", "HEAD").strip()
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("A")
+    await stage.until(lambda: screen.changes and screen.changes.amends, "amending")
+    await stage.until(lambda: any("notes.md" in row for row in rows(screen)), "listed")
+    assert screen.message.text == "Second\n\nwith a body"
+    assert f"amends {old} Second" in screen.title_row.render().plain
+    assert "A do not amend" in hints(screen)
+    await stage.press("A")
+    await stage.until(lambda: not screen.amend, "not amending")
+    assert screen.message.text == "Rename total to found"
+    await stage.press("A")
+    await stage.until(lambda: screen.message.text.startswith("Second"), "amending")
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    first = previewed(screen)
+    await stage.press("j")
+    await stage.until(lambda: "+ # Other notes" in shown(screen, "change"), "preview")
+    second = previewed(screen)
+    await stage.press("C")
+    await stage.until(lambda: stage.app.screen is stage.screen, "back")
+    assert git(repo, "log", "--format=%s").split() == ["Second", "First"]
+    assert sorted(committed(repo, "show", "--format=")) == sorted([*first, *second])
+    assert stage.notice.startswith(f"Amended {old} to ")
+
+
+async def test_a_published_commit_is_amended_only_with_a_warning(stage: Stage, repo: Path) -> None:
+    git(repo, "update-ref", "refs/remotes/origin/main", "HEAD")
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("A")
+    await stage.until(lambda: "origin/main has already" in screen.notice.text, "warning")
+    assert screen.notice.level == "warning"
+
+
+async def test_the_message_is_continued_in_the_users_editor(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "\\nwhy: $(basename "$1")\\n" >> "$1"\n')
+    editor.chmod(0o755)
+    monkeypatch.setattr(MidstreamApp, "suspend", lambda self: nullcontext())
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    assert "e editor" in hints(screen)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    await stage.press("e")
+    assert "There is no editor to open" in screen.notice.text
+    monkeypatch.setenv("EDITOR", str(editor))
+    await stage.press("i", "ctrl+g")
+    wanted = "Rename total to found\n\nwhy: COMMIT_EDITMSG"
+    await stage.until(lambda: screen.message.text == wanted, "edited")
+    assert stage.app.commit_message == wanted
+    monkeypatch.setenv("EDITOR", "false")
+    await stage.press("ctrl+g")
+    await stage.until(lambda: "false failed" in screen.notice.text, "failure")
+    assert screen.message.text == wanted

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from midstream.pairing import choosing
 from midstream.pairing.choosing import ModelChoice
-from midstream.pairing.commit import AcceptedChanges, Changes, FileChange
+from midstream.pairing.commit import AcceptedChanges, Changes, FileChange, FileDiff
 from midstream.pairing.journal import SessionSummary
 from midstream.pairing.status import SessionState
 from midstream.responses.profiles import Price
@@ -26,8 +26,8 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.pages import models, sessions, settings
 from midstream.tui.telemetry import figures
 from midstream.workspace.journal import SessionInfo
-from midstream.workspace.staging import IndexState
-from tests.helpers.stage import shown
+from midstream.workspace.staging import BlobChange, IndexState
+from tests.helpers.stage import CODE, shown
 
 pytestmark = pytest.mark.system
 
@@ -109,28 +109,24 @@ MEASURED = figures.Measured(
     tokens=212,
     session_tokens=640,
 )
+OVERDUE = BlobChange(b"a\nb\nc\n", b"".join(b"%d\n" % n for n in range(14)))
 CHANGES = Changes(
     (
         FileChange(
             "pkg/things.py",
             IndexState.STAGED,
-            2,
-            2,
-            1,
-            (
-                "@@ -6,6 +6,6 @@",
-                " def count(items):",
-                '     """Count the items that are true."""',
-                "-    total = 0",
-                "+    found = 0",
-                "     for item in items:",
-                "         if item:",
-                "-            total += 1",
-                "+            found += 1",
+            FileDiff.of_blobs(
+                BlobChange(CODE.encode(), CODE.replace("total", "found", 2).encode())
             ),
+            1,
         ),
-        FileChange("pkg/invoices/overdue.py", IndexState.UNSTAGED, 14, 3, 0, ("@@ -1 +1 @@",)),
-        FileChange("pkg/auth.py", IndexState.CONFLICT, 1, 1, 0, (), "It does not fit."),
+        FileChange("pkg/invoices/overdue.py", IndexState.UNSTAGED, FileDiff.of_blobs(OVERDUE)),
+        FileChange(
+            "pkg/auth.py",
+            IndexState.CONFLICT,
+            FileDiff.of_blobs(BlobChange(b"a\n", b"b\n")),
+            trouble="It does not fit.",
+        ),
     ),
     ("notes.md",),
     "main",
@@ -141,7 +137,7 @@ CHANGES = Changes(
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     """What differs from run to run and from machine to machine is fixed."""
 
-    async def look(self: AcceptedChanges) -> Changes:
+    async def look(self: AcceptedChanges, *, amend: bool = False) -> Changes:
         return CHANGES
 
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.documents import LineEdit, NotTextError, SourceText, UnencodableError
+from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.lcs import line_map, matching_pairs
+from midstream.edits.rows import Row, RowKind
 from midstream.errors import UserError
 from midstream.pairing.status import FileChangedOnDisk, FileOpened
-from midstream.pairing.unified import UnifiedDiff
+from midstream.pairing.unified import CONTEXT
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -26,11 +27,77 @@ if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.journal import Replay
     from midstream.pairing.status import SessionEvent, SessionStatus, Turn
-    from midstream.workspace.staging import AcceptedChange, IndexState
+    from midstream.workspace.staging import AcceptedChange, BlobChange, IndexState, LastCommit
 
 
 MOST_READ: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """A changed file before and after, and the lines that differ with those around them.
+
+    Attributes:
+        before: The text before.
+        after: The text after.
+        groups: Rows of neighbouring changes, from top to bottom.
+        binary: Whether one of them is no text; both are empty then.
+    """
+
+    before: SourceText
+    after: SourceText
+    groups: tuple[tuple[Row, ...], ...] = ()
+    binary: bool = False
+
+    @classmethod
+    def between(cls, before: SourceText, after: SourceText) -> FileDiff:
+        """The difference of two texts."""
+        edits: list[tuple[int, int, int, int]] = []
+        at = at_new = 0
+        ends = (len(before.lines), len(after.lines))
+        for i, j in [*matching_pairs(before.lines, after.lines), ends]:
+            if i > at or j > at_new:
+                edits.append((at, i, at_new, j))
+            at, at_new = i + 1, j + 1
+        together: list[list[tuple[int, int, int, int]]] = []
+        for edit in edits:
+            if together and edit[0] - together[-1][-1][1] <= 2 * CONTEXT:
+                together[-1].append(edit)
+            else:
+                together.append([edit])
+        groups = tuple(tuple(_rows(before, after, group)) for group in together)
+        return cls(before, after, groups)
+
+    @classmethod
+    def of_blobs(cls, change: BlobChange) -> FileDiff:
+        """The difference that a commit makes."""
+        try:
+            texts = [SourceText.from_bytes(blob) for blob in (change.before, change.after)]
+        except NotTextError:
+            return cls(SourceText((), ()), SourceText((), ()), binary=True)
+        return cls.between(*texts)
+
+    def count(self, kind: RowKind) -> int:
+        """How many rows are of a kind."""
+        return sum(row.kind is kind for group in self.groups for row in group)
+
+
+def _rows(
+    before: SourceText, after: SourceText, edits: Sequence[tuple[int, int, int, int]]
+) -> Iterator[Row]:
+    """The rows of neighbouring edits: each puts new lines ``[c, d)`` for old ``[a, b)``."""
+    shift = edits[0][2] - edits[0][0]
+    at = max(0, edits[0][0] - CONTEXT)
+    end = min(len(before.lines), edits[-1][1] + CONTEXT)
+    for a, b, c, d in (*edits, (end, end, 0, 0)):
+        for line in range(at, a):
+            yield Row(RowKind.CONTEXT, line, line + shift, before.lines[line])
+        for line in range(a, b):
+            yield Row(RowKind.DELETED, line, None, before.lines[line])
+        for line in range(c, d):
+            yield Row(RowKind.ADDED, None, line, after.lines[line])
+        at, shift = b, d - b
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +107,9 @@ class FileChange:
     Attributes:
         path: The file, relative to the root.
         state: Whether the index has it.
-        added: Lines added.
-        deleted: Lines deleted.
+        diff: What the next commit changes in the file, once the change is staged if nothing of it
+            is; if it changes nothing, what was accepted.
         undecided: Hunks of the file that wait for a decision.
-        diff: The change as lines of a patch, without the file header.
         trouble: Why it cannot be staged, ``""`` if it can.
         own: Lines of the file that the user changed and that stay out of a commit.
         new: Whether a commit adds the whole file, because git does not have it yet.
@@ -52,10 +118,8 @@ class FileChange:
 
     path: str
     state: IndexState
-    added: int
-    deleted: int
-    undecided: int
-    diff: tuple[str, ...]
+    diff: FileDiff
+    undecided: int = 0
     trouble: str = ""
     own: int = 0
     new: bool = False
@@ -68,20 +132,27 @@ class Changes:
 
     Attributes:
         files: Files with an accepted change, by path.
-        others: Further staged paths, relative to the repository; a commit includes them.
+        others: Further paths that a commit changes, relative to the repository.
         branch: Where a commit would go.
         trouble: Why nothing can be staged, ``""`` if it can.
+        amends: The commit that the next one replaces, ``None`` if it follows it.
     """
 
     files: tuple[FileChange, ...] = ()
     others: tuple[str, ...] = ()
     branch: str = ""
     trouble: str = ""
+    amends: LastCommit | None = None
 
     @property
     def staged(self) -> int:
         """How many files a commit would include."""
         return sum(file.state in ("staged", "partly") for file in self.files) + len(self.others)
+
+    @property
+    def stageable(self) -> tuple[str, ...]:
+        """Files with an accepted change that can be staged."""
+        return tuple(f.path for f in self.files if f.state in ("unstaged", "partly"))
 
 
 class AcceptedChanges:
@@ -130,26 +201,46 @@ class AcceptedChanges:
                 changes.append(AcceptedChange(path, *encoded))
         return changes
 
-    async def look(self) -> Changes:
-        """Compare the accepted changes, of earlier sessions uncommitted ones, with the index."""
-        from midstream.workspace.staging import compare_changes
+    async def look(self, *, amend: bool = False) -> Changes:
+        """Compare the accepted changes, of earlier sessions uncommitted ones, with the index.
 
+        Args:
+            amend: Whether the next commit is to replace the last one, if there is one.
+        """
+        from midstream.workspace.staging import compare_changes, last_commit
+
+        last = await asyncio.to_thread(last_commit, self._root) if amend else None
         own = {path for path in self._files if self._own_texts(path) is not None}
         await asyncio.to_thread(self._earlier.look, own)
         paths = dict.fromkeys((*own, *self._earlier.paths))
-        view = await asyncio.to_thread(compare_changes, self._root, self._changes(paths))
+        view = await asyncio.to_thread(
+            compare_changes, self._root, self._changes(paths), amend=last is not None
+        )
         files: list[FileChange] = []
         for place in view.files:
             earlier = place.rel not in own
             if earlier and place.state == "committed":
                 continue
             if texts := self.texts(place.rel):
-                before, after = texts
-                diff, added, deleted = _diff(SourceText((), ()) if place.new else before, after)
-                counts = added, deleted, len(self._files.hunks.undecided(place.rel))
+                if place.commit is None:
+                    diff = FileDiff.between(*texts)
+                else:
+                    diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
+                undecided = len(self._files.hunks.undecided(place.rel))
                 known = place.trouble, place.own, place.new, earlier
-                files.append(FileChange(place.rel, place.state, *counts, diff, *known))
-        return Changes(tuple(files), view.others, view.branch, view.trouble)
+                files.append(FileChange(place.rel, place.state, diff, undecided, *known))
+        return Changes(tuple(files), view.others, view.branch, view.trouble, last)
+
+    async def other(self, path: str, *, amend: bool = False) -> FileDiff:
+        """What a commit changes in a file without accepted changes, one of ``Changes.others``.
+
+        Raises:
+            GitError: Git's own message.
+        """
+        from midstream.workspace.staging import staged_change
+
+        change = await asyncio.to_thread(staged_change, self._root, path, amend=amend)
+        return await asyncio.to_thread(FileDiff.of_blobs, change)
 
     def asked(self, turns: Sequence[Turn]) -> tuple[str, ...]:
         """The instructions that led to the newest accepted change, oldest first.
@@ -224,12 +315,13 @@ class AcceptedChanges:
         await asyncio.to_thread(stage_changes, self._root, back)
         self._brought.discard(path)
 
-    async def commit(self, message: str, *, trailer: bool = False) -> str:
+    async def commit(self, message: str, *, trailer: bool = False, amend: bool = False) -> str:
         """Commit what is staged, with the user's hooks.
 
         Args:
             message: The message.
             trailer: Whether to add how many hunks were accepted unread.
+            amend: Whether to replace the last commit; then nothing needs to be staged.
 
         Returns:
             The id of the commit.
@@ -243,27 +335,12 @@ class AcceptedChanges:
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        return await asyncio.to_thread(commit_staged, self._root, whole)
+        return await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
 
     @property
     def trailer(self) -> str:
         """A commit message trailer about how much was accepted unread."""
         return self._attention.trailer(self._files.hunks)
-
-
-def _diff(before: SourceText, after: SourceText) -> tuple[tuple[str, ...], int, int]:
-    """A patch without its header, and how many lines it adds and deletes."""
-    patch = UnifiedDiff("", before)
-    lines: list[str] = []
-    added = deleted = at = at_new = 0
-    ends = (len(before.lines), len(after.lines))
-    for i, j in [*matching_pairs(before.lines, after.lines), ends]:
-        if i > at or j > at_new:
-            lines += patch.add(LineEdit(at, i, after.lines[at_new:j]))
-            added, deleted = added + j - at_new, deleted + i - at
-        at, at_new = i + 1, j + 1
-    lines += patch.finish()
-    return tuple(line.rstrip("\r\n") for line in lines[2:]), added, deleted
 
 
 class EarlierChanges:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
-import subprocess
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from inspect import isawaitable
 from operator import attrgetter
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from midstream.actions import HunkCommand, Reason
 from midstream.counting import counted
+from midstream.editor import edit_text, editor_command
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.status import SessionState
@@ -244,11 +241,13 @@ class PlainCommands:
                 "type two."
             )
             return
-        text = await edited_text(command, hunk.new, hunk.path)
+        name = f"hunk{PurePosixPath(hunk.path).suffix}"
+        before = "".join(f"{line}\n" for line in hunk.new)
+        text = await asyncio.to_thread(edit_text, command, before, name)
         if text is None:
             self._say(f"The editor failed; hunk {number} stays as it is.")
         else:
-            await self._change(number, text)
+            await self._change(number, text.splitlines())
 
     async def _change(self, number: int, text: list[str]) -> None:
         hunk = self._open_hunk(number)
@@ -374,30 +373,3 @@ class PlainCommands:
         for line in help_lines():
             self._say(line)
         self._say("While the model writes, an instruction redirects it; Ctrl+C stops it.")
-
-
-def editor_command() -> list[str] | None:
-    """The editor that ``VISUAL`` or ``EDITOR`` names, ``None`` where neither does."""
-    for name in ("VISUAL", "EDITOR"):
-        if words := shlex.split(os.environ.get(name, "")):
-            return words
-    return None
-
-
-async def edited_text(command: Sequence[str], lines: Sequence[str], path: str) -> list[str] | None:
-    """Lines as the editor left them, ``None`` if it failed.
-
-    Args:
-        command: The editor; it gets a file as its last argument.
-        lines: The lines to start with.
-        path: The file they belong to; its suffix names the temporary file.
-    """
-    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
-        file = Path(folder) / f"hunk{PurePosixPath(path).suffix}"
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        try:
-            done = await asyncio.to_thread(subprocess.run, [*command, str(file)], check=False)
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
-        return text.splitlines() if done.returncode == 0 else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultCallbackType
 
@@ -363,6 +363,24 @@ class MidstreamApp(App[None]):
 
     def repaint(self) -> None:
         self.refresh(layout=True)
+
+    def edit_outside(self, text: str, name: str) -> str:
+        from midstream.editor import edit_text, editor_command
+
+        command = editor_command()
+        if command is None:
+            raise UserError(
+                "There is no editor to open", "set EDITOR (or VISUAL), such as EDITOR=vim"
+            )
+        try:
+            with self.suspend():
+                edited = edit_text(command, text, name)
+        except SuspendNotSupported as error:
+            raise UserError("An editor cannot have this terminal", "edit the text here") from error
+        self.repaint()
+        if edited is None:
+            raise UserError(f"{command[0]} failed, so the text stays as it is", "check EDITOR")
+        return edited
 
     def suspend_to_shell(self) -> None:
         self.action_suspend_process()

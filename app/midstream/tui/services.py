@@ -134,6 +134,18 @@ class AppServices(Protocol):
     def repaint(self) -> None:
         """Repaint the whole terminal."""
 
+    def edit_outside(self, text: str, name: str) -> str:
+        """A text as the user's own editor leaves it; the program waits meanwhile.
+
+        Args:
+            text: The text to start with.
+            name: Name of the temporary file; editors choose the language by it.
+
+        Raises:
+            UserError: There is no editor, or it failed.
+        """
+        ...
+
     def suspend_to_shell(self) -> None:
         """Suspend the process; ``fg`` resumes it."""
 

@@ -51,12 +51,21 @@ class IndexState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class BlobChange:
+    """What a commit changes in one file, in git's own form; ``b""`` where it does not exist."""
+
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ChangePlace:
     """State of one accepted change in the index.
 
     ``trouble`` is why there is a conflict; ``own`` is how many lines of the work tree's file differ
     from both the index and the accepted change: the user's own, which stay out; ``new`` means that
-    no commit has the file yet.
+    no commit has the file yet.  ``commit`` is what the next commit changes in the file, once the
+    change is staged if nothing of it is; ``None`` if it changes nothing.
     """
 
     rel: str
@@ -64,14 +73,24 @@ class ChangePlace:
     trouble: str = ""
     own: int = 0
     new: bool = False
+    commit: BlobChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastCommit:
+    """The commit that an amended one replaces; ``published`` names the remote branches with it."""
+
+    id: str
+    message: str
+    published: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StagingView:
     """State of all accepted changes in the index.
 
-    ``others`` are further staged paths, relative to the top of the repository; ``branch`` is where
-    a commit would go; ``trouble`` is why nothing can be staged.
+    ``others`` are further paths that a commit changes, relative to the top of the repository;
+    ``branch`` is where it would go; ``trouble`` is why nothing can be staged.
     """
 
     files: tuple[ChangePlace, ...]
@@ -144,26 +163,78 @@ def stage_whole(root: Path, rel: str) -> None:
     _asked(root, ["add", "--", f":(literal){rel}"])
 
 
-def compare_changes(root: Path, changes: Sequence[AcceptedChange]) -> StagingView:
-    """Compare accepted changes with the index; changes nothing but git's object store."""
+def compare_changes(
+    root: Path, changes: Sequence[AcceptedChange], *, amend: bool = False
+) -> StagingView:
+    """Compare accepted changes with the index; changes nothing but git's object store.
+
+    Args:
+        root: The workspace root.
+        changes: The accepted changes.
+        amend: Whether the commit is to replace the last one.
+    """
     place = find_repository(root)
     if place is None:
         untouched = tuple(ChangePlace(c.rel, IndexState.UNSTAGED) for c in changes)
         return StagingView(untouched, trouble=_why_no_repository(root))
     ours = {_inside(place, root, change.rel) for change in changes}
-    staged = _staged(place.top)
+    parent = _parent(place.top, amend=amend)
+    staged = _staged(place.top, _parent(place.top) if amend else parent)
+    taken = _staged(place.top, parent) if amend else staged
     return StagingView(
-        tuple(_compare_one(root, place, change, staged) for change in changes),
-        tuple(sorted(path for path in staged if path not in ours)),
+        tuple(_compare_one(root, place, change, staged, taken, parent) for change in changes),
+        tuple(sorted(path for path in taken if path not in ours)),
         _branch(place.top),
     )
 
 
-def _staged(top: Path) -> dict[str, str]:
-    """Letter of each staged change, by path."""
-    command = ["diff", "--cached", "--name-status", "--no-renames", "-z"]
+def staged_change(root: Path, path: str, *, amend: bool = False) -> BlobChange:
+    """What a commit changes in a file that is staged, by its path from the top of the repository.
+
+    Raises:
+        GitError: No repository, or git's own message.
+    """
+    place = find_repository(root)
+    if place is None:
+        raise GitError(f"{shown(root)} is in no git repository")
+    parent = _parent(place.top, amend=amend)
+    return BlobChange(_content(place.top, f"{parent}:{path}"), _content(place.top, f":{path}"))
+
+
+def last_commit(root: Path) -> LastCommit | None:
+    """The commit at HEAD, ``None`` where there is none."""
+    try:
+        commit, _, message = os.fsdecode(run_git(root, ["log", "-1", "--format=%H%n%B"])).partition(
+            "\n"
+        )
+        remote = run_git(root, ["branch", "-r", "--contains", "HEAD", "--format=%(refname:short)"])
+    except GitFailedError:
+        return None
+    return LastCommit(commit, message.strip(), tuple(os.fsdecode(remote).split()))
+
+
+def _parent(top: Path, *, amend: bool = False) -> str:
+    """The commit that the next one follows, or the empty tree before the first one."""
+    revision = "HEAD^" if amend else "HEAD"
+    try:
+        return os.fsdecode(run_git(top, ["rev-parse", "--verify", "--quiet", revision])).strip()
+    except GitFailedError:
+        return os.fsdecode(_asked(top, ["hash-object", "-t", "tree", "--stdin"])).strip()
+
+
+def _staged(top: Path, parent: str) -> dict[str, str]:
+    """Letter of each change that a commit on top of ``parent`` makes, by path."""
+    command = ["diff", "--cached", "--name-status", "--no-renames", "-z", parent]
     parts = iter(os.fsdecode(_asked(top, command)).split("\0"))
     return {path: letter for letter, path in zip(parts, parts, strict=False)}
+
+
+def _content(top: Path, name: str) -> bytes:
+    """The bytes of a blob, by its id or as ``TREE:PATH``; ``b""`` where there is none."""
+    try:
+        return run_git(top, ["cat-file", "blob", name])
+    except GitFailedError:
+        return b""
 
 
 def _why_no_repository(root: Path) -> str:
@@ -183,23 +254,32 @@ def _branch(top: Path) -> str:
 
 
 def _compare_one(
-    root: Path, place: RepositoryPlace, change: AcceptedChange, staged: Mapping[str, str]
+    root: Path,
+    place: RepositoryPlace,
+    change: AcceptedChange,
+    staged: Mapping[str, str],
+    taken: Mapping[str, str],
+    parent: str,
 ) -> ChangePlace:
-    path = _inside(place, root, change.rel)
+    top, path = place.top, _inside(place, root, change.rel)
+    before = _content(top, f"{parent}:{path}")
+    there = BlobChange(before, _content(top, f":{path}")) if path in taken else None
     try:
-        entry = _index_entry(place.top, path)
+        entry = _index_entry(top, path)
         line = _index_line(root, place, change)
     except GitError as error:
-        return ChangePlace(change.rel, IndexState.CONFLICT, str(error))
+        return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there)
     wanted = line.split(b" ")[1].partition(b"\t")[0].decode() if line else ""
     mode_gone = line.startswith(b"0 ")
     if not line or (entry is not None and not mode_gone and wanted == entry.blob):
         state = IndexState.STAGED if path in staged else IndexState.COMMITTED
     else:
         state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
-    own = 0 if mode_gone or not line else _own_lines(root, place.top, change.rel, path, wanted)
+        if state is IndexState.UNSTAGED:
+            there = BlobChange(before, b"" if mode_gone else _content(top, wanted))
+    own = 0 if mode_gone or not line else _own_lines(root, top, change.rel, path, wanted)
     new = not mode_gone and (entry is None if path not in staged else staged[path] == "A")
-    return ChangePlace(change.rel, state, own=own, new=new)
+    return ChangePlace(change.rel, state, own=own, new=new, commit=there)
 
 
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
@@ -294,8 +374,13 @@ def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
 
 
-def commit_staged(root: Path, message: str) -> str:
+def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
     """Commit what is staged, with the user's hooks.
+
+    Args:
+        root: The workspace root.
+        message: The message.
+        amend: Whether to replace the last commit; then nothing needs to be staged.
 
     Returns:
         The new commit's id.
@@ -306,16 +391,12 @@ def commit_staged(root: Path, message: str) -> str:
     """
     if not message.strip():
         raise GitError("A commit needs a message", "write one line that says what changed")
-    try:
-        run_git(root, ["diff", "--cached", "--quiet"])
-    except GitFailedError:
-        pass
-    else:
+    if not amend and not _has_staged(root):
         raise GitError("Nothing is staged", "stage accepted changes first")
     try:
         run_git(
             root,
-            ["commit", "--quiet", "--file=-"],
+            ["commit", "--quiet", *(["--amend"] if amend else []), "--file=-"],
             stdin=message.encode(errors="replace"),
             timeout=_COMMIT_TIMEOUT_S,
         )
@@ -326,3 +407,11 @@ def commit_staged(root: Path, message: str) -> str:
                 "Git does not know who you are", "set user.name and user.email with git config"
             ) from error
         raise GitError(f"Git did not commit: {shown(str(error))}", output=error.output) from error
+
+
+def _has_staged(root: Path) -> bool:
+    try:
+        run_git(root, ["diff", "--cached", "--quiet"])
+    except GitFailedError:
+        return True
+    return False

@@ -6,20 +6,22 @@ the program until it is committed.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.cells import set_cell_size
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 
 from midstream.actions import Place
 from midstream.counting import counted
+from midstream.edits.rows import RowKind
 from midstream.errors import UserError
-from midstream.pairing.commit import Changes, FileChange
+from midstream.pairing.commit import Changes, FileChange, FileDiff
+from midstream.tui.diff.patch import DiffWriter
 from midstream.tui.keymap import page_bindings
-from midstream.tui.pages.page import PageScreen, fitted
+from midstream.tui.pages.page import PageScreen
+from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import SUBJECT, MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
@@ -33,6 +35,8 @@ MOST_ROWS: Final = 6
 """Rows of the list where the change stands below it."""
 LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
+_OTHER: Final = "\0"
+"""Marks the rows of files without accepted changes; no path has it."""
 _WORDS: Final = {
     "unstaged": ("not staged", "warning"),
     "partly": ("partly staged", "warning"),
@@ -54,7 +58,19 @@ class CommitScreen(PageScreen):
     changes: Changes | None = None
     recent: Sequence[str] = ()
     """Subjects of the newest commits."""
-    refused: tuple[str, str] | None = None
+    failure: tuple[str, str] | None = None
+    """Why git did not commit: the sentence, and everything that git and the hooks wrote."""
+    amend = False
+    """Whether the next commit is to replace the last one."""
+
+    def __init__(self, services: AppServices) -> None:
+        super().__init__(services)
+        self._offered = ""
+        """The message that the page has begun by itself."""
+        self._others: dict[str, FileDiff] = {}
+        """What is known of ``Changes.others``, by path."""
+        self._writers: dict[str, tuple[FileDiff, DiffWriter]] = {}
+        """The colours of each file's diff, by row of the list."""
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
@@ -73,11 +89,10 @@ class CommitScreen(PageScreen):
         """
         first, *others = [" ".join(words.split()) for words in instructions] or [""]
         if first and len(first) <= SUBJECT:
-            field = self.message.field
             one = "; ".join((first, *others))
             text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
-            field.text = text[:1].upper() + text[1:]
-            field.move_cursor(field.document.end)
+            self._offered = text[:1].upper() + text[1:]
+            self.message.put(self._offered)
             self.message.show_note("begun with what you asked for")
 
     @property
@@ -106,7 +121,8 @@ class CommitScreen(PageScreen):
 
     async def _read(self) -> None:
         if self.session is not None:
-            self.changes = await self.session.commit.look()
+            self.changes = await self.session.commit.look(amend=self.amend)
+            self._others.clear()
             self.show_all()
 
     # showing
@@ -119,12 +135,18 @@ class CommitScreen(PageScreen):
             self.title_row.show(("reading the index", "muted"))
             return
         branch: Piece = (f"on {changes.branch}" if changes.branch else "", "foreground")
-        self.title_row.show(branch, *_summary(changes))
+        summary = _summary(changes)
+        if (last := changes.amends) is not None:
+            summary = ((f"amends {last.id[:8]} {last.message.splitlines()[0]}", "warning"),)
+        self.title_row.show(branch, *summary)
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
             rows += [ListRow(None, ((" Accepted in an earlier session", "muted"),)), *earlier]
         if changes.others:
-            rows.append(ListRow(None, ((" Staged by you, goes in too", "muted"),)))
+            words = " Staged by you, goes in too"
+            if changes.amends is not None:
+                words = " In the commit that is amended, or staged by you"
+            rows.append(ListRow(None, ((words, "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
         narrow = self.has_class("-narrow")
         if rows and self.recent and narrow and len(rows) < MOST_ROWS and self.size.height >= LOW:
@@ -142,9 +164,10 @@ class CommitScreen(PageScreen):
     def _row(self, file: FileChange) -> ListRow:
         words, role = _WORDS[file.state]
         box = {"staged": "x", "committed": "x", "partly": "-", "conflict": "!"}.get(file.state, " ")
+        added, deleted = file.diff.count(RowKind.ADDED), file.diff.count(RowKind.DELETED)
         counts: list[Piece] = [
-            (f"  +{file.added}", "success" if file.added else "muted"),
-            (f" -{file.deleted}", "error" if file.deleted else "muted"),
+            (f"  +{added}", "success" if added else "muted"),
+            (f" -{deleted}", "error" if deleted else "muted"),
         ]
         state: Piece = (f"  {words:>13}", role)
         mark = "muted" if file.state == "committed" else role
@@ -152,7 +175,7 @@ class CommitScreen(PageScreen):
         return ListRow(file.path, ((f" [{box}] ", mark), name), (*counts, state))
 
     def _other_row(self, path: str) -> ListRow:
-        return ListRow(f"\0{path}", ((" [x] ", "success"), (visible(path), "foreground")))
+        return ListRow(f"{_OTHER}{path}", ((" [x] ", "success"), (visible(path), "foreground")))
 
     def _show_trouble(self, changes: Changes) -> None:
         if changes.trouble:
@@ -166,57 +189,66 @@ class CommitScreen(PageScreen):
             )
 
     def show_detail(self) -> None:
-        """The change of the file under the cursor, or why git refused the commit."""
-        file, palette = self.file, self.palette
+        """What a commit changes in the file under the cursor, or why git did not commit."""
+        file, palette, value = self.file, self.palette, self.list.value or ""
         text = Text(no_wrap=True, overflow="crop")
-        if self.refused is not None:
-            self._tell_refusal(text, *self.refused)
-        elif file is None:
-            if (self.list.value or "").startswith("\0"):
-                text.append("You staged this yourself; a commit takes it along.", "")
-                text.stylize(palette.style("muted"))
-                text.no_wrap, text.overflow = False, "fold"
-        else:
+        if self.failure is not None:
+            self._tell_failure(text, *self.failure)
+        elif file is not None:
             text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
-            if file.earlier:
-                text.append("accepted in an earlier session\n", palette.style("muted"))
-            if file.new:
-                lines = counted(file.added, "line")
-                text.append(f"new file, {lines}\n", palette.style("muted"))
-            if file.trouble:
-                text.append(f"{visible(file.trouble)}\n", palette.style("error"))
-            if file.own or file.trouble:
-                key = self.services.key_for("commit.whole")
-                lines = counted(file.own, "line") if file.own else "lines"
-                stay = f"{lines} of your own stay out; " if file.own else ""
-                text.append(f"{stay}{key} takes the whole file\n", palette.style("warning"))
-            if file.undecided:
-                many = counted(file.undecided, "hunk")
-                they = "waits" if file.undecided == 1 else "wait"
-                text.append(f"{many} still {they} for a decision\n", palette.style("warning"))
-            self._tell_diff(text, file.diff)
+            for line, role in self._facts(file):
+                text.append(f"{visible(line)}\n", palette.style(role))
+            self._tell_diff(text, file.path, file.diff)
+        elif value.startswith(_OTHER):
+            path = value.removeprefix(_OTHER)
+            text.append(f"{visible(path)}\n", palette.style("accent", bold=True))
+            if (diff := self._others.get(path)) is not None:
+                self._tell_diff(text, path, diff)
+            else:
+                text.append("reading it\n", palette.style("muted"))
+                self._read_other(path)
         self.detail.show(text)
 
-    def _tell_diff(self, text: Text, lines: tuple[str, ...]) -> None:
-        palette = self.palette
-        width = self.detail.columns
-        for line in lines[:MOST_SHOWN]:
-            shown = visible(line, ascii_only=self.glyphs.ellipsis.isascii())
-            shown = fitted(shown, width, self.glyphs)
-            if line.startswith("@@"):
-                text.append(f"\n{shown}\n", palette.style("muted"))
-            elif line[:1] in "+-":
-                side = "added" if line.startswith("+") else "deleted"
-                text.append(shown[:1], palette.style(f"{side}_sign", side))
-                body = shown[1:]
-                text.append(set_cell_size(body, width - 1), palette.style("foreground", side))
-                text.append("\n")
-            else:
-                text.append(f"{shown}\n", palette.style("muted"))
-        if len(lines) > MOST_SHOWN:
-            text.append(f"{len(lines) - MOST_SHOWN:,} more lines\n", palette.style("muted"))
+    def _facts(self, file: FileChange) -> Iterator[tuple[str, str]]:
+        """Lines above a diff, with their roles."""
+        if file.earlier:
+            yield "accepted in an earlier session", "muted"
+        if file.new:
+            yield f"new file, {counted(file.diff.count(RowKind.ADDED), 'line')}", "muted"
+        if file.trouble:
+            yield file.trouble, "error"
+        if file.state == "partly":
+            key = self.services.key_for("commit.stage")
+            yield f"some of it is not staged and stays out; {key} stages it", "warning"
+        if file.own or file.trouble:
+            key = self.services.key_for("commit.whole")
+            stays = "stays" if file.own == 1 else "stay"
+            stay = f"{counted(file.own, 'line')} of your own {stays} out; " if file.own else ""
+            yield f"{stay}{key} takes the whole file", "warning"
+        if file.undecided:
+            waits = "waits" if file.undecided == 1 else "wait"
+            yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
 
-    def _tell_refusal(self, text: Text, sentence: str, output: str) -> None:
+    def _tell_diff(self, text: Text, path: str, diff: FileDiff) -> None:
+        if diff.binary:
+            text.append("not a text file\n", self.palette.style("muted"))
+            return
+        known = self._writers.get(path)
+        if known is None or known[0] is not diff:
+            known = self._writers[path] = diff, DiffWriter(path, diff)
+        known[1].write(text, self.palette, self.glyphs, self.detail.columns, MOST_SHOWN)
+
+    def _read_other(self, path: str) -> None:
+        session, amend = self.session, self.amend
+
+        async def work() -> None:
+            if session is not None and path not in self._others:
+                self._others[path] = await session.commit.other(path, amend=amend)
+                self.show_detail()
+
+        self.work.run(work)
+
+    def _tell_failure(self, text: Text, sentence: str, output: str) -> None:
         palette = self.palette
         text.no_wrap, text.overflow = False, "fold"
         text.append("What git and your hooks wrote\n\n", palette.style("error", bold=True))
@@ -225,29 +257,35 @@ class CommitScreen(PageScreen):
 
     def hidden_hints(self) -> frozenset[str]:
         changes, hidden = self.changes, {"commit.files"}
-        if changes is None or changes.trouble or not (changes.files or changes.others):
+        committing = {"commit.commit", "commit.commit.anywhere"}
+        if changes is None or changes.trouble:
             return frozenset(
-                {"commit.stage", "commit.stage_all", "commit.whole"}
-                | {"commit.commit", "commit.commit.anywhere"}
+                {"commit.stage", "commit.stage_all", "commit.whole", "commit.amend"}
+                | {"commit.editor", "commit.editor.anywhere"}
+                | committing
                 | hidden
             )
         if self.file is None or self.file.state in ("committed", "conflict"):
             hidden.add("commit.stage")
         if self.file is None or not (self.file.own or self.file.trouble):
             hidden.add("commit.whole")
-        if not any(file.state in ("unstaged", "partly") for file in changes.files):
+        if not changes.stageable:
             hidden.add("commit.stage_all")
-        if not changes.staged:
-            hidden |= {"commit.commit", "commit.commit.anywhere"}
+        if not changes.staged and not self.amend:
+            hidden |= {"commit.commit"} if changes.stageable else committing
         return frozenset(hidden)
 
     def hint_words(self) -> dict[str, str]:
-        staged = self.file is not None and self.file.state == "staged"
-        return {"commit.stage": "unstage"} if staged else {}
+        words = {"commit.amend": "do not amend"} if self.amend else {}
+        if self.file is not None and self.file.state == "staged":
+            words["commit.stage"] = "unstage"
+        if self.changes is not None and not self.changes.staged and not self.amend:
+            words["commit.commit.anywhere"] = "stage all, commit"
+        return words
 
     @on(RowList.Highlighted)
     def _looked_on(self) -> None:
-        self.refused = None
+        self.failure = None
 
     @on(MessageField.Edited)
     def _edited(self, event: MessageField.Edited) -> None:
@@ -309,52 +347,109 @@ class CommitScreen(PageScreen):
         if (usable := self._usable) is None:
             return
         changes, session = usable
-        paths = [f.path for f in changes.files if f.state in ("unstaged", "partly")]
-        if not paths:
+        if not changes.stageable:
             self.notices.say("info", "Everything that was accepted is staged or committed already.")
             return
-        self._do(session.commit.stage(*paths))
+        self._do(session.commit.stage(*changes.stageable))
+
+    def action_amend(self) -> None:
+        """Let the next commit replace the last one, or not after all."""
+        if (usable := self._usable) is None:
+            return
+        last = usable[0].amends
+
+        async def work() -> None:
+            self.amend = last is None
+            await self._read()
+            text, found = self.message.text.strip(), self.changes and self.changes.amends
+            self.notices.clear()
+            if last is not None:
+                if text == last.message:
+                    self.message.put(self._offered)
+            elif not found:
+                self.amend = False
+                self.notices.say("info", "There is no commit to amend.")
+            else:
+                if not text or text == self._offered:
+                    self.message.put(found.message)
+                    self.message.show_note("the message of the amended commit")
+                key = self.services.key_for("commit.amend")
+                level, words = "info", f"The next commit replaces {found.id[:8]}"
+                if found.published:
+                    level, words = "warning", f"{words}, which {found.published[0]} has already"
+                self.notices.say(level, f"{words}; {key} takes that back.")
+            self.show_keys()
+
+        self.work.run(work)
+
+    def action_editor(self) -> None:
+        """Continue the message in the user's own editor."""
+
+        async def work() -> None:
+            text = self.message.text
+            edited = self.services.edit_outside(f"{text}\n" if text else "", "COMMIT_EDITMSG")
+            self.message.put(edited.strip())
+
+        self.work.run(work)
 
     def action_commit(self) -> None:
         if (usable := self._usable) is None:
             return
         changes, session = usable
-        if not changes.staged:
+        if not changes.staged and not self.amend:
             one, every = map(self.services.key_for, ("commit.stage", "commit.stage_all"))
             self.notices.say(
                 "warning", f"Nothing is staged; {one} stages a file, {every} all of them."
             )
             return
-        text = self.message.text
+        self._commit(changes, session)
+
+    def action_commit_all(self) -> None:
+        """Commit; what was accepted is staged first if nothing is."""
+        if (usable := self._usable) is None:
+            return
+        changes, session = usable
+        if changes.staged or self.amend or not changes.stageable:
+            self.action_commit()
+        else:
+            self._commit(changes, session, changes.stageable)
+
+    def _commit(self, changes: Changes, session: PairingSession, first: Sequence[str] = ()) -> None:
+        """Commit, after staging some files."""
+        text, amended = self.message.text, changes.amends
         if not text.strip():
             self.action_message()
             self.notices.say("info", "Write one line that says what changed.")
             return
 
         async def work() -> None:
-            self.refused = None
+            self.failure = None
             self.notices.say("info", "Committing; your hooks run.")
+            trailer = self.services.settings.commit_trailer
             try:
+                if first:
+                    await session.commit.stage(*first)
                 commit = await session.commit.commit(
-                    text, trailer=self.services.settings.commit_trailer
+                    text, trailer=trailer, amend=amended is not None
                 )
             except UserError as error:
-                self._refuse(error)
+                self._fail(error)
                 await self._read()
                 return
             self.services.commit_message = ""
             await session.external.refresh()
             where = f" on {changes.branch}" if changes.branch else ""
             subject = text.strip().splitlines()[0]
-            self.dismiss(f"Committed {commit[:8]}{where}: {subject}")
+            done = "Committed" if amended is None else f"Amended {amended.id[:8]} to"
+            self.dismiss(f"{done} {commit[:8]}{where}: {subject}")
 
         self.work.run(work)
 
-    def _refuse(self, error: UserError) -> None:
+    def _fail(self, error: UserError) -> None:
         """Show why, whole: a hook's last line alone says little."""
         output = str(getattr(error, "output", "")).strip()
         if len(output.splitlines()) > 1:
-            self.refused = str(error), output
+            self.failure = str(error), output
         self.notices.say("error", str(error))
         self.show_detail()
         self.detail.rewind()

@@ -169,9 +169,14 @@ class MessageTitle(Painted):
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette)
         self.note = ""
+        self.row = 0
         self.length = 0
-        self.limit = SUBJECT
         self.active = False
+
+    @property
+    def limit(self) -> int:
+        """Characters that the line should not exceed."""
+        return BODY if self.row else SUBJECT
 
     @property
     def role(self) -> str:
@@ -185,6 +190,8 @@ class MessageTitle(Painted):
         title = palette.style("accent" if self.active else "muted", bold=self.active)
         line = Text(" Message", title, no_wrap=True, overflow="ellipsis")
         counter = f"{self.length}/{self.limit}"
+        if self.row:
+            counter = f"line {self.row + 1}  {counter}"
         if self.length > self.limit:
             counter += " too long" if self.length > BODY else " long"
         room = self.size.width - line.cell_len - len(counter) - 4
@@ -237,6 +244,11 @@ class MessageField(Vertical):
     def text(self) -> str:
         return self.field.text
 
+    def put(self, text: str) -> None:
+        """Replace the text."""
+        self.field.text = text
+        self.field.move_cursor(self.field.document.end)
+
     def set_palette(self, palette: Palette) -> None:
         self.title.set_palette(palette)
 
@@ -250,7 +262,7 @@ class MessageField(Vertical):
         row, _ = self.field.cursor_location
         title = self.title
         title.length = len(self.field.document.get_line(row))
-        title.limit = BODY if row else SUBJECT
+        title.row = row
         title.active = self.field.has_focus
         title.refresh()
 

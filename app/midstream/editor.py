@@ -1,0 +1,40 @@
+"""The user's own editor, as ``VISUAL`` or ``EDITOR`` names it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def editor_command() -> list[str] | None:
+    """The editor that ``VISUAL`` or ``EDITOR`` names, ``None`` where neither does."""
+    for name in ("VISUAL", "EDITOR"):
+        if words := shlex.split(os.environ.get(name, "")):
+            return words
+    return None
+
+
+def edit_text(command: Sequence[str], text: str, name: str) -> str | None:
+    """Open a text in an editor and wait for it (blocking).
+
+    Args:
+        command: The editor; it gets a file as its last argument.
+        text: The text to start with.
+        name: Name of the temporary file; editors choose the language by it.
+
+    Returns:
+        The text as the editor left it, ``None`` if the editor failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
+        file = Path(folder) / name
+        file.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*command, str(file)], check=False)
+            edited = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return edited if done.returncode == 0 else None
