@@ -338,6 +338,30 @@ def test_apply_writes_what_matches(folder: Path) -> None:
     assert (folder / "sums.py").read_text() == CODE.replace("return 1", "return 2")
 
 
+def test_apply_writes_no_file_that_stops_parsing(folder: Path) -> None:
+    reply = REPLY.replace("return 2", "return (2")
+    done = apply(folder, reply)
+    assert done.returncode == 1
+    assert "sums.py would not parse any more (line " in done.stdout
+    assert (folder / "sums.py").read_text() == CODE
+    assert "sums.py" in json.loads(apply(folder, reply, "--json").stdout)["broken"]
+    assert apply(folder, reply, "--anyway").returncode == 0
+    assert "return (2" in (folder / "sums.py").read_text()
+
+
+def test_edit_writes_no_file_that_stops_parsing(folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "broken.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["return", "return ("]]}]))
+    arguments = ["edit", folder / "sums.py:1-5", "-m", "break it", "--apply", "--replay", script]
+    done = midstream_(*arguments)
+    assert done.returncode == 1
+    assert "not written: sums.py would not parse any more (line " in done.stderr
+    assert "--anyway writes it" in done.stderr
+    assert (folder / "sums.py").read_text() == CODE
+    assert midstream_(*arguments, "--anyway").returncode == 0
+    assert "return (" in (folder / "sums.py").read_text()
+
+
 def test_apply_says_what_does_not_match(folder: Path) -> None:
     done = apply(folder, REPLY.replace("return 1", "return 7"))
     assert done.returncode == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,12 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partial", action="store_true", help="apply what matches even if something does not"
     )
+    parser.add_argument(
+        "--anyway", action="store_true", help="write files that do not parse any more, too"
+    )
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     parser.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Apply the reply; 1 if something in it did not match.
+    """Apply the reply; 1 if something in it did not match, or a file would not parse any more.
 
     Raises:
         UserError: A path leaves the root, or a file cannot be read or written.
@@ -58,16 +62,21 @@ def run(options: argparse.Namespace) -> int:
         reply, read, options.format, options.file, options.partial, find=read.ending_in
     )
     changes = bool(result.changes or result.executable)
-    if changes and not options.dry_run:
+    broken = {} if options.anyway else asyncio.run(read.broken_by(result))
+    writes = changes and not broken and not options.dry_run
+    if writes:
         write(workspace, result, read)
     if options.json:
-        print_json({**result.to_json(), "written": changes and not options.dry_run})
+        print_json({**result.to_json(), "written": writes, "broken": broken})
     else:
-        fits = result.ok and options.dry_run
+        fits = result.ok and (options.dry_run or bool(broken))
         print(printable("All edits would apply." if fits else result.message()))
-        for line in _story(result, "would be " if options.dry_run else ""):
+        for line in _story(result, "" if writes else "would be "):
             print(printable(line))
-    return 0 if result.ok else 1
+        for path, why in broken.items():
+            said = f"{path} would not parse any more ({why}); nothing was written. Fix the reply"
+            print(printable(f"{said}, or write it with --anyway."))
+    return 0 if result.ok and not broken else 1
 
 
 def _story(result: ApplyResult, mood: str) -> Iterator[str]:
@@ -90,6 +99,7 @@ class Reader:
 
     def __init__(self, workspace: Workspace) -> None:
         self.digests: dict[str, str | None] = {}
+        self._texts: dict[str, bytes] = {}
         self._workspace = workspace
         self._files: list[str] | None = None
 
@@ -110,7 +120,27 @@ class Reader:
             self.digests[path] = None
             return None
         self.digests[path] = content_digest(data)
+        self._texts[path] = data
         return data
+
+    async def broken_by(self, result: ApplyResult) -> dict[str, str]:
+        """Where files stop parsing with a result, by path; see ``checks.breaks``."""
+        from midstream.edits.documents import NotTextError, SourceText, join_lines
+        from midstream.pairing.turn.checks import breaks
+
+        came_from = {file.new_path: file.path for file in result.files if file.new_path is not None}
+        found: dict[str, str] = {}
+        for path, data in result.changes.items():
+            if data is None:
+                continue
+            try:
+                before = SourceText.from_bytes(self._texts.get(came_from.get(path, path), b""))
+                after = SourceText.from_bytes(data)
+            except NotTextError:
+                continue
+            if why := await breaks(path, before.lines, join_lines(after.lines)):
+                found[path] = why
+        return found
 
 
 def write(workspace: Workspace, result: ApplyResult, read: Reader) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", "--message", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--apply", action="store_true", help="write the result")
+    parser.add_argument(
+        "--unsure", action="store_true", help="with --apply, write an answer that is flagged, too"
+    )
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="with --apply, write a file that does not parse any more, too",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff (the default)")
     form.add_argument("--json", action="store_true", help="print one JSON event per line")
@@ -47,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the instruction.
+    """Run the instruction; 1 if the result was to be written and was not.
 
     Raises:
         UserError: What went wrong; nothing was written.
@@ -55,12 +64,16 @@ def run(options: argparse.Namespace) -> int:
     from midstream.pairing.headless import run_job
     from midstream.settings import load_settings
 
-    job = read_job(options.file, options.message, apply=options.apply)
+    job = replace(
+        read_job(options.file, options.message, apply=options.apply),
+        unsure=options.unsure,
+        anyway=options.anyway,
+    )
     settings = with_options(load_settings(job.root), options)
     sink = JsonSink() if options.json else DiffSink()
     outcome = asyncio.run(run_job(job, sink, settings=settings, replay=options.replay))
     sink.ended(outcome)
-    return 0
+    return 1 if outcome.refused else 0
 
 
 def read_job(file: str, instruction: str, *, apply: bool) -> Job:
@@ -135,6 +148,8 @@ class DiffSink:
         rate = outcome.tokens_per_second
         pace = f" at {rate:,.0f} tokens/s" if rate else ""
         verb = "written" if outcome.written else "not written; --apply writes it"
+        if outcome.refused:
+            verb = f"not written: {outcome.refused}"
         print(
             f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
             f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
@@ -216,5 +231,6 @@ class JsonSink:
                 "written": outcome.written,
                 "confidence": outcome.confidence,
                 "unsure": outcome.unsure or None,
+                "refused": outcome.refused or None,
             }
         )

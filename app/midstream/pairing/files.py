@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from midstream.edits.documents import join_lines
+from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.journal import (
     AbsentEntry,
@@ -92,6 +94,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.lock = asyncio.Lock()
         self._proposals = resumed.files
         self.hunks = resumed.hunks
+        self._refused: dict[str, SourceText] = {}
+        """Texts that were not written because they do not parse; asked for again, they are."""
         self._skipped: set[int] = set()
         """Hunks that the user was told cannot be undone; the next undo skips them."""
         self.workspace = workspace
@@ -255,12 +259,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
         return await self._decide([hunk_id], HunkState.REJECTED, note)
 
-    async def accept_rest(self, path: str, only: Collection[int] | None = None) -> int:
+    async def accept_rest(
+        self, path: str, only: Collection[int] | None = None, *, anyway: bool = False
+    ) -> int:
         """Accept every undecided settled hunk of a file, in one write and one undo step.
 
         Args:
             path: The file.
             only: Ids to which this is limited, such as those that were read.
+            anyway: Whether to write a text that does not parse without asking.
 
         Returns:
             How many were accepted.
@@ -269,7 +276,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             only = {hunk.id for hunk in self.hunks.undecided(path)}
         await self._guard.caught_up()
         ids = [hunk.id for hunk in self.hunks.undecided(path) if hunk.id in only]
-        return len(ids) if ids and await self._accept(ids) else 0
+        return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
     async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
@@ -278,19 +285,22 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         ids = [hunk.id for hunk in self.hunks.undecided(path)]
         return len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
 
-    async def _accept(self, hunk_ids: list[int]) -> bool:
+    async def _accept(self, hunk_ids: list[int], *, anyway: bool = False) -> bool:
         from midstream.edits.hunks import HunkState
 
         self._attention.accepted_all(self.hunks, hunk_ids)
-        return await self._decide(hunk_ids, HunkState.ACCEPTED)
+        return await self._decide(hunk_ids, HunkState.ACCEPTED, anyway=anyway)
 
-    async def _decide(self, hunk_ids: list[int], state: HunkState, note: str = "") -> bool:
+    async def _decide(
+        self, hunk_ids: list[int], state: HunkState, note: str = "", *, anyway: bool = False
+    ) -> bool:
         def step() -> Sequence[Hunk]:
             self.hunks.decide(hunk_ids, state, note)
             return [self.hunks.get(hunk_id) for hunk_id in hunk_ids]
 
         what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
-        return bool(await self._apply(hunk_ids[0], step, DecideEntry(hunk_ids, state, note), what))
+        entry = DecideEntry(hunk_ids, state, note)
+        return bool(await self._apply(hunk_ids[0], step, entry, what, anyway=anyway))
 
     async def decide_lines(
         self, hunk_id: int, start: int, stop: int, accept: bool, note: str = ""
@@ -355,7 +365,13 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         return bool(await self._apply(hunk_id, step, EditEntry(hunk_id, list(new)), "edit a hunk"))
 
     async def _apply(
-        self, hunk_id: int, step: Callable[[], Sequence[Hunk]], entry: SessionEntry, what: str
+        self,
+        hunk_id: int,
+        step: Callable[[], Sequence[Hunk]],
+        entry: SessionEntry,
+        what: str,
+        *,
+        anyway: bool = False,
     ) -> Sequence[Hunk]:
         """Take a step of the hunk store that can be undone, and write what follows from it.
 
@@ -364,6 +380,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             step: Takes it; returns the hunks that it changed or made, all of one file.
             entry: Its journal entry.
             what: What it does, for the checkpoint.
+            anyway: Whether to write a text that does not parse without asking.
 
         Returns:
             The hunks that it changed or made; none, after a notice, if it does not stand.
@@ -380,20 +397,35 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return self.hunks.undo()
 
         async with self.lock:
-            return await self._persist(take, take_back, what)
+            return await self._persist(take, take_back, what, anyway=anyway)
 
     async def _persist(
-        self, take: Callable[[], Sequence[Hunk]], take_back: Callable[[], Sequence[Hunk]], what: str
+        self,
+        take: Callable[[], Sequence[Hunk]],
+        take_back: Callable[[], Sequence[Hunk]],
+        what: str,
+        *,
+        anyway: bool,
     ) -> Sequence[Hunk]:
         """Take a step and write what follows from it; once more where a file has just changed.
 
+        Args:
+            take: Takes the step.
+            take_back: Undoes it.
+            what: What it does, for the checkpoint.
+            anyway: Whether to write a text that does not parse without asking.
+
         Returns:
             The hunks that it changed; none if there is no such step, or if it was taken back
-            because it cannot be written, which a notice says.
+            because it cannot be written or is to be confirmed, which a notice says.
         """
         for attempt in range(ATTEMPTS):
             hunks = take()
             if not hunks:
+                return ()
+            if not anyway and (broken := await self._breaks(hunks, take_back)):
+                self._announce(hunks)
+                self._status.warn(broken)
                 return ()
             self._announce(hunks)
             error = await self._sync(hunks, f"{what} in {hunks[0].path}")
@@ -406,6 +438,37 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             for path in {hunk.path for hunk in hunks}:
                 await self._follow(path)
         return ()
+
+    async def _breaks(self, hunks: Sequence[Hunk], take_back: Callable[[], Sequence[Hunk]]) -> str:
+        """Say what stops parsing with a step that was just taken, and take it back.
+
+        Returns:
+            ``""`` if the step stands: nothing is wrong, or the same was asked for before.
+        """
+        from midstream.pairing.turn.checks import where_broken
+
+        for path in dict.fromkeys(hunk.path for hunk in hunks):
+            after = self[path].composed()
+            if not is_python(path) or not (why := await where_broken(join_lines(after.lines))):
+                self._refused.pop(path, None)
+            elif self._refused.pop(path, None) != after and not await self._broken_on_disk(path):
+                self._refused[path] = after
+                take_back()
+                return (
+                    f"Nothing was written: {path} would not parse any more ({why}). "
+                    "The same once more writes it anyway."
+                )
+        return ""
+
+    async def _broken_on_disk(self, path: str) -> bool:
+        """Whether a file does not parse as it is."""
+        from midstream.pairing.turn.checks import where_broken
+
+        try:
+            _, _, text = await asyncio.to_thread(read_text, self.workspace, path)
+        except UserError:  # A new file; or one that the write will stumble over as well.
+            return False
+        return bool(await where_broken(join_lines(text.lines)))
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
         from midstream.edits.hunks import UndecidableError
@@ -429,12 +492,16 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         async with self.lock:
             if self._cannot_undo():
                 return ()
-            return await self._travel(UndoEntry(), self.hunks.undo, RedoEntry(), self.hunks.redo)
+            return await self._travel(
+                UndoEntry(), self.hunks.undo, RedoEntry(), self.hunks.redo, anyway=True
+            )
 
     async def redo(self) -> tuple[int, ...]:
         """Redo the decision that ``undo`` took back; ids of the hunks changed."""
         async with self.lock:
-            return await self._travel(RedoEntry(), self.hunks.redo, UndoEntry(), self.hunks.undo)
+            return await self._travel(
+                RedoEntry(), self.hunks.redo, UndoEntry(), self.hunks.undo, anyway=False
+            )
 
     async def _travel(
         self,
@@ -442,6 +509,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         move: Callable[[], Sequence[Hunk]],
         back: SessionEntry,
         move_back: Callable[[], Sequence[Hunk]],
+        *,
+        anyway: bool,
     ) -> tuple[int, ...]:
         from midstream.edits.hunks import UndecidableError
 
@@ -459,7 +528,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return move_back()
 
         waiting = self.hunks.undecided()
-        hunks = await self._persist(take, take_back, there.kind)
+        hunks = await self._persist(take, take_back, there.kind, anyway=anyway)
         if hunks:
             self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
         return tuple(hunk.id for hunk in hunks)

@@ -7,6 +7,7 @@ printing belong to the command line.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.session import PairingSession, SessionState
 from midstream.pairing.status import Turn, TurnStatus
+from midstream.pairing.turn.checks import breaks
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -48,6 +50,8 @@ class Job:
         selection: 0-based half-open line range, if given.
         cursor: 0-based line, if given.
         apply: Whether to write the result.
+        unsure: Whether to write an answer that is flagged as doubtful.
+        anyway: Whether to write a file that does not parse any more.
     """
 
     root: Path
@@ -56,6 +60,8 @@ class Job:
     selection: tuple[int, int] | None = None
     cursor: int | None = None
     apply: bool = False
+    unsure: bool = False
+    anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class Outcome:
         written: Whether the file was written.
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
+        refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
 
     hunks: int
@@ -81,6 +88,7 @@ class Outcome:
     written: bool
     confidence: float | None = None
     unsure: str = ""
+    refused: str = ""
 
 
 class Sink(Protocol):
@@ -153,9 +161,11 @@ async def run_job(
             raise NothingToChangeError(session.status.notices[-1].text)
         if turn.failures:
             raise EditFailedError(session.status.notices[-1].text)
-        for path in dict.fromkeys(hunk.path for hunk in hunks) if job.apply else ():
+        refused = await _objection(session, hunks, job) if job.apply else ""
+        writes = job.apply and not refused
+        for path in dict.fromkeys(hunk.path for hunk in hunks) if writes else ():
             wanted = len(session.hunks.undecided(path))
-            if await session.files.accept_rest(path) != wanted:
+            if await session.files.accept_rest(path, anyway=True) != wanted:
                 raise EditFailedError(session.status.notices[-1].text)
         return Outcome(
             hunks=len(hunks),
@@ -163,10 +173,23 @@ async def run_job(
             deleted=sum(hunk.deleted for hunk in hunks),
             tokens=turn.tokens,
             tokens_per_second=session.status.meter.turn_rate,
-            written=job.apply,
+            written=writes,
             confidence=turn.confidence,
             unsure=turn.unsure,
+            refused=refused,
         )
+
+
+async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:
+    """Why an answer should not be written without a person, ``""`` for no reason."""
+    if not job.unsure and any(session.turns.doubts(hunk) for hunk in hunks):
+        return "the answer is flagged; --unsure writes it"
+    for path in dict.fromkeys(hunk.path for hunk in hunks) if not job.anyway else ():
+        proposal = session.files[path]
+        lines = proposal.base.lines
+        if broken := await breaks(path, lines, proposal.proposed_region(0, len(lines))):
+            return f"{path} would not parse any more ({broken}); --anyway writes it"
+    return ""
 
 
 async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:

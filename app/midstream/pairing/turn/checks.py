@@ -202,10 +202,22 @@ async def newly_broken(proposal: FileProposal) -> str:
         before either, or it is not checked.
     """
     lines = proposal.base.lines
-    if not is_python(proposal.path) or len(lines) > _MOST_LINES:
+    if len(lines) > _MOST_LINES:
         return ""
-    after = await where_broken(proposal.proposed_region(0, len(lines)))
-    return after if after and not await where_broken(join_lines(lines)) else ""
+    return await breaks(proposal.path, lines, proposal.proposed_region(0, len(lines)))
+
+
+async def breaks(path: str, before: Sequence[str], after: str) -> str:
+    """Say where a file stops parsing; ``""`` if it does not, did not before, or is not Python.
+
+    Args:
+        path: The file; nothing but Python has a parser here.
+        before: Its lines before.
+        after: Its text after.
+    """
+    if not is_python(path) or not (broken := await where_broken(after)):
+        return ""
+    return "" if await where_broken(join_lines(before)) else broken
 
 
 async def where_broken(text: str) -> str:

@@ -48,7 +48,21 @@ class Decide(Controller):
         if hunk is not None:
             hunk_id = hunk.id
             self._go_on(hunk)
-            self._work.run(lambda: session.files.accept(hunk_id))
+
+            async def work() -> None:
+                if not await session.files.accept(hunk_id):
+                    self._back_to(hunk_id)
+
+            self._work.run(work)
+
+    def _back_to(self, hunk_id: int) -> None:
+        """Return to a hunk that was not decided after all, so that the key can be pressed again."""
+        view, pane = self._state.view, self._pane
+        rows = None if view is None else view.rows_of(hunk_id)
+        if rows is not None:
+            pane.detach()
+            pane.show_rows(*rows)
+            pane.go_to(rows[0], detach=False)
 
     def reject(self) -> None:
         """Reject the hunk under the cursor and go to the next, or the marked lines."""
@@ -62,7 +76,9 @@ class Decide(Controller):
         self._go_on(hunk)
 
         async def work() -> None:
-            if await session.files.reject(hunk_id) and conflict:  # Its rows are gone: say where.
+            if not await session.files.reject(hunk_id):
+                self._back_to(hunk_id)
+            elif conflict:  # Its rows are gone: say where.
                 self._pane.sync()
                 self._say_undo("Dismissed; the file stays as it is. {undo} brings the hunk back.")
 
@@ -127,9 +143,10 @@ class Decide(Controller):
             bulk = session.attention.bulk(session.hunks.undecided(path))
             unread = frozenset(bulk.unread)
             again = bool(unread) and unread <= self._offered
-            count = await session.files.accept_rest(
-                path, {*bulk.read, *(bulk.unread if again else ())}
-            )
+            wanted = {*bulk.read, *(bulk.unread if again else ())}
+            count = await session.files.accept_rest(path, wanted)
+            if wanted and not count:
+                return  # A notice says why; the same key is to mean the same again.
             self._offered = frozenset() if again else unread
             key_for = self._services.key_for
             parts = [f"{counted(count, 'hunk')} accepted and written"] if count else []
@@ -188,15 +205,20 @@ class Decide(Controller):
             self._notices.say("info", "The marked lines belong to no undecided hunk.")
             return True
         accept = wanted is HunkState.ACCEPTED
+        mark, cursor = pane.mark, pane.cursor
 
         async def work() -> None:
             done = 0
             for part in parts:
-                done += part.size if await self._decide_part(part, accept=accept) else 0
+                if not await self._decide_part(part, accept=accept):
+                    pane.sync()  # A notice says why; the same key is to mean the same again.
+                    pane.mark = mark
+                    pane.go_to(cursor, detach=False)
+                    return
+                done += part.size
             pane.sync()
-            if done:
-                what = "accepted and written" if accept else "rejected"
-                self._say_undo(f"{counted(done, 'line')} {what}; {{undo}} undoes it.")
+            what = "accepted and written" if accept else "rejected"
+            self._say_undo(f"{counted(done, 'line')} {what}; {{undo}} undoes it.")
             if pane.undecided_hunk is None:
                 self._navigate.to_hunk(forward=True, undecided=True)
 

@@ -1,0 +1,84 @@
+"""Checks before a write: a file that stops parsing is written only when asked for again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.pairing.session import PairingSession
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
+
+BEFORE = """\
+def check(path):
+    if path:
+        with open(path) as file:
+            return file.read()
+    return None
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_text(BEFORE)
+    return root
+
+
+async def propose(session: PairingSession, model: SteppedModel, text: str) -> Witness:
+    model.give(text)
+    model.end()
+    await session.turns.instruct("change it", path="run.py", cursor=0)
+    await session.turns.finished()
+    return Witness(session)
+
+
+async def test_some_lines_of_a_hunk_that_leave_no_python(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    witness = await propose(session, model, BEFORE.replace("    if path:\n", "    if not path:\n"))
+    (hunk,) = session.hunks.undecided()
+    assert not await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert (root / "run.py").read_text() == BEFORE
+    assert "Nothing was written: run.py would not parse any more (line 4: " in witness.notice
+    assert [h.id for h in session.hunks.undecided()] == [hunk.id]
+    assert await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert (root / "run.py").read_text() == BEFORE.replace("    if path:\n", "")
+
+
+async def test_a_hunk_and_all_hunks(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    witness = await propose(session, model, BEFORE.replace("return None", "return (None"))
+    (hunk,) = session.hunks.undecided()
+    assert not await session.files.accept(hunk.id)
+    assert "would not parse" in witness.notice
+    # Another decision between is not the same; all of the file with one hunk is.
+    assert await session.files.edit(hunk.id, ["    return ["])
+    assert not await session.files.accept_rest("run.py")
+    assert (root / "run.py").read_text() == BEFORE
+    assert await session.files.accept_rest("run.py") == 1
+    assert "return [" in (root / "run.py").read_text()
+
+
+async def test_a_file_that_does_not_parse_already_is_not_asked_about(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    (root / "run.py").write_text(BEFORE + "\n\n(\n")
+    await propose(session, model, BEFORE.replace("None", "''"))
+    (hunk,) = session.hunks.undecided()
+    assert await session.files.accept(hunk.id)
+    assert "return ''" in (root / "run.py").read_text()
+
+
+async def test_redo_asks_as_well(root: Path, session: PairingSession, model: SteppedModel) -> None:
+    await propose(session, model, BEFORE.replace("return None", "return (None"))
+    (hunk,) = session.hunks.undecided()
+    assert not await session.files.accept(hunk.id)
+    assert await session.files.accept(hunk.id)
+    assert await session.files.undo() == (hunk.id,)
+    assert (root / "run.py").read_text() == BEFORE
+    assert not await session.files.redo()
+    assert (root / "run.py").read_text() == BEFORE
