@@ -212,6 +212,41 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
 
+async def test_a_flag_outlives_its_answer(session: PairingSession, model: CalibratedModel) -> None:
+    """Through the same again, a later instruction, and a stop of one."""
+    await ask(session, model, MISREAD)
+    model.told = 0.99, False
+    await ask(session, model, MISREAD, "tidy it up")
+    waiting = session.hunks.undecided("files.py")
+    assert waiting
+    assert {session.reason(hunk) for hunk in waiting} == {"model unsure"}
+    assert session.attention.bulk(waiting).read == ()
+    # A later instruction works on the flagged text, and adds to it.
+    await ask(session, model, f"{MISREAD}\n\nLIMIT = 3\n", "add a limit")
+    waiting = session.hunks.undecided("files.py")
+    assert any("return path" in line for hunk in waiting for line in hunk.new)
+    assert {session.reason(h) for h in waiting if "    return path" in h.new} == {"model unsure"}
+    # Another answer in its place has no such lines.
+    await ask(session, model, BODY.replace("data", "text"), "call it text")
+    assert {session.reason(hunk) for hunk in session.hunks.undecided("files.py")} == {""}
+
+
+@pytest.mark.parametrize(("unsure", "written"), [(False, False), (True, True)])
+async def test_a_flagged_answer_is_written_only_when_asked_for(
+    root: Path, unsure: bool, written: bool
+) -> None:
+    model = CalibratedModel(0.21)
+    model.give(MISREAD)
+    model.end()
+    asked = "handle is a stream and it returns bytes"
+    job = Job(root, "files.py", asked, selection=(0, 6), apply=True, unsure=unsure)
+    async with served(model) as endpoint:
+        outcome = await run_job(job, JsonSink(), settings=Settings(), endpoint=endpoint)
+    assert outcome.written is written
+    assert bool(outcome.refused) is not written
+    assert (root / "files.py").read_text() == (MISREAD if written else BODY)
+
+
 async def test_what_the_person_wrote_is_doubted_no_more(
     session: PairingSession, model: CalibratedModel
 ) -> None:

@@ -20,6 +20,7 @@ from midstream.pairing.request.builder import (
 )
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
+from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.effort import AnswerWriter, Effort
 from midstream.pairing.turn.factory import AnswerFactory
 from midstream.pairing.turn.log import TurnLog
@@ -68,6 +69,7 @@ class Turns(Sequence[Turn]):
         self._spawn = spawn
         self._closed = False
         log = self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
+        self._doubts = Doubts(turns, files.hunks)
         self._effort = Effort(settings.effort, server, status)
         self._builder = RequestBuilder(files, server)
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
@@ -300,8 +302,8 @@ class Turns(Sequence[Turn]):
         return self._runner.writing
 
     def doubts(self, hunk: Hunk) -> bool:
-        """Whether the model is unsure of the answer that a hunk belongs to."""
-        return any(hunk.rank[0] in turn.doubted for turn in self)
+        """Whether a hunk is flagged: it is of a doubtful answer, or repeats one of such."""
+        return self._doubts.about(hunk)
 
     async def stop_for_good(self) -> None:
         """Stop the model and forget the queue; the guard may still read what was written."""

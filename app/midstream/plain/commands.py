@@ -182,6 +182,8 @@ class PlainCommands:
         if await self._decide_lines(rest, "", accept=True):
             return
         meant = self._meant(rest)
+        flagged = [h for h in meant if self._session.turns.doubts(h)] if rest == "all" else []
+        meant = [hunk for hunk in meant if hunk not in flagged]
         for path in dict.fromkeys(hunk.path for hunk in meant):
             ids = [hunk.id for hunk in meant if hunk.path == path]
             if len(ids) > 1:  # In one write, which one undo takes back.
@@ -190,6 +192,9 @@ class PlainCommands:
                 await self._session.files.accept(ids[0])
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
         self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
+        if flagged:
+            numbers = ", ".join(str(self.number(hunk.id)) for hunk in flagged)
+            self._say(f"Flagged, so each is accepted by its number only: {numbers}.")
 
     async def _reject(self, rest: str) -> None:
         number, _, why = rest.partition(" ")
