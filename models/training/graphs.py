@@ -7,6 +7,7 @@ which may share their buffers. Attention is `com.microsoft::GroupQueryAttention`
 Weights are float32, quantised in blocks (`MatMulNBits`, 8 or 4 bits), or 8-bit integers that are
 multiplied with 8-bit activations (`MatMulIntegerToFloat`) where the activations' steps are known.
 Of the last form many rows cost hardly more than one: made for drafting and for long prompts.
+A tied model has one quantised table for the embedding and the head (`GatherBlockQuantized`).
 
 Needs the `onnx` package, so only training and tests import this module. It runs nothing.
 """
@@ -45,6 +46,9 @@ class DecoderShape:
     hidden: int
     context: int
     epsilon: float = 1e-5
+    tied: bool = False
+    """Whether the head is the embedding."""
+    qkv_bias: bool = True
 
 
 def weight_shapes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:
@@ -72,6 +76,10 @@ def weight_shapes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:
             f"layers.{layer}.gate_up": (shape.width, 2 * shape.hidden),
             f"layers.{layer}.down": (shape.hidden, shape.width),
         }
+        if not shape.qkv_bias:
+            del table[f"layers.{layer}.qkv_bias"]
+    if shape.tied:
+        del table["head"]
     return table
 
 
@@ -112,6 +120,69 @@ def quantise(matrix: Array, bits: int, block: int) -> tuple[npt.NDArray[np.uint8
     return stored, scales.reshape(-1)
 
 
+SHRINKS = (1.0, 0.96, 0.92, 0.88, 0.84, 0.8)
+"""Shares of a block's range that are tried as its quantised range."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFormat:
+    """How a matrix is quantised in blocks with zero points.
+
+    Attributes:
+        bits: 4 or 8.
+        block: weights per scale and zero point, a power of two from 16 on.
+    """
+
+    bits: int
+    block: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedBlocks:
+    """A matrix `[inputs, outputs]` in the layout of `MatMulNBits`.
+
+    A stored value `s` means `(s - zero) * scale`.
+
+    Attributes:
+        stored: uint8 `[outputs, blocks, block * bits / 8]`.
+        scales: float16 `[outputs * blocks]`.
+        zeros: uint8 `[outputs * ceil(blocks * bits / 8)]`, packed as the weights are.
+    """
+
+    stored: npt.NDArray[np.uint8]
+    scales: npt.NDArray[np.float16]
+    zeros: npt.NDArray[np.uint8]
+
+
+def quantise_range(matrix: Array, form: BlockFormat) -> QuantisedBlocks:
+    """Quantise `[inputs, outputs]` in blocks, each over the range with the least squared error."""
+    inputs, outputs = matrix.shape
+    if inputs % form.block:
+        raise ValueError(f"{inputs} inputs do not divide into blocks of {form.block}")
+    parts = np.ascontiguousarray(matrix.T, np.float32).reshape(outputs, -1, form.block)
+    most = (1 << form.bits) - 1
+    low = np.minimum(parts.min(axis=-1, keepdims=True), 0)
+    high = np.maximum(parts.max(axis=-1, keepdims=True), 0)
+    best = np.full(low.shape, np.inf, np.float32)
+    scales, zeros = np.ones_like(low), np.zeros_like(low)
+    for shrink in SHRINKS if form.bits < 8 else SHRINKS[:1]:
+        scale = ((high - low) * shrink / most).astype(np.float16).astype(np.float32)
+        scale[scale == 0] = 1
+        zero = np.clip(np.round(-low * shrink / scale), 0, most)
+        values = (np.clip(np.round(parts / scale) + zero, 0, most) - zero) * scale
+        error = np.square(values - parts).sum(axis=-1, keepdims=True)
+        better = error < best
+        best = np.where(better, error, best)
+        scales, zeros = np.where(better, scale, scales), np.where(better, zero, zeros)
+    stored = np.clip(np.round(parts / scales) + zeros, 0, most).astype(np.uint8)
+    points = zeros[..., 0].astype(np.uint8)
+    if form.bits == 4:
+        stored = stored[..., 0::2] | (stored[..., 1::2] << 4)
+        points = np.pad(points, ((0, 0), (0, points.shape[1] % 2)))
+        points = points[:, 0::2] | (points[:, 1::2] << 4)
+    return QuantisedBlocks(stored, scales.astype(np.float16).reshape(-1), points.reshape(-1))
+
+
 def quantise_columns(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
     """Quantise `[inputs, outputs]` symmetrically with one scale per output.
 
@@ -130,6 +201,7 @@ class _Graph:
     bits: int
     block: int
     steps: Mapping[str, float] | None
+    forms: Mapping[str, BlockFormat]
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
     constants: list[TensorProto] = field(default_factory=list[TensorProto])
 
@@ -154,7 +226,11 @@ class _Graph:
         """Add a product with a matrix and, if one is named, a bias behind it."""
         if self.steps is not None:
             return self.integer_product(name, x, matrix, bias, self.steps[name])
-        if self.bits == 32:
+        kind = name.rpartition(".")[2]
+        if kind in self.forms:
+            parts = self.range_parts(name, matrix, self.forms[kind])
+            self.range_product(name, x, matrix.shape, parts, self.forms[kind])
+        elif self.bits == 32:
             self.node("MatMul", [x, self.constant(f"{name}.weight", matrix)], [name])
         else:
             self.block_product(name, x, matrix)
@@ -175,6 +251,64 @@ class _Graph:
             block_size=self.block,
             accuracy_level=4,
         )
+
+    def range_parts(self, name: str, matrix: Array, form: BlockFormat) -> list[str]:
+        """Add a matrix in blocks with zero points; returns the names of its parts.
+
+        Scales lie in the file with 16 bits and are widened when the graph is loaded.
+        """
+        parts = quantise_range(matrix, form)
+        half = self.constant(f"{name}.half_scales", parts.scales)
+        scales = self.node("Cast", [half], [f"{name}.scales"], to=TensorProto.FLOAT)
+        return [
+            self.constant(f"{name}.weight", parts.stored),
+            scales,
+            self.constant(f"{name}.zeros", parts.zeros),
+        ]
+
+    def range_product(
+        self, name: str, x: str, size: tuple[int, int], parts: list[str], form: BlockFormat
+    ) -> str:
+        return self.node(
+            "MatMulNBits",
+            [x, *parts],
+            [name],
+            "com.microsoft",
+            K=size[0],
+            N=size[1],
+            bits=form.bits,
+            block_size=form.block,
+            accuracy_level=4,
+        )
+
+    def lookup(self, name: str, table: Array, form: BlockFormat) -> tuple[str, list[str]]:
+        """Add an embedding whose quantised table also serves a product.
+
+        Returns:
+            the embedded tokens, and the table's parts for `range_product`.
+        """
+        parts = self.range_parts("table", np.ascontiguousarray(table.T), form)
+        tokens, width = table.shape
+        blocks = width // form.block
+        # The same weights as one dimension more: [tokens, blocks, block], a scale for each block.
+        packed = -(-blocks * form.bits // 8)
+        shapes = {"scales": [tokens, blocks], "zeros": [tokens, packed]}
+        flat = self.constant("table.shape", np.array([tokens, width * form.bits // 8], np.int64))
+        inputs = [self.node("Reshape", [parts[0], flat], ["table.flat"]), "input_ids"]
+        for part, (key, dims) in zip(parts[1:], shapes.items(), strict=True):
+            dims_name = self.constant(f"table.{key}_shape", np.array(dims, np.int64))
+            inputs.append(self.node("Reshape", [part, dims_name], [f"table.{key}_flat"]))
+        embedded = self.node(
+            "GatherBlockQuantized",
+            inputs,
+            [name],
+            "com.microsoft",
+            gather_axis=0,
+            quantize_axis=1,
+            block_size=form.block,
+            bits=form.bits,
+        )
+        return embedded, parts
 
     def integer_product(self, name: str, x: str, matrix: Array, bias: str, step: float) -> str:
         stored, scales = quantise_columns(matrix)
@@ -203,6 +337,7 @@ def build_decoder(
     bits: int = 8,
     block: int = BLOCK_SIZE,
     steps: Mapping[str, float] | None = None,
+    forms: Mapping[str, BlockFormat] | None = None,
 ) -> onnx.ModelProto:
     """Build the graph.
 
@@ -214,6 +349,8 @@ def build_decoder(
         block: quantised weights per scale, a power of two from 16 on.
         steps: for integer products, the width of one of the 256 steps into which each product's
             input is rounded, by the names of `product_inputs` (see `calibration`); 8 bits only.
+        forms: for blocks with zero points, how each kind of matrix is quantised: "embedding" (of a
+            tied model), "qkv", "out", "gate_up", "down", "logits". Others follow `bits`.
 
     Raises:
         ValueError: a weight is missing or has another shape, or `bits` is none of these.
@@ -224,7 +361,7 @@ def build_decoder(
         found = weights[name].shape if name in weights else None
         if found != expected:
             raise ValueError(f"weight {name!r} has shape {found}, expected {expected}")
-    g = _Graph(shape, bits, block, steps)
+    g = _Graph(shape, bits, block, steps, forms or {})
     if steps is not None:
         g.constant("middle", np.array(128, np.uint8))
     g.constant("one", np.array([1], np.int64))
@@ -237,18 +374,27 @@ def build_decoder(
     g.node("Cast", ["mask_length"], ["total_sequence_length"], to=TensorProto.INT32)
     g.constant("cos_cache", weights["cos"])
     g.constant("sin_cache", weights["sin"])
-    x = g.node("Gather", [g.constant("embedding", weights["embedding"]), "input_ids"], ["embedded"])
+    table, form, parts = weights["embedding"], g.forms.get("embedding"), list[str]()
+    if shape.tied and form is not None:
+        x, parts = g.lookup("embedded", table, form)
+    else:
+        x = g.node("Gather", [g.constant("embedding", table), "input_ids"], ["embedded"])
     for layer in range(shape.layers):
         x = _block(g, layer, x, weights)
     normed = g.norm("final_norm", x, weights["final_norm"])
-    g.product("logits", normed, weights["head"])
+    if parts and form is not None:
+        g.range_product("logits", normed, (shape.width, shape.vocab), parts, form)
+    else:
+        g.product("logits", normed, table.T if shape.tied else weights["head"])
     return _model(g)
 
 
 def _block(g: _Graph, layer: int, x: str, weights: Mapping[str, Array]) -> str:
     shape, at = g.shape, f"layers.{layer}"
     normed = g.norm(f"{at}.attention_norm", x, weights[f"{at}.attention_norm"])
-    bias = g.constant(f"{at}.qkv.bias", weights[f"{at}.qkv_bias"])
+    bias = ""
+    if shape.qkv_bias:
+        bias = g.constant(f"{at}.qkv.bias", weights[f"{at}.qkv_bias"])
     packed = g.product(f"{at}.qkv", normed, weights[f"{at}.qkv"], bias)
     past = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
     present = [f"present.{layer}.{part}" for part in ("key", "value")]

@@ -31,7 +31,7 @@ GRAPH_ORDER = (
 )
 """Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
 
-PROMPTS = ("edit-codec", "chat")
+PROMPTS = ("edit-codec", "edit-script", "chat")
 
 
 class ModelFolderError(UnavailableError):

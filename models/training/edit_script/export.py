@@ -1,0 +1,262 @@
+"""Export edit-script weights as a model folder: ONNX graph, GenAI configuration, tokenizer, card.
+
+    python -m models.training.edit_script.export WEIGHTS.safetensors OUT --base base
+
+Weights are read with numpy, so that the command needs neither PyTorch nor safetensors. `--recipe`
+chooses how matrices are quantised (`RECIPES`); `measure` says what each costs in accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.training.graphs import Array, BlockFormat, DecoderShape, build_decoder
+
+CONTEXT = 4096
+"""Tokens of prompt and answer: a region of 200 lines has 3,000 at most."""
+MAX_OUTPUT_TOKENS = 512
+MAX_REGION_LINES = 200
+NAME = "rill-135m"
+
+RECIPES: dict[str, dict[str, BlockFormat]] = {
+    "float32": {},
+    "int8": {
+        kind: BlockFormat(8) for kind in ("embedding", "qkv", "out", "gate_up", "down")
+    },
+    "int4": {
+        kind: BlockFormat(4) for kind in ("embedding", "qkv", "out", "gate_up", "down")
+    },
+    "mixed": {
+        "embedding": BlockFormat(8),
+        **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up", "down")},
+    },
+}
+"""Quantisation by kind of matrix. int8 is the yardstick: it does not fit a wheel of 100 MB."""
+
+_TYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """Read a safetensors file as float32; bf16 is widened.
+
+    Format: https://github.com/huggingface/safetensors#format.
+    """
+    data = np.memmap(path, np.uint8, mode="r")
+    (size,) = struct.unpack("<Q", data[:8].tobytes())
+    header: dict[str, Any] = json.loads(data[8 : 8 + size].tobytes())
+    found: dict[str, Array] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        raw = data[8 + size + begin : 8 + size + end].view(_TYPES[entry["dtype"]])
+        if entry["dtype"] == "BF16":
+            raw = (raw.astype(np.uint32) << 16).view(np.float32)
+        found[name.removeprefix("model.")] = raw.astype(np.float32).reshape(entry["shape"])
+    return found
+
+
+def shape_of(config: Mapping[str, Any], context: int = CONTEXT) -> DecoderShape:
+    """Return the sizes in a `config.json` of a Llama model with tied embeddings."""
+    heads = config["num_attention_heads"]
+    return DecoderShape(
+        vocab=config["vocab_size"],
+        width=config["hidden_size"],
+        layers=config["num_hidden_layers"],
+        heads=heads,
+        kv_heads=config["num_key_value_heads"],
+        head_size=config.get("head_dim") or config["hidden_size"] // heads,
+        hidden=config["intermediate_size"],
+        context=min(context, config["max_position_embeddings"]),
+        epsilon=config["rms_norm_eps"],
+        tied=True,
+        qkv_bias=False,
+    )
+
+
+def rope_base(config: Mapping[str, Any]) -> float:
+    """Return the base of the rotary frequencies; newer configurations keep it in a table."""
+    return float(config.get("rope_theta") or config["rope_parameters"]["rope_theta"])
+
+
+def graph_weights(stored: Mapping[str, Array], shape: DecoderShape, base: float) -> dict[str, Array]:
+    """Return weights with Hugging Face names under the names of `graphs.weight_shapes`."""
+    half = shape.head_size // 2
+    angles = np.outer(np.arange(shape.context), base ** (-np.arange(half) / half))
+    weights: dict[str, Array] = {
+        "embedding": stored["embed_tokens.weight"],
+        "final_norm": stored["norm.weight"],
+        "cos": np.cos(angles).astype(np.float32),
+        "sin": np.sin(angles).astype(np.float32),
+    }
+    for layer in range(shape.layers):
+        at = f"layers.{layer}"
+        weights[f"{at}.attention_norm"] = stored[f"{at}.input_layernorm.weight"]
+        weights[f"{at}.hidden_norm"] = stored[f"{at}.post_attention_layernorm.weight"]
+        for own, parts in (
+            ("qkv", [f"self_attn.{name}_proj" for name in "qkv"]),
+            ("out", ["self_attn.o_proj"]),
+            ("gate_up", ["mlp.gate_proj", "mlp.up_proj"]),
+            ("down", ["mlp.down_proj"]),
+        ):
+            rows = [stored[f"{at}.{part}.weight"] for part in parts]
+            weights[f"{at}.{own}"] = np.ascontiguousarray(np.concatenate(rows).T)
+    return weights
+
+
+def genai_config(shape: DecoderShape, end: int) -> dict[str, Any]:
+    """Return the contents of `genai_config.json`; `end` is the token that ends an answer."""
+    return {
+        "model": {
+            "type": "llama",
+            "bos_token_id": 1,
+            "eos_token_id": end,
+            "pad_token_id": end,
+            "vocab_size": shape.vocab,
+            "context_length": shape.context,
+            "decoder": {
+                "filename": "model.onnx",
+                "head_size": shape.head_size,
+                "hidden_size": shape.width,
+                "num_attention_heads": shape.heads,
+                "num_key_value_heads": shape.kv_heads,
+                "num_hidden_layers": shape.layers,
+                "inputs": {
+                    "input_ids": "input_ids",
+                    "attention_mask": "attention_mask",
+                    "past_key_names": "past_key_values.%d.key",
+                    "past_value_names": "past_key_values.%d.value",
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": "present.%d.key",
+                    "present_value_names": "present.%d.value",
+                },
+                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+            },
+        },
+        "search": {
+            "do_sample": False,
+            "max_length": shape.context,
+            "past_present_share_buffer": True,
+            "top_k": 1,
+            "temperature": 1.0,
+        },
+    }
+
+
+def midstream_toml(name: str, shape: DecoderShape, parameters: int, confidence: str = "") -> str:
+    """Return the contents of `midstream.toml`.
+
+    Args:
+        name: the model's name in requests.
+        shape: sizes.
+        parameters: weights in all.
+        confidence: the `[confidence]` table as text, "" before it was calibrated.
+    """
+    lines = min(MAX_REGION_LINES, shape.context // 4)
+    output = min(MAX_OUTPUT_TOKENS, shape.context // 4)
+    return f"""schema = 1
+name = "{name}"
+title = "Python edit model for requests in free words, {parameters / 1e6:.0f} M parameters"
+prompt = "edit-script"
+edit_format = "region"
+languages = ["python"]
+max_region_lines = {lines}
+
+[limits]
+max_prompt_tokens = {shape.context - output}
+max_output_tokens = {output}
+
+[drafting]
+enabled = true
+most = 24
+
+{confidence}[card]
+parameters = {parameters}
+"""
+
+
+def write_folder(
+    out: Path,
+    shape: DecoderShape,
+    weights: Mapping[str, Array],
+    tokenizer: Path,
+    *,
+    recipe: str = "int4",
+    name: str = NAME,
+) -> int:
+    """Write a model folder; returns the size of its graph in bytes.
+
+    The `[confidence]` table of a `midstream.toml` that is there already stays.
+    """
+    import onnx
+    from tokenizers import Tokenizer
+
+    from models.training.confidence import SECTION
+
+    out.mkdir(parents=True, exist_ok=True)
+    forms = RECIPES[recipe]
+    graph = build_decoder(shape, weights, bits=32, forms=forms)
+    target = out / "model.onnx"
+    for stale in out.glob("model.onnx*"):
+        stale.unlink()
+    if graph.ByteSize() < 1 << 30:
+        target.write_bytes(graph.SerializeToString())
+    else:  # near the 2 GB that one file may have
+        onnx.save(graph, target, save_as_external_data=True, location="model.onnx.data")
+    end = Tokenizer.from_file(str(tokenizer)).token_to_id("<|im_end|>")
+    (out / "genai_config.json").write_text(
+        json.dumps(genai_config(shape, end), indent=2) + "\n", "utf-8"
+    )
+    shutil.copy(tokenizer, out / "tokenizer.json")
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": shape.context}
+    (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n", "utf-8")
+    card = out / "midstream.toml"
+    known = SECTION.search(card.read_text("utf-8")) if card.exists() else None
+    tables = [value for key, value in weights.items() if key not in ("cos", "sin")]
+    card.write_text(
+        midstream_toml(name, shape, sum(w.size for w in tables), known[0] if known else ""),
+        "utf-8",
+    )
+    return sum(file.stat().st_size for file in out.glob("model.onnx*"))
+
+
+def main() -> None:
+    """Write one model folder for every recipe that is named."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--base", type=Path, default=Path("base"), help="config and tokenizer")
+    parser.add_argument("--recipe", nargs="+", choices=sorted(RECIPES), default=["int4"])
+    parser.add_argument("--name", default=NAME)
+    options = parser.parse_args()
+    config = json.loads((options.base / "config.json").read_text("utf-8"))
+    shape = shape_of(config)
+    weights = graph_weights(read_safetensors(options.weights), shape, rope_base(config))
+    for recipe in options.recipe:
+        several = len(options.recipe) > 1
+        out = options.out / recipe if several else options.out
+        size = write_folder(
+            out,
+            shape,
+            weights,
+            options.base / "tokenizer.json",
+            recipe=recipe,
+            name=options.name,
+        )
+        print(f"{out}: {recipe}, {size / 1e6:.1f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
