@@ -363,7 +363,7 @@ def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
     with a model of this size that knows plain text only.
     """
     requests = edit_requests()
-    tokenizer = load_tokenizer(model.folder) if model.folder.prompt == "edit-codec" else None
+    tokenizer = load_tokenizer(model.folder) if model.folder.is_edit_model else None
     write(model, requests[0])
     turns: list[_Turn] = []
     for request in requests * repeat:

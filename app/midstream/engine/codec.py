@@ -29,6 +29,7 @@ from pathlib import Path
 from random import Random
 
 from midstream.engine.answer import AnswerChoice, StreamDecoder
+from midstream.engine.confidence import AnchorReading
 from midstream.engine.edit_request import EditRequest, corrected_request, joined
 from midstream.engine.layout import (
     Layout,
@@ -41,6 +42,7 @@ from midstream.engine.layout import (
     shallower,
     split_lines,
 )
+from midstream.engine.plan import EncodedRequest
 from midstream.engine.python_lines import fitted, may_come
 from midstream.engine.slots import SlotTable, instruction_pieces, later_pieces
 from midstream.engine.vocabulary import Vocabulary
@@ -57,26 +59,6 @@ class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedEdit:
-    """A request in tokens.
-
-    Attributes:
-        prompt_ids: everything up to where generation starts, the kept lines included.
-        draft_ids: what the rest of the target would be if nothing more changed (ends with a stop
-            token).
-        stop_ids: tokens that end the rewrite.
-        decoder: turns generated tokens into text; made for this one request.
-        choice: chooses among the likeliest tokens; made for this one request, too.
-    """
-
-    prompt_ids: list[int]
-    draft_ids: list[int]
-    stop_ids: frozenset[int]
-    decoder: StreamDecoder
-    choice: AnswerChoice
-
-
-@dataclass(frozen=True, slots=True)
 class _Head:
     """A prompt up to its first `<tgt>`, which says nothing yet of what is written already."""
 
@@ -90,17 +72,19 @@ MOST_HEADS = 8
 
 
 class EditCodec:
-    """Encodes requests and training targets; makes the decoder that reads the model's answer."""
+    """Encodes requests and training targets; a `prompts.RegionCodec`."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.vocab = vocab
+        self.vocab_size = vocab.size
+        self.reading = AnchorReading(vocab)
         self._known_head = lru_cache(MOST_HEADS)(partial(self._head, shuffle=None))
 
     @classmethod
     def load(cls, folder: Path) -> EditCodec:
         return cls(Vocabulary.load(folder))
 
-    def encode(self, request: EditRequest) -> EncodedEdit:
+    def encode(self, request: EditRequest) -> EncodedRequest:
         """Encode a request.
 
         Raises:
@@ -111,11 +95,13 @@ class EditCodec:
         )
         anchors = [self.vocab.anchor_0 + k for k in range(used, len(layout.lines) + 1)]
         kept = tuple(split_lines(request.kept))
-        return EncodedEdit(
+        return EncodedRequest(
             prompt_ids=prompt,
             draft_ids=anchors,
             stop_ids=frozenset({self.vocab.end_id, self.vocab.anchor_0 + len(layout.lines)}),
             decoder=StreamDecoder(self.vocab, layout, table, used, kept),
+            # A rewrite that says more than the whole region and its instruction repeats itself.
+            most=len(prompt) + 64,
             choice=AnswerChoice(self.vocab, layout, table, used, kept),
         )
 

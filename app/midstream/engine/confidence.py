@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -103,8 +103,13 @@ def features(
         "doubt": math.log(_LEAST_DOUBT + total),
         "changes": math.log(_LEAST_DOUBT + change),
         "opening": float(chances[0]),
-        **{name: float(min(count, MOST_OF_A_SIGN)) for name, count in signs.items()},
+        **capped(signs),
     }
+
+
+def capped(signs: Mapping[str, int]) -> dict[str, float]:
+    """Return the counts of signs as features."""
+    return {name: float(min(count, MOST_OF_A_SIGN)) for name, count in signs.items()}
 
 
 def weighed(table: Calibration, found: Mapping[str, float]) -> float:
@@ -115,12 +120,42 @@ def weighed(table: Calibration, found: Mapping[str, float]) -> float:
     return 1 / (1 + math.exp(-min(max(total, -50.0), 50.0)))
 
 
+class AnswerReading(Protocol):
+    """What a codec reads off the tokens of an answer."""
+
+    def gave_up(self, tokens: Sequence[int]) -> bool:
+        """Return whether the answer says that the request is beyond the model."""
+        ...
+
+    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+        """Return what is weighed beside the signs in the text.
+
+        Args:
+            chances: log-probabilities of the answer's tokens, float32 [tokens], at least one.
+            tokens: the answer.
+        """
+        ...
+
+
+class AnchorReading:
+    """Reads answers of the edit codec; an `AnswerReading`."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self._vocab = vocab
+
+    def gave_up(self, tokens: Sequence[int]) -> bool:
+        return self._vocab.end_id in tokens
+
+    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+        return features(chances, list(map(self._vocab.decides, tokens)), {})
+
+
 class EditJudge:
     """Judges one answer while it is written; a `plan.Judge`."""
 
-    def __init__(self, request: EditRequest, vocab: Vocabulary, table: Calibration) -> None:
+    def __init__(self, request: EditRequest, reading: AnswerReading, table: Calibration) -> None:
         self._request = request
-        self._vocab = vocab
+        self._reading = reading
         self._table = table
         self._trace = TokenTrace()
         self._tokens: list[int] = []
@@ -133,7 +168,7 @@ class EditJudge:
 
     @property
     def gave_up(self) -> bool:
-        return self._vocab.end_id in self._tokens
+        return self._reading.gave_up(self._tokens)
 
     def features(self) -> dict[str, float]:
         """Features of the complete answer; see `features`."""
@@ -141,9 +176,9 @@ class EditJudge:
         asked = request.instruction
         if request.earlier:
             asked = joined(request.earlier[-1], asked)
-        signs = read_signs(asked, request.region, "".join(self._text))
-        decisions = list(map(self._vocab.decides, self._tokens))
-        return features(self._trace.read(), decisions, signs.counts)
+        signs = read_signs(asked, request.region, "".join(self._text)).counts
+        found = self._reading.features(self._trace.read(), self._tokens)
+        return found | capped(signs)
 
     def confidence(self) -> float:
         return weighed(self._table, self.features())

@@ -31,7 +31,9 @@ GRAPH_ORDER = (
 )
 """Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
 
-PROMPTS = ("edit-codec", "edit-script", "chat")
+EDIT_PROMPTS = ("edit-codec", "edit-script")
+"""Prompt styles of models that rewrite regions and do nothing else (see `prompts.CODECS`)."""
+PROMPTS = (*EDIT_PROMPTS, "chat")
 
 
 class ModelFolderError(UnavailableError):
@@ -87,7 +89,7 @@ class ModelFolder:
         tokenizer: the tokenizer.json.
         context_length: most tokens of prompt and answer together.
         eos_ids: tokens that end a text.
-        prompt: "edit-codec" or "chat".
+        prompt: one of `PROMPTS`.
         input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
         empty otherwise.
         shares_cache: whether past and present may be one buffer; None where no file says so.
@@ -120,6 +122,11 @@ class ModelFolder:
     chat_template: str | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def is_edit_model(self) -> bool:
+        """Whether it rewrites regions and does nothing else."""
+        return self.prompt in EDIT_PROMPTS
+
 
 def read_folder(path: Path) -> ModelFolder:
     """Read a model folder's configuration.
@@ -146,7 +153,8 @@ def read_folder(path: Path) -> ModelFolder:
     prompt = str(card.get("prompt", "chat"))
     if prompt not in PROMPTS:
         raise ModelFolderError(
-            f'{path / "midstream.toml"} asks for prompt = "{prompt}"; known are chat, edit-codec.'
+            f'{path / "midstream.toml"} asks for prompt = "{prompt}"; known are '
+            f"{', '.join(sorted(PROMPTS))}."
         )
     name = str(card.get("name", path.name))
     context = _context_length(path, model, config)

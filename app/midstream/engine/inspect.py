@@ -38,7 +38,7 @@ class ModelReport:
         context_length: most tokens of prompt and answer together.
         cache_bytes: memory that the cache takes when the context is full, estimated; None where the
             configuration does not say enough. A graph that concatenates takes twice as much.
-        prompt: "edit-codec" or "chat".
+        prompt: one of `folder.PROMPTS`.
         facts: further facts from `midstream.toml`.
     """
 
@@ -133,7 +133,7 @@ def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> I
 
 def _sample(folder: ModelFolder) -> GenerateRequest:
     text = "Hello!"
-    if folder.prompt == "edit-codec":
+    if folder.is_edit_model:
         region = RegionRequest(instruction="rename `a` to `b`", region="a = 1\n")
         text = render_request(region)
     return GenerateRequest((Message("user", text),))
@@ -143,7 +143,7 @@ def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
     """Which tokens end a text; without one, answers would run to their limit."""
     known = sorted(token for token in folder.eos_ids if 0 <= token < decoder.vocab)
     detail = f"{decoder.vocab} tokens; texts end with {', '.join(map(str, known))}"
-    if folder.prompt == "edit-codec" or known:
+    if folder.is_edit_model or known:
         return Check("vocabulary", True, detail if known else f"{decoder.vocab} tokens")
     named = ", ".join(map(str, sorted(folder.eos_ids))) or "none"
     return Check(

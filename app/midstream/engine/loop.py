@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
 from midstream.engine.drafting import Drafter, DraftLength
 from midstream.engine.folder import Drafting
-from midstream.engine.plan import EncodedRequest, Judge, StopStrings
+from midstream.engine.plan import EncodedRequest, Judge, Proposer, StopStrings
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Piece, Usage
@@ -98,9 +98,9 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._exact = runtime.exact
-        self._drafter: Drafter | None = None
+        self._drafter: Proposer | None = None
         if runtime.drafting is not None and runtime.decoder.all_rows:
-            self._drafter = Drafter(plan.draft_ids, plan.prompt_ids)
+            self._drafter = plan.drafter or Drafter(plan.draft_ids, plan.prompt_ids)
             self._pace = DraftLength(runtime.decoder.row_cost, runtime.drafting.most)
         self._stop = threading.Event()
         self._running = threading.Lock()

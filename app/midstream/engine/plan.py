@@ -42,6 +42,18 @@ class Choice(Protocol):
         ...
 
 
+class Proposer(Protocol):
+    """Drafts the next tokens of one answer."""
+
+    def propose(self, most: int) -> list[int]:
+        """Return up to `most` tokens; fewer or none without anything to go by."""
+        ...
+
+    def learn(self, output: Sequence[int]) -> None:
+        """Take tokens that the model has written."""
+        ...
+
+
 class Judge(Protocol):
     """Says how sure a model may be of one answer; made for that answer."""
 
@@ -76,6 +88,7 @@ class EncodedRequest:
         decoder: turns the answer's tokens into text.
         most: tokens after which an answer is surely a loop; None for no limit.
         choice: chooses tokens of greedy answers; None takes the likeliest ones.
+        drafter: drafts the answer; None drafts by `draft_ids` and what the prompt repeats.
         judge: estimates confidence; None if the folder has no calibration.
     """
 
@@ -85,6 +98,7 @@ class EncodedRequest:
     decoder: TextDecoder
     most: int | None = None
     choice: Choice | None = None
+    drafter: Proposer | None = None
     judge: Judge | None = None
 
 

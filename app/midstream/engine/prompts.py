@@ -1,4 +1,4 @@
-"""Turns a request into tokens: the edit codec for edit models, a chat template for all others.
+"""Turns a request into tokens: a codec for edit models, a chat template for all others.
 
 Nothing is run here. A chat template is the folder's own jinja2 text, rendered in a sandbox. If the
 last user message has a region, its tokens are offered as a draft: whatever the model writes around
@@ -8,17 +8,19 @@ them, the unchanged part of the region is verified instead of generated.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec
-from midstream.engine.confidence import EditJudge
+from midstream.engine.confidence import AnswerReading, EditJudge
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
 from midstream.engine.plan import EncodedRequest, PromptError
+from midstream.engine.script_codec import ScriptCodec
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 
@@ -55,19 +57,6 @@ class PromptStyle(Protocol):
         ...
 
 
-def prompt_style(folder: ModelFolder) -> PromptStyle:
-    """Return the prompt style that a folder asks for.
-
-    Raises:
-        ModelFolderError: the folder lacks what the style needs.
-    """
-    if folder.prompt == "edit-codec":
-        return EditPrompt(_load_codec(folder), folder.confidence)
-    from midstream.engine.prompts import ChatPrompt
-
-    return ChatPrompt(folder, load_tokenizer(folder))
-
-
 def load_tokenizer(folder: ModelFolder) -> Tokenizer:
     """Load a folder's tokenizer.json.
 
@@ -78,15 +67,6 @@ def load_tokenizer(folder: ModelFolder) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(folder.tokenizer))
-    except Exception as error:
-        raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
-
-
-def _load_codec(folder: ModelFolder) -> EditCodec:
-    try:
-        return EditCodec.load(folder.path)
-    except UserError as error:
-        raise ModelFolderError(f"{folder.path}: {error}") from error
     except Exception as error:
         raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
 
@@ -104,31 +84,41 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
         )
 
 
+class RegionCodec(Protocol):
+    """How an edit model is asked to rewrite a region, and its answer read.
+
+    Attributes:
+        vocab_size: how many tokens its tokenizer knows.
+        reading: what is read off an answer to judge it.
+    """
+
+    vocab_size: int
+    reading: AnswerReading
+
+    def encode(self, request: EditRequest) -> EncodedRequest:
+        """Encode a request.
+
+        Raises:
+            UserError: the model cannot be asked this.
+        """
+        ...
+
+
 class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
-    def __init__(self, codec: EditCodec, confidence: Calibration | None = None) -> None:
+    def __init__(self, codec: RegionCodec, confidence: Calibration | None = None) -> None:
         self._codec = codec
         self._confidence = confidence
-        self.vocab_size = codec.vocab.size
+        self.vocab_size = codec.vocab_size
 
     def plan(self, request: GenerateRequest) -> EncodedRequest:
         """Encode the conversation's last region, with what was kept and asked since."""
         edit = read_edit(request.messages, request.correction)
         encoded = self._codec.encode(edit)
-        judge = None
-        if self._confidence is not None:
-            judge = EditJudge(edit, self._codec.vocab, self._confidence)
-        return EncodedRequest(
-            encoded.prompt_ids,
-            encoded.draft_ids,
-            encoded.stop_ids,
-            encoded.decoder,
-            # A rewrite that says more than the whole region and its instruction repeats itself.
-            most=len(encoded.prompt_ids) + 64,
-            choice=encoded.choice,
-            judge=judge,
-        )
+        if self._confidence is None:
+            return encoded
+        return replace(encoded, judge=EditJudge(edit, self._codec.reading, self._confidence))
 
 
 def read_edit(
@@ -273,3 +263,28 @@ class ChatDecoder:
     def finish(self) -> str:
         """Nothing: an unfinished character at the end of an answer is dropped."""
         return ""
+
+
+CODECS: Mapping[str, Callable[[Path], RegionCodec]] = {
+    "edit-codec": EditCodec.load,
+    "edit-script": ScriptCodec.load,
+}
+"""The codecs of edit models, by the prompt style that a folder names."""
+
+
+def prompt_style(folder: ModelFolder) -> PromptStyle:
+    """Return the prompt style that a folder asks for.
+
+    Raises:
+        ModelFolderError: the folder lacks what the style needs.
+    """
+    load = CODECS.get(folder.prompt)
+    if load is None:
+        return ChatPrompt(folder, load_tokenizer(folder))
+    try:
+        codec = load(folder.path)
+    except UserError as error:
+        raise ModelFolderError(f"{folder.path}: {error}") from error
+    except Exception as error:
+        raise ModelFolderError(f"{folder.tokenizer} cannot be loaded: {error}") from error
+    return EditPrompt(codec, folder.confidence)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.layout import Layout, replaced
 from midstream.engine.slots import SlotPiece, SlotTable, code_pieces
 from midstream.errors import UserError
@@ -86,7 +87,10 @@ class Vocabulary:
         self.new_id = self.ids["<new>"]
         self.anchor_0 = self.ids["<L1>"]
         self._cache: dict[str, list[int]] = {}
-        self._bytes = _token_bytes(tokenizer, self.first_text_id)
+        self._bytes = [
+            b"" if token < self.first_text_id else token_bytes(tokenizer, token)
+            for token in range(self.size)
+        ]
         self.equals = frozenset(
             k for k, text in enumerate(self._bytes) if text[:1] == b"=" and text[:2] != b"=="
         )
@@ -168,17 +172,3 @@ class Vocabulary:
 
     def is_named(self, token: int) -> bool:
         return self.ids["<i1>"] <= token <= self.ids[f"<q{self.limits.phrases}>"]
-
-
-def _token_bytes(tokenizer: Tokenizer, first: int) -> list[bytes]:
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    table = {chr(b): b for b in printable}
-    extra = 0
-    for b in range(256):
-        if b not in printable:
-            table[chr(256 + extra)] = b
-            extra += 1
-    return [
-        b"" if i < first else bytes(table[ch] for ch in tokenizer.id_to_token(i) or "")
-        for i in range(tokenizer.get_vocab_size())
-    ]

@@ -38,7 +38,7 @@ class ModelInfo:
     """What is known about a model; the defaults describe an unknown one.
 
     Attributes:
-        prompt: Prompt style: "chat", "edit-codec" (trained on region rewrites), or another.
+        prompt: Prompt style: "chat", "edit-..." (trained to rewrite regions), or another.
         declared_format: Edit format that the server or the profile names.
         max_region_lines: The most lines that it rewrites at once.
         languages: Languages that it edits; empty means any.
@@ -61,7 +61,7 @@ class ModelInfo:
     @property
     def is_edit_model(self) -> bool:
         """Whether it was trained to write the region and nothing else."""
-        return self.prompt == "edit-codec"
+        return self.prompt.startswith("edit-")
 
     @property
     def edit_format(self) -> str:

@@ -28,12 +28,8 @@ NAME = "rill-135m"
 
 RECIPES: dict[str, dict[str, BlockFormat]] = {
     "float32": {},
-    "int8": {
-        kind: BlockFormat(8) for kind in ("embedding", "qkv", "out", "gate_up", "down")
-    },
-    "int4": {
-        kind: BlockFormat(4) for kind in ("embedding", "qkv", "out", "gate_up", "down")
-    },
+    "int8": {kind: BlockFormat(8) for kind in ("embedding", "qkv", "out", "gate_up", "down")},
+    "int4": {kind: BlockFormat(4) for kind in ("embedding", "qkv", "out", "gate_up", "down")},
     "mixed": {
         "embedding": BlockFormat(8),
         **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up", "down")},
@@ -87,7 +83,9 @@ def rope_base(config: Mapping[str, Any]) -> float:
     return float(config.get("rope_theta") or config["rope_parameters"]["rope_theta"])
 
 
-def graph_weights(stored: Mapping[str, Array], shape: DecoderShape, base: float) -> dict[str, Array]:
+def graph_weights(
+    stored: Mapping[str, Array], shape: DecoderShape, base: float
+) -> dict[str, Array]:
     """Return weights with Hugging Face names under the names of `graphs.weight_shapes`."""
     half = shape.head_size // 2
     angles = np.outer(np.arange(shape.context), base ** (-np.arange(half) / half))
