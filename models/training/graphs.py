@@ -154,18 +154,19 @@ class QuantisedBlocks:
     zeros: npt.NDArray[np.uint8]
 
 
-def quantise_range(matrix: Array, form: BlockFormat) -> QuantisedBlocks:
-    """Quantise `[inputs, outputs]` in blocks, each over the range with the least squared error."""
-    inputs, outputs = matrix.shape
-    if inputs % form.block:
-        raise ValueError(f"{inputs} inputs do not divide into blocks of {form.block}")
-    parts = np.ascontiguousarray(matrix.T, np.float32).reshape(outputs, -1, form.block)
-    most = (1 << form.bits) - 1
+def block_ranges(parts: Array, bits: int) -> tuple[Array, Array]:
+    """Return scale and zero point of each block, `[..., 1]`, over the range with the least error.
+
+    Args:
+        parts: weights `[..., block]`.
+        bits: 4 or 8.
+    """
+    most = (1 << bits) - 1
     low = np.minimum(parts.min(axis=-1, keepdims=True), 0)
     high = np.maximum(parts.max(axis=-1, keepdims=True), 0)
     best = np.full(low.shape, np.inf, np.float32)
     scales, zeros = np.ones_like(low), np.zeros_like(low)
-    for shrink in SHRINKS if form.bits < 8 else SHRINKS[:1]:
+    for shrink in SHRINKS if bits < 8 else SHRINKS[:1]:
         scale = ((high - low) * shrink / most).astype(np.float16).astype(np.float32)
         scale[scale == 0] = 1
         zero = np.clip(np.round(-low * shrink / scale), 0, most)
@@ -174,13 +175,28 @@ def quantise_range(matrix: Array, form: BlockFormat) -> QuantisedBlocks:
         better = error < best
         best = np.where(better, error, best)
         scales, zeros = np.where(better, scale, scales), np.where(better, zero, zeros)
-    stored = np.clip(np.round(parts / scales) + zeros, 0, most).astype(np.uint8)
-    points = zeros[..., 0].astype(np.uint8)
-    if form.bits == 4:
-        stored = stored[..., 0::2] | (stored[..., 1::2] << 4)
+    return scales, zeros
+
+
+def pack_blocks(stored: Array, scales: Array, zeros: Array, bits: int) -> QuantisedBlocks:
+    """Pack quantised values `[outputs, blocks, block]` with scales and zero points `[..., 1]`."""
+    values, points = stored.astype(np.uint8), zeros[..., 0].astype(np.uint8)
+    if bits == 4:
+        values = np.asarray(values[..., 0::2] | (values[..., 1::2] << 4), np.uint8)
         points = np.pad(points, ((0, 0), (0, points.shape[1] % 2)))
-        points = points[:, 0::2] | (points[:, 1::2] << 4)
-    return QuantisedBlocks(stored, scales.astype(np.float16).reshape(-1), points.reshape(-1))
+        points = np.asarray(points[:, 0::2] | (points[:, 1::2] << 4), np.uint8)
+    return QuantisedBlocks(values, scales.astype(np.float16).reshape(-1), points.reshape(-1))
+
+
+def quantise_range(matrix: Array, form: BlockFormat) -> QuantisedBlocks:
+    """Quantise `[inputs, outputs]` in blocks, each over the range with the least squared error."""
+    inputs, outputs = matrix.shape
+    if inputs % form.block:
+        raise ValueError(f"{inputs} inputs do not divide into blocks of {form.block}")
+    parts = np.ascontiguousarray(matrix.T, np.float32).reshape(outputs, -1, form.block)
+    scales, zeros = block_ranges(parts, form.bits)
+    stored = np.clip(np.round(parts / scales) + zeros, 0, (1 << form.bits) - 1)
+    return pack_blocks(stored, scales, zeros, form.bits)
 
 
 def quantise_columns(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
@@ -202,6 +218,7 @@ class _Graph:
     block: int
     steps: Mapping[str, float] | None
     forms: Mapping[str, BlockFormat]
+    quantised: Mapping[str, QuantisedBlocks]
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
     constants: list[TensorProto] = field(default_factory=list[TensorProto])
 
@@ -257,7 +274,7 @@ class _Graph:
 
         Scales lie in the file with 16 bits and are widened when the graph is loaded.
         """
-        parts = quantise_range(matrix, form)
+        parts = self.quantised.get(name) or quantise_range(matrix, form)
         half = self.constant(f"{name}.half_scales", parts.scales)
         scales = self.node("Cast", [half], [f"{name}.scales"], to=TensorProto.FLOAT)
         return [
@@ -338,6 +355,7 @@ def build_decoder(
     block: int = BLOCK_SIZE,
     steps: Mapping[str, float] | None = None,
     forms: Mapping[str, BlockFormat] | None = None,
+    quantised: Mapping[str, QuantisedBlocks] | None = None,
 ) -> onnx.ModelProto:
     """Build the graph.
 
@@ -351,6 +369,7 @@ def build_decoder(
             input is rounded, by the names of `product_inputs` (see `calibration`); 8 bits only.
         forms: for blocks with zero points, how each kind of matrix is quantised: "embedding" (of a
             tied model), "qkv", "out", "gate_up", "down", "logits". Others follow `bits`.
+        quantised: matrices of these kinds that are quantised already, by name.
 
     Raises:
         ValueError: a weight is missing or has another shape, or `bits` is none of these.
@@ -361,7 +380,7 @@ def build_decoder(
         found = weights[name].shape if name in weights else None
         if found != expected:
             raise ValueError(f"weight {name!r} has shape {found}, expected {expected}")
-    g = _Graph(shape, bits, block, steps, forms or {})
+    g = _Graph(shape, bits, block, steps, forms or {}, quantised or {})
     if steps is not None:
         g.constant("middle", np.array(128, np.uint8))
     g.constant("one", np.array([1], np.int64))

@@ -1,6 +1,6 @@
 """Export edit-script weights as a model folder: ONNX graph, GenAI configuration, tokenizer, card.
 
-    python -m models.training.edit_script.export WEIGHTS.safetensors OUT --base base
+    python -m models.training.edit_script.export WEIGHTS.safetensors OUT --base base --shards shards
 
 Weights are read with numpy, so that the command needs neither PyTorch nor safetensors. `--recipe`
 chooses how matrices are quantised (`RECIPES`); `measure` says what each costs in accuracy.
@@ -12,13 +12,20 @@ import argparse
 import json
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
-from models.training.graphs import Array, BlockFormat, DecoderShape, build_decoder
+from models.training.edit_script import rounding
+from models.training.graphs import (
+    Array,
+    BlockFormat,
+    DecoderShape,
+    build_decoder,
+)
 
 CONTEXT = 4096
 """Tokens of prompt and answer: a region of 200 lines has 3,000 at most."""
@@ -31,8 +38,12 @@ RECIPES: dict[str, dict[str, BlockFormat]] = {
     "int8": {kind: BlockFormat(8) for kind in ("embedding", "qkv", "out", "gate_up", "down")},
     "int4": {kind: BlockFormat(4) for kind in ("embedding", "qkv", "out", "gate_up", "down")},
     "mixed": {
-        "embedding": BlockFormat(8),
+        "embedding": BlockFormat(8, 64),
         **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up", "down")},
+    },
+    "mixed64": {
+        "embedding": BlockFormat(8, 64),
+        **{kind: BlockFormat(4, 64) for kind in ("qkv", "out", "gate_up", "down")},
     },
 }
 """Quantisation by kind of matrix. int8 is the yardstick: it does not fit a wheel of 100 MB."""
@@ -189,21 +200,23 @@ def write_folder(
     weights: Mapping[str, Array],
     tokenizer: Path,
     *,
-    recipe: str = "int4",
+    recipe: str = "mixed",
     name: str = NAME,
+    sequences: Sequence[Sequence[int]] = (),
 ) -> int:
     """Write a model folder; returns the size of its graph in bytes.
 
-    The `[confidence]` table of a `midstream.toml` that is there already stays.
+    The `[confidence]` table of a `midstream.toml` that is there already stays. With `sequences`,
+    tokens of training examples, 4 bits are rounded by `rounding`, else each weight to its nearest.
     """
     import onnx
-    from tokenizers import Tokenizer
 
     from models.training.confidence import SECTION
 
     out.mkdir(parents=True, exist_ok=True)
     forms = RECIPES[recipe]
-    graph = build_decoder(shape, weights, bits=32, forms=forms)
+    known = rounding.quantised(shape, weights, forms, sequences) if sequences else None
+    graph = build_decoder(shape, weights, bits=32, forms=forms, quantised=known)
     target = out / "model.onnx"
     for stale in out.glob("model.onnx*"):
         stale.unlink()
@@ -219,10 +232,10 @@ def write_folder(
     kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": shape.context}
     (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n", "utf-8")
     card = out / "midstream.toml"
-    known = SECTION.search(card.read_text("utf-8")) if card.exists() else None
+    judged = SECTION.search(card.read_text("utf-8")) if card.exists() else None
     tables = [value for key, value in weights.items() if key not in ("cos", "sin")]
     card.write_text(
-        midstream_toml(name, shape, sum(w.size for w in tables), known[0] if known else ""),
+        midstream_toml(name, shape, sum(w.size for w in tables), judged[0] if judged else ""),
         "utf-8",
     )
     return sum(file.stat().st_size for file in out.glob("model.onnx*"))
@@ -236,12 +249,17 @@ def main() -> None:
     parser.add_argument("weights", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--base", type=Path, default=Path("base"), help="config and tokenizer")
-    parser.add_argument("--recipe", nargs="+", choices=sorted(RECIPES), default=["int4"])
+    parser.add_argument("--recipe", nargs="+", choices=sorted(RECIPES), default=["mixed"])
     parser.add_argument("--name", default=NAME)
+    parser.add_argument("--shards", type=Path, help="training rows that 4 bits are rounded by")
     options = parser.parse_args()
     config = json.loads((options.base / "config.json").read_text("utf-8"))
     shape = shape_of(config)
     weights = graph_weights(read_safetensors(options.weights), shape, rope_base(config))
+    tokenizer = options.base / "tokenizer.json"
+    known: list[list[int]] = []
+    if options.shards is not None:
+        known = rounding.examples(options.shards, Tokenizer.from_file(str(tokenizer)))
     for recipe in options.recipe:
         several = len(options.recipe) > 1
         out = options.out / recipe if several else options.out
@@ -249,9 +267,10 @@ def main() -> None:
             out,
             shape,
             weights,
-            options.base / "tokenizer.json",
+            tokenizer,
             recipe=recipe,
             name=options.name,
+            sequences=known,
         )
         print(f"{out}: {recipe}, {size / 1e6:.1f} MB", flush=True)
 

@@ -181,6 +181,6 @@ def apply(region: str, text: str) -> str:
         elif action == "-":
             del here[:1]
         elif here:
-            here[0] = STEP + here[0] if action == ">" else here[0][len(STEP) :]
+            here[0] = STEP + here[0] if action == ">" else here[0].removeprefix(STEP)
     out = [row for number in range(len(rows) + 1) for row in lines[number]]
     return "\n".join(out) + ("\n" if ends and out else "")

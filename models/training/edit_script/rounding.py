@@ -1,0 +1,139 @@
+"""Round weights to 4 bits so that the outputs change least (GPTQ).
+
+Weights are rounded input by input; what a rounding changes in the outputs, the inputs that follow
+make up for, by how inputs go together on examples (Frantar et al. 2022, "GPTQ: Accurate
+Post-Training Quantization for Generative Pre-trained Transformers"). Examples come from training
+shards, never from evaluation sets.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+from tokenizers import Tokenizer
+
+from models.training.edit_script.script_format import numbered
+from models.training.graphs import (
+    Array,
+    BlockFormat,
+    DecoderShape,
+    QuantisedBlocks,
+    block_ranges,
+    build_decoder,
+    pack_blocks,
+    product_inputs,
+)
+
+DAMPING = 0.02
+"""Share of the mean square that is added to each input's own, for inputs that hardly occur."""
+EXAMPLES = 160
+
+
+def examples(shards: Path, tokenizer: Tokenizer, count: int = EXAMPLES) -> list[list[int]]:
+    """Return tokens of training examples from the shards of all sources in equal shares."""
+
+    def encode(text: str) -> list[int]:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    begin, end = (tokenizer.token_to_id(f"<|im_{name}|>") for name in ("start", "end"))
+    files = sorted(shards.glob("*.jsonl"))
+    sources = {file.name.split("-")[0]: file for file in files}
+    if not sources:
+        raise SystemExit(f"{shards} has no shards (*.jsonl): rounding needs training examples.")
+    rng = random.Random(0)
+    found: list[list[int]] = []
+    for file in sources.values():
+        with file.open("rb") as lines:
+            rows = [line for _, line in zip(range(3_000), lines, strict=False)]
+        for line in rng.sample(rows, min(len(rows), count // len(sources))):
+            row: dict[str, Any] = json.loads(line)
+            _, asked, script = rng.choice(row["edits"])
+            request = [begin, *encode(asked.strip()), end]
+            ids = [*encode(numbered(row["region"])), *request, *encode(script.rstrip("\n")), end]
+            found.append(ids[:600])
+    return found
+
+
+def correlations(
+    shape: DecoderShape, weights: Mapping[str, Array], sequences: Iterable[Sequence[int]]
+) -> dict[str, Array]:
+    """Return for the input of every product the sums of its channels' products, [inputs, inputs]."""
+    inputs = {key: value for key, value in product_inputs(shape).items() if key != "logits"}
+    model = build_decoder(shape, weights, bits=32)
+    for tensor in inputs.values():
+        model.graph.output.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, None))
+    runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    sums: dict[str, Array] = {}
+    for ids in sequences:
+        cache = np.zeros((1, shape.kv_heads, len(ids), shape.head_size), np.float32)
+        feeds = {
+            "input_ids": np.array([ids], np.int64),
+            "attention_mask": np.ones((1, len(ids)), np.int64),
+        } | {
+            f"past_key_values.{layer}.{part}": cache
+            for layer in range(shape.layers)
+            for part in ("key", "value")
+        }
+        for name, rows in zip(inputs, session.run(list(inputs.values()), feeds), strict=True):
+            found = rows[0].T @ rows[0]
+            sums[name] = sums[name] + found if name in sums else found
+    return sums
+
+
+def rounded(matrix: Array, sums: Array, form: BlockFormat) -> QuantisedBlocks:
+    """Quantise `[inputs, outputs]`, given the correlations of its inputs."""
+    inputs, outputs = matrix.shape
+    weights = matrix.astype(np.float32).copy()
+    square = sums.astype(np.float64)
+    square[np.diag_indices(inputs)] += DAMPING * square.diagonal().mean() + 1e-8
+    # Upper triangle U with U' U the inverse: row i holds what input i's error does to later ones.
+    spread = np.linalg.cholesky(np.linalg.inv(square)).T.astype(np.float32)
+    most = (1 << form.bits) - 1
+    stored = np.empty((outputs, inputs // form.block, form.block), np.float32)
+    scales = np.empty((outputs, inputs // form.block, 1), np.float32)
+    zeros = np.empty_like(scales)
+    for number, begin in enumerate(range(0, inputs, form.block)):
+        end = begin + form.block
+        block = weights[begin:end]
+        scale, zero = block_ranges(np.ascontiguousarray(block.T), form.bits)
+        scales[:, number], zeros[:, number] = scale, zero
+        errors = np.empty_like(block)
+        for k in range(form.block):
+            level = np.clip(np.round(block[k] / scale[:, 0]) + zero[:, 0], 0, most)
+            stored[:, number, k] = level
+            errors[k] = (block[k] - (level - zero[:, 0]) * scale[:, 0]) / spread[
+                begin + k, begin + k
+            ]
+            block[k + 1 :] -= np.outer(spread[begin + k, begin + k + 1 : end], errors[k])
+        weights[end:] -= spread[begin:end, end:].T @ errors
+    return pack_blocks(stored, scales, zeros, form.bits)
+
+
+def quantised(
+    shape: DecoderShape,
+    weights: Mapping[str, Array],
+    forms: Mapping[str, BlockFormat],
+    sequences: Iterable[Sequence[int]],
+) -> dict[str, QuantisedBlocks]:
+    """Return all matrices that have a form of 4 bits, rounded; the embedding is left out."""
+    sums = correlations(shape, weights, sequences)
+
+    def chosen() -> Iterator[tuple[str, BlockFormat]]:
+        for name in sums:
+            form = forms.get(name.rpartition(".")[2])
+            if form is not None and form.bits == 4:
+                yield name, form
+
+    return {name: rounded(weights[name], sums[name], form) for name, form in chosen()}
