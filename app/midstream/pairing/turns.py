@@ -341,13 +341,19 @@ class ReadAhead:
         self._last: Conversation | None = None
 
     async def read(self, question: Question) -> None:
-        """Prefill what would be sent if the user pressed Enter now."""
+        """Prefill what would be sent if the user pressed Enter now.
+
+        Without words that is the region, where the model reads it before the instruction.
+        """
         client = self._server.reader
-        if client is None or not question.text.strip() or self._effort.candidates:
+        if client is None or self._effort.candidates:
             return
         answer = self._log.current
         # A background turn gives way to an instruction and is not redirected.
         redirects = answer is not None and answer.live and not answer.turn.background
+        region_only = self._server.model_info.reads_region_first and not redirects
+        if not question.text.strip() and not region_only:
+            return
         try:
             if answer is not None and redirects:
                 conversation = self._redirect(answer, question.text.strip())

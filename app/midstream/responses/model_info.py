@@ -44,6 +44,8 @@ class ModelInfo:
         languages: Languages that it edits; empty means any.
         context_length: Tokens of prompt and output together.
         pacing: What the server imitates, if it is paced.
+        reads_region_first: Whether the region stands before the instruction in what it reads, so
+            that it can be read before there are any words.
     """
 
     prompt: str = "chat"
@@ -52,6 +54,7 @@ class ModelInfo:
     languages: tuple[str, ...] = ()
     context_length: int | None = None
     pacing: Pacing | None = None
+    reads_region_first: bool = False
 
     @property
     def is_chat(self) -> bool:
@@ -87,6 +90,7 @@ class ModelInfo:
             languages=self.languages if languages is None else _languages(languages),
             context_length=_count(values, "context_length") or self.context_length,
             pacing=_pacing(values) or self.pacing,
+            reads_region_first=values.get("region_first", str(int(self.reads_region_first))) == "1",
         )
 
     def learned(self, metadata: Mapping[str, str]) -> ModelInfo:

@@ -1,22 +1,16 @@
 """Greedy decoding of evaluation sets: exact answers and answers with the same syntax tree.
 
-    python evaluate.py runs/branch.safetensors --sets human=edits.toml known=eval_known.jsonl --save result.json
+python evaluate.py runs/branch.safetensors --sets human=edits.toml known=eval_known.jsonl --save result.json
 
-Sets: `.toml` is the hand-written one; `.jsonl` either examples of the generator (`region`,
-`instruction`, `target`; the first `--per-kind` of each kind) or rows of shards (`region`, `edits`;
-the first edit of each).
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
-import textwrap
 import time
-import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,69 +18,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import script_format as fmt
 import torch
+from items import Item, items_of, tree_of
 from network import Cache, Decoder, load_weights
 from packing import Codec
 from torch import Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One request; `right` are the texts that count, `left` means that nothing is to change."""
-
-    name: str
-    kind: str
-    before: str
-    instruction: str
-    right: tuple[str, ...]
-    left: bool
-
-
-def items_of(path: Path, per_kind: int, most: int) -> list[Item]:
-    """Read one set."""
-    if path.suffix == ".toml":
-        rows = tomllib.loads(path.read_text())["edit"]
-        return [
-            Item(
-                r["id"],
-                r["kind"],
-                r["before"],
-                r["instruction"],
-                (r["after"], *r.get("accept", ())),
-                r["kind"] in ("nothing to do", "beyond"),
-            )
-            for r in rows
-        ]
-    found: list[Item] = []
-    seen: dict[str, int] = {}
-    for number, line in enumerate(path.read_text().splitlines()):
-        row: dict[str, Any] = json.loads(line)
-        if "edits" in row:
-            kind, instruction, script = row["edits"][0]
-            after = fmt.apply(row["region"], script)
-            found.append(Item(str(number), kind, row["region"], instruction, (after,), False))
-            continue
-        seen[row["task"]] = seen.get(row["task"], 0) + 1
-        if seen[row["task"]] <= per_kind:
-            target = row["region"] if row["target"] is None else row["target"]
-            found.append(
-                Item(
-                    str(number),
-                    row["task"],
-                    row["region"],
-                    row["instruction"],
-                    (target,),
-                    row["target"] is None,
-                )
-            )
-    return found[:most]
-
-
-def tree_of(text: str) -> str | None:
-    """Return a dump of the syntax tree, or None."""
-    try:
-        return ast.dump(ast.parse(textwrap.dedent(text)))
-    except (SyntaxError, ValueError):
-        return None
 
 
 def decode(
@@ -207,7 +142,7 @@ def main() -> None:
         figures, rows = measure(
             model,
             codec,
-            items_of(Path(file), options.per_kind, options.items),
+            items_of(Path(file), options.per_kind, options.items, fmt.apply),
             options.batch,
             options.answer,
         )

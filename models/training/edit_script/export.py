@@ -181,6 +181,9 @@ edit_format = "region"
 languages = ["python"]
 max_region_lines = {lines}
 
+[facts]
+region_first = "1"
+
 [limits]
 max_prompt_tokens = {shape.context - output}
 max_output_tokens = {output}

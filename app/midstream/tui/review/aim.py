@@ -135,6 +135,12 @@ class Aim(Controller):
         )
 
     @property
+    def _reads_region_first(self) -> bool:
+        """Whether the model can read the lines before there is a word about them."""
+        session = self._state.session
+        return session is not None and session.server.model_info.reads_region_first
+
+    @property
     def _finds_places(self) -> bool:
         """Whether the model finds the lines itself."""
         session = self._state.session
@@ -201,7 +207,7 @@ class Aim(Controller):
     @property
     def _draft(self) -> Draft | None:
         text = self._composer.text.strip()
-        if not text or not self._panes.composing:
+        if not self._panes.composing or not (text or self._reads_region_first):
             return None
         lines = self.commented_lines or self.marked_lines
         return Draft(text, self._state.path or None, self.cursor_line, lines)
