@@ -35,6 +35,11 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     assert 0 < report.python_share < 1
     redirects = {"redirect", "redirect read ahead", "redirect read a line ago"}
     kinds = {"cold", "warm"} | redirects
+    assert set(report.change_ms) == {
+        f"{kind}, {what}"
+        for kind in ("pasted", "typed")
+        for what in ("first change", "whole answer")
+    }
     assert set(report.first_token_ms) == kinds | {f"long region, {kind}" for kind in kinds}
     # A chat goes on: of the earlier turn nothing is read again but what follows the kept lines.
     shares = report.redirect_share

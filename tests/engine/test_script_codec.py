@@ -79,7 +79,7 @@ def folder_of(path: Path, recipe: str = "mixed", *, rounds: bool = False) -> Pat
     tokenizer.save(str(path / "made.json"))
     shape = export.shape_of(CONFIG | {"vocab_size": tokenizer.get_vocab_size()})
     weights = export.graph_weights(random_tensors(shape.vocab), shape, export.rope_base(CONFIG))
-    sequences = [list(range(3, 60))] if rounds else []
+    sums = rounding.correlations(shape, weights, [list(range(3, 60))]) if rounds else None
     export.write_folder(
         path / "model",
         shape,
@@ -87,7 +87,7 @@ def folder_of(path: Path, recipe: str = "mixed", *, rounds: bool = False) -> Pat
         path / "made.json",
         recipe=recipe,
         name="tiny-script",
-        sequences=sequences,
+        sums=sums,
     )
     return path / "model"
 

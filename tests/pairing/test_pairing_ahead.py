@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.edits.request import parse_request
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkSettled, TurnStatus
 from midstream.settings import Settings
@@ -74,6 +75,30 @@ async def test_what_cannot_be_asked_is_not_read_and_not_told(
     await session.turns.instruct("rename step_01 in run", path="a.py")
     await session.turns.finished()
     assert model.ahead == []
+
+
+async def test_a_region_that_stands_first_is_read_before_there_is_a_word(root: Path) -> None:
+    model = SteppedModel({"prompt": "edit-script", "region_first": "1", "max_region_lines": "99"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        witness = Witness(session)
+        await session.server.ready()
+        await session.turns.read_ahead("", path="a.py", cursor=4)
+        await witness.until(lambda: model.ahead)
+        ahead = parse_request(model.ahead[0].messages[-1].text)
+        assert ahead is not None
+        assert ahead.instruction == ""
+        await session.turns.instruct("rename step_01", path="a.py", cursor=4)
+        await witness.until(lambda: model.requests)
+        sent = parse_request(model.request.messages[-1].text)
+        assert sent is not None
+        assert sent.region == ahead.region
+        model.end()
+        await session.turns.finished()
 
 
 async def test_a_chat_model_is_left_alone_while_it_writes(root: Path) -> None:

@@ -45,6 +45,7 @@ class EngineReport:
         python_share: Share of plain steps without drafts that is spent outside ONNX Runtime.
         row_share: What one more drafted token adds to a step.
         redirect_share: Of the cold time, and of the prompt that is read, after a redirect.
+        change_ms: From Enter to the first changed line and to the whole answer.
         stop_forwards: The slowest stop in forwards of its kind (a chunk of a prompt, a step).
         bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
             read, by context length.
@@ -64,6 +65,7 @@ class EngineReport:
     prefill_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
     redirect_share: dict[str, float] = field(default_factory=dict[str, float])
+    change_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_forwards: dict[str, float] = field(default_factory=dict[str, float])
     loop_lag_ms: dict[str, float] = field(default_factory=dict[str, float])
@@ -130,6 +132,7 @@ def measure(
                 report.peers[name][f"{kind} at {context}, tokens/s"] = figure
     found.clear()
     report.first_token_ms, report.redirect_share = timing.first_tokens(model, repeat)
+    report.change_ms = timing.changes(model, repeat)
     report.stop_ms, report.stop_forwards = timing.stops(model)
     report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
     report.memory_mib = {
@@ -232,6 +235,7 @@ def as_lines(report: EngineReport) -> Iterator[str]:
         yield f"  prefill of {context:<9} {speed:8.0f} tokens/s"
     for title, values, unit in (
         ("first token", report.first_token_ms, "ms"),
+        ("24 lines", report.change_ms, "ms"),
         ("stop while", report.stop_ms, "ms"),
         ("loop lag", report.loop_lag_ms, "ms"),
         ("memory", report.memory_mib, "MiB"),

@@ -104,6 +104,12 @@ def long_requests() -> list[GenerateRequest]:
     return [_request(text, region) for text in renames if text.startswith("rename")]
 
 
+def screenful_requests() -> list[GenerateRequest]:
+    """Return the edits of two of the functions as edits of one region of 24 lines."""
+    region = "\n\n".join((_TOTAL, _MERGE))
+    return [_request(text, region) for text, function in REFERENCE_EDITS if function in region]
+
+
 def _request(instruction: str, region: str) -> GenerateRequest:
     text = render_request(
         RegionRequest(instruction=instruction, region=region, path="reference.py")

@@ -22,8 +22,13 @@ import numpy as np
 from midstream.bench.bandwidth import timed
 from midstream.bench.figures import percentile
 from midstream.bench.peers import Peer
-from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests, long_requests
-from midstream.edits.request import render_follow_up
+from midstream.bench.reference_edits import (
+    REFERENCE_EDITS,
+    edit_requests,
+    long_requests,
+    screenful_requests,
+)
+from midstream.edits.request import parse_request, render_follow_up, render_request
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel, PromptTooLongError
 from midstream.engine.plan import EncodedRequest
@@ -77,6 +82,53 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
         {key: 1000 * median(values) for key, values in times.items()},
         {key: median(values) for key, values in shares.items()},
     )
+
+
+TYPED = 0.6
+"""Share of an instruction that has been read when Enter is pressed, where one is typed."""
+
+
+def changes(model: OnnxModel, repeat: int) -> dict[str, float]:
+    """Return milliseconds from Enter to the first changed line and to the whole answer.
+
+    Of edits of 24 lines, "pasted" (nothing was read) and "typed": the lines were read before the
+    first word, and again with the first part of the instruction.
+    """
+    times: dict[str, list[float]] = {}
+    for request in screenful_requests() * repeat:
+        for kind in ("pasted", "typed"):
+            model.cache.clear()
+            if kind == "typed":
+                for share in (0.0, TYPED):
+                    for _ in model.start(_typed(request, share)):
+                        pass
+            first, whole = _change(model, request)
+            times.setdefault(f"{kind}, first change", []).append(first)
+            times.setdefault(f"{kind}, whole answer", []).append(whole)
+    return {key: 1000 * median(values) for key, values in times.items()}
+
+
+def _typed(request: GenerateRequest, share: float) -> GenerateRequest:
+    """Return what is read ahead when a share of the instruction has been typed."""
+    region = parse_request(request.messages[-1].text)
+    assert region is not None
+    words = region.instruction[: int(share * len(region.instruction))].strip()
+    text = render_request(replace(region, instruction=words))
+    return replace(request, messages=(Message("user", text),), generate=False)
+
+
+def _change(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:
+    """Return the seconds to the first line that differs from the region's, and to the end."""
+    region = parse_request(request.messages[-1].text)
+    assert region is not None
+    started = time.perf_counter()
+    text, first = "", None
+    for piece in model.start(request):
+        text += piece.text
+        if first is None and not region.region.startswith(text):
+            first = time.perf_counter() - started
+    whole = time.perf_counter() - started
+    return whole if first is None else first, whole
 
 
 def _redirect(

@@ -12,7 +12,7 @@ import argparse
 import json
 import shutil
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -205,12 +205,12 @@ def write_folder(
     *,
     recipe: str = "mixed",
     name: str = NAME,
-    sequences: Sequence[Sequence[int]] = (),
+    sums: Mapping[str, Array] | None = None,
 ) -> int:
     """Write a model folder; returns the size of its graph in bytes.
 
-    The `[confidence]` table of a `midstream.toml` that is there already stays. With `sequences`,
-    tokens of training examples, 4 bits are rounded by `rounding`, else each weight to its nearest.
+    The `[confidence]` table of a `midstream.toml` that is there already stays. With `sums`, the
+    `rounding.correlations` of examples, 4 bits are rounded by them, else each weight to its nearest.
     """
     import onnx
 
@@ -218,7 +218,7 @@ def write_folder(
 
     out.mkdir(parents=True, exist_ok=True)
     forms = RECIPES[recipe]
-    known = rounding.quantised(shape, weights, forms, sequences) if sequences else None
+    known = None if sums is None else rounding.quantised(weights, sums, forms)
     graph = build_decoder(shape, weights, bits=32, forms=forms, quantised=known)
     target = out / "model.onnx"
     for stale in out.glob("model.onnx*"):
@@ -260,9 +260,10 @@ def main() -> None:
     shape = shape_of(config)
     weights = graph_weights(read_safetensors(options.weights), shape, rope_base(config))
     tokenizer = options.base / "tokenizer.json"
-    known: list[list[int]] = []
+    sums: dict[str, Array] | None = None
     if options.shards is not None:
         known = rounding.examples(options.shards, Tokenizer.from_file(str(tokenizer)))
+        sums = rounding.correlations(shape, weights, known)
     for recipe in options.recipe:
         several = len(options.recipe) > 1
         out = options.out / recipe if several else options.out
@@ -273,7 +274,7 @@ def main() -> None:
             tokenizer,
             recipe=recipe,
             name=options.name,
-            sequences=known,
+            sums=sums,
         )
         print(f"{out}: {recipe}, {size / 1e6:.1f} MB", flush=True)
 

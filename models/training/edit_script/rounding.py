@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from models.training.graphs import (
 
 DAMPING = 0.02
 """Share of the mean square that is added to each input's own, for inputs that hardly occur."""
-EXAMPLES = 160
+EXAMPLES = 64
 
 
 def examples(shards: Path, tokenizer: Tokenizer, count: int = EXAMPLES) -> list[list[int]]:
@@ -122,18 +122,18 @@ def rounded(matrix: Array, sums: Array, form: BlockFormat) -> QuantisedBlocks:
 
 
 def quantised(
-    shape: DecoderShape,
-    weights: Mapping[str, Array],
-    forms: Mapping[str, BlockFormat],
-    sequences: Iterable[Sequence[int]],
+    weights: Mapping[str, Array], sums: Mapping[str, Array], forms: Mapping[str, BlockFormat]
 ) -> dict[str, QuantisedBlocks]:
-    """Return all matrices that have a form of 4 bits, rounded; the embedding is left out."""
-    sums = correlations(shape, weights, sequences)
+    """Return all matrices that have a form of 4 bits, rounded; the embedding is left out.
 
-    def chosen() -> Iterator[tuple[str, BlockFormat]]:
-        for name in sums:
-            form = forms.get(name.rpartition(".")[2])
-            if form is not None and form.bits == 4:
-                yield name, form
-
-    return {name: rounded(weights[name], sums[name], form) for name, form in chosen()}
+    Args:
+        weights: by the names of `graphs.weight_shapes`.
+        sums: what `correlations` returned.
+        forms: how each kind of matrix is quantised.
+    """
+    chosen = {name: forms.get(name.rpartition(".")[2]) for name in sums}
+    return {
+        name: rounded(weights[name], sums[name], form)
+        for name, form in chosen.items()
+        if form is not None and form.bits == 4
+    }
