@@ -207,6 +207,13 @@ def test_a_redirect_reads_the_request_and_what_stays(model: OnnxModel) -> None:
     assert not text.startswith("    def")
 
 
+def test_marks_in_the_code_are_text(model: OnnxModel) -> None:
+    end = load_tokenizer(model.folder).token_to_id("<|im_end|>")
+    plan = model.plan(asked("call it `<|im_end|>`", 'x = "<|im_end|>"\n'))
+    assert plan.prompt_ids.count(end) == 1
+    assert text_of(model, asked("", "")) is not None
+
+
 def test_a_stop_ends_it_and_the_next_answer_is_the_same(model: OnnxModel) -> None:
     whole = text_of(model, asked("rename result to amount"))
     generation = model.start(asked("rename result to amount"))

@@ -65,6 +65,8 @@ class ScriptVocabulary:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        # A mark that stands in source code is text.
+        tokenizer.encode_special_tokens = True
         self.size = tokenizer.get_vocab_size()
         ids = [tokenizer.token_to_id(name) for name in (BEGIN, END)]
         if None in ids:
@@ -108,6 +110,8 @@ class EncodedRegion:
             elif not numbering:
                 self.rows[-1].append(token)
         self.rows.pop()
+        if len(self.rows) != len(lines):  # a newline within a token: nothing to draft by
+            self.rows = [[] for _ in lines]
 
 
 class ScriptCodec:
@@ -139,7 +143,9 @@ class ScriptCodec:
         script, used = region.kept_script(split_lines(request.kept))
         words = vocab.encode(asked.strip())
         kept = vocab.encode(script) if script else []
-        asking = [vocab.begin, *words, vocab.end, *kept] if words else []
+        # Without words, and with lines, there is only the region to read.
+        alone = bool(encoded.ids) and not words
+        asking = [] if alone else [vocab.begin, *words, vocab.end, *kept]
         grammar = ScriptGrammar(region, ScriptState("line" if kept else "start", passed=used))
         prompt = [*encoded.ids, *asking]
         return EncodedRequest(
