@@ -85,15 +85,17 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
 
 
 class RegionCodec(Protocol):
-    """How an edit model is asked to rewrite a region, and its answer read.
+    """How an edit model is asked to rewrite a region, and its answer read."""
 
-    Attributes:
-        vocab_size: how many tokens its tokenizer knows.
-        reading: what is read off an answer to judge it.
-    """
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens its tokenizer knows."""
+        ...
 
-    vocab_size: int
-    reading: AnswerReading
+    @property
+    def reading(self) -> AnswerReading:
+        """What is read off an answer to judge it."""
+        ...
 
     def encode(self, request: EditRequest) -> EncodedRequest:
         """Encode a request.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -68,15 +68,15 @@ class ScriptVocabulary:
         # A mark that stands in source code is text.
         tokenizer.encode_special_tokens = True
         self.size = tokenizer.get_vocab_size()
-        ids = [tokenizer.token_to_id(name) for name in (BEGIN, END)]
-        if None in ids:
+        begin, end = tokenizer.token_to_id(BEGIN), tokenizer.token_to_id(END)
+        if begin is None or end is None:
             raise UserError(
                 f"The tokenizer has no {BEGIN} and {END}; use the tokenizer.json that was exported "
                 "with this model."
             )
-        self.begin, self.end = ids
+        self.begin, self.end = begin, end
         self._special = frozenset(tokenizer.get_added_tokens_decoder())
-        self._bytes = lru_cache(8192)(lambda token: token_bytes(tokenizer, token))
+        self._bytes = lru_cache(8192)(partial(token_bytes, tokenizer))
         self.marks = {char: self.encode(char)[0] for char in "0123456789|-+><*=?\n"}
 
     def encode(self, text: str) -> list[int]:
@@ -121,9 +121,7 @@ class ScriptCodec:
         self._vocab = ScriptVocabulary(tokenizer)
         self.vocab_size = self._vocab.size
         self.reading = ScriptReading(self._vocab)
-        self._encoded = lru_cache(MOST_REGIONS)(
-            lambda lines: EncodedRegion(self._vocab, lines)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
-        )
+        self._encoded = lru_cache(MOST_REGIONS)(partial(EncodedRegion, self._vocab))
 
     @classmethod
     def load(cls, folder: Path) -> ScriptCodec:
