@@ -48,6 +48,8 @@ class Reviewer:
     async def review(self, answer: Answer) -> FollowUp | None:
         """Post notices about an answer; the follow-up that it needs, if any."""
         reply, status = answer.reply, self._log.status
+        if answer.hunk_ids and _withheld(answer, self._server, status):
+            return None
         if reply.failures:
             answer.turn.failures = tuple(failure.words for failure in reply.failures)
             if answer.attempts(FollowUpKind.MISPLACED) < MOST_MENDINGS:
@@ -189,7 +191,17 @@ def tell_doubt(
 
     confidence, turn = answer.confidence.get(answer.text), answer.turn
     new_text = answer.mode.new_text
-    if confidence is None or new_text is None:
+    if new_text is None:
+        return
+    wrong = _slips(answer)
+    if confidence is None:
+        if wrong:
+            out = way_out(server.others, implied=turn.implied)
+            what = f"it {joined(wrong[:MOST_SIGNS])}"
+            turn.unsure = elsewise(server.name_or_the_model, what, out)
+            turn.doubted = tuple(answer.hunk_ids)
+            if aloud:
+                status.warn(turn.unsure, LARGER_MODEL)
         return
     turn.confidence = round(confidence.probability, 3)
     wrote = frozenset(re.findall(r"\w+", new_text))
@@ -201,13 +213,13 @@ def tell_doubt(
     signs = read_signs(turn.instruction, before, new_text, python=python)
     # The kept lines and the lines after them answer two different instructions.
     torn = () if turn.redirected_from is None else signs.unbound
-    if not (confidence.unsure or ignored or gone or twice or torn):
+    if not (confidence.unsure or ignored or gone or twice or torn or wrong):
         return
     odd = ()
     if python and not signs.broken:
         file = "\n".join(answer.mode.proposal.base.lines)
         odd = strangers(turn.instruction, file, new_text)
-    seen = seen_in(signs, gone, odd)
+    seen = [*wrong, *seen_in(signs, gone, odd)]
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
     out = way_out(server.others, implied=turn.implied)
@@ -228,14 +240,45 @@ def tell_doubt(
             f"still used and no longer defined. Look closely, {out}"
         )
     elif not confidence.unsure:
-        turn.unsure = elsewise(
-            server.name_or_the_model, f"it no longer defines {_quoted(gone)}", out
-        )
+        what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
+        turn.unsure = elsewise(server.name_or_the_model, what, out)
     else:
         turn.unsure = unsure_of(server.name_or_the_model, seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         status.warn(turn.unsure, LARGER_MODEL)
+
+
+def _slips(answer: Answer) -> list[str]:
+    """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
+    from midstream.edits.slips import slips
+
+    new_text = answer.mode.new_text
+    if new_text is None or answer.given is not None or not is_python(answer.turn.path):
+        return []
+    known = "\n".join(answer.mode.proposal.base.lines)
+    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+    return slips(answer.turn.instruction, before, new_text, known)
+
+
+def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool:
+    """Take an answer back that is nonsense, and say so; not if part of it is decided."""
+    from midstream.edits.slips import nonsense
+
+    mode, turn = answer.mode, answer.turn
+    if mode.new_text is None or answer.given is not None or not is_python(turn.path):
+        return False
+    known = "\n".join(mode.proposal.base.lines)
+    before = "".join(f"{line}\n" for line in mode.old_lines)
+    why = nonsense(turn.instruction, before, mode.new_text, known)
+    if not why or not mode.withdraw(answer.reply):
+        return False
+    out = way_out(server.others, implied=turn.implied)
+    status.warn(
+        f"Nothing is proposed: {server.name_or_the_model} {why}. {out[0].upper()}{out[1:]}",
+        LARGER_MODEL,
+    )
+    return True
 
 
 def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:

@@ -1,0 +1,345 @@
+"""Slips in the text of a rewrite that are wrong however sure the model was.
+
+Unlike the signs (``edits.signs``), which calibration weighs together, each of these is a reason to
+flag an answer by itself; ``nonsense`` is a reason to withhold it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+import sys
+import textwrap
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from midstream.edits.lcs import equal_blocks
+from midstream.edits.signs import MOST_LINES
+from midstream.edits.syntax import NOT_PYTHON, parse_python
+
+_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+_INSTEAD: Final = re.compile(
+    r"(?P<quote>[`'\"]?)(?P<name>[A-Za-z_][\w.]*)(?P=quote)\s+(?:instead\s+of|rather\s+than)\b",
+    re.IGNORECASE,
+)
+_REMOVING: Final = re.compile(
+    r"\b(?:remov\w*|delet\w*|drop\w*|strip\w*|get(?:ting)? rid of|take out|cut)\s+"
+    r"(?:the|all|any|every|its|that|this)?\s*(?P<what>[^,.;]*)",
+    re.IGNORECASE,
+)
+_KEYWORD_FOR: Final = {
+    "elif": "elif",
+    "else": "else",
+    "print": "print",
+    "assert": "assert",
+    "assertion": "assert",
+    "raise": "raise",
+    "try": "try",
+}
+"""Words of a request to remove something, and what they mean in code."""
+_FEW_DELETED: Final = 3
+"""Deleted lines that a request to remove something accounts for in any case."""
+_REPEATED: Final = re.compile(r"([A-Za-z]{2,6})\1\1", re.IGNORECASE)
+_KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist))
+
+
+def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
+    """What is wrong with a rewrite of Python, as sentences without their "it", the worst first.
+
+    Args:
+        instruction: The instruction, in words.
+        before: The lines as they were, each ended by a newline.
+        after: The lines as rewritten.
+        known: The whole file as it was.
+    """
+    if max(before.count("\n"), after.count("\n")) > MOST_LINES:
+        return []
+    found: list[str] = []
+    if name := _not_used_instead(instruction, before, after, known):
+        found.append(f"does not use `{name}`")
+    if left := _left_over(instruction, before, after):
+        found.append(f"left a `{left}`")
+    if deleted := _deleted_beside(instruction, before, after):
+        found.append(f"deleted {deleted} lines that were not spoken of")
+    trees = _trees(before, after)
+    if trees is None:
+        return found
+    names = frozenset(_NAME.findall(f"{known}\n{before}"))
+    for was, now in _pairs(*trees):
+        if unused := _unused_parameters(was, now):
+            found.append(f"never uses the parameter `{unused[0]}`")
+        if odd := _no_types(was, now, names):
+            found.append(f"wrote `{odd[0]}` for a type")
+        if _bare_return(was, now):
+            found.append(f"returns nothing from `{now.name}`, which returns a value")
+    return found
+
+
+def nonsense(instruction: str, before: str, after: str, known: str) -> str:
+    """Why a rewrite is not worth showing, as a sentence without its "it"; ``""`` if it is.
+
+    Args:
+        instruction: The instruction, in words.
+        before: The lines as they were, each ended by a newline.
+        after: The lines as rewritten.
+        known: The whole file as it was.
+    """
+    if max(before.count("\n"), after.count("\n")) > MOST_LINES:
+        return ""
+    had = f"{known}\n{before}\n{instruction}"
+    for word in dict.fromkeys(_NAME.findall(after)):
+        if _REPEATED.search(word) and word not in had:
+            return f"wrote `{word[:40]}`"
+    trees = _trees(before, after)
+    if trees is None:
+        return ""
+    names = frozenset((*_NAME.findall(known), *_NAME.findall(before), *_KNOWN))
+    bound = _bound(trees[1])
+    for node in ast.walk(trees[1]):
+        if not isinstance(node, ast.Name) or node.id in names or node.id in bound:
+            continue
+        if _only_a_word(node.id, instruction):
+            return f"took the word `{node.id}` for a name"
+    return ""
+
+
+def _trees(before: str, after: str) -> tuple[ast.Module, ast.Module] | None:
+    try:
+        return parse_python(textwrap.dedent(before)), parse_python(textwrap.dedent(after))
+    except NOT_PYTHON:
+        return None
+
+
+def _functions(tree: ast.AST) -> dict[str, _Function]:
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, _FUNCTION)}
+
+
+def _pairs(old: ast.Module, new: ast.Module) -> Iterator[tuple[_Function | None, _Function]]:
+    """The functions of a rewrite, each with what it was; a renamed one if there is only one."""
+    were, are = _functions(old), _functions(new)
+    for name, now in are.items():
+        only = next(iter(were.values())) if len(were) == len(are) == 1 else None
+        yield were.get(name, only), now
+
+
+def _arguments(function: _Function | None) -> dict[str, ast.arg]:
+    if function is None:
+        return {}
+    args = function.args
+    every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    every += [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return {arg.arg: arg for arg in every}
+
+
+def _unused_parameters(was: _Function | None, now: _Function) -> list[str]:
+    if was is None or _is_stub(now):
+        return []
+    new = [name for name in _arguments(now) if name not in _arguments(was)]
+    used = {n.id for part in now.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+    calls = any(isinstance(n, ast.Name) and n.id == "locals" for n in ast.walk(now))
+    return [n for n in new if n not in used and not n.startswith("_") and not calls]
+
+
+def _is_stub(function: _Function) -> bool:
+    """Whether a body does nothing, as in a protocol or an abstract method."""
+    for part in function.body:
+        constant = isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
+        if not (constant or isinstance(part, ast.Pass | ast.Raise)):
+            return False
+    return True
+
+
+def _no_types(was: _Function | None, now: _Function, names: frozenset[str]) -> list[str]:
+    """Annotations that a rewrite brings and that are no types."""
+    old = {name: _text(arg.annotation) for name, arg in _arguments(was).items()}
+    parameters = _arguments(now)
+    found: list[str] = []
+    for name, arg in parameters.items():
+        note = arg.annotation
+        if note is not None and _text(note) != old.get(name) and _no_type(note, parameters, names):
+            found.append(_text(note))
+    returns = now.returns
+    before = "" if was is None else _text(was.returns)
+    if returns is not None and _text(returns) != before and _no_type(returns, parameters, names):
+        found.append(_text(returns))
+    return found
+
+
+def _no_type(note: ast.expr, parameters: Collection[str], names: frozenset[str]) -> bool:
+    if isinstance(note, ast.Name):
+        unknown = note.id not in names and note.id not in _KNOWN
+        value = note.id in _VALUES
+        taken = note.id in parameters and note.id not in _KNOWN
+        return taken or value or (unknown and note.id.islower())
+    if isinstance(note, ast.Constant):
+        return not (note.value is None or isinstance(note.value, str))
+    if isinstance(note, ast.BinOp):
+        either = isinstance(note.op, ast.BitOr)
+        sides = (note.left, note.right)
+        return not either or any(_no_type(side, parameters, names) for side in sides)
+    return isinstance(note, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call | ast.Compare)
+
+
+_VALUES: Final = frozenset(
+    name
+    for name in dir(builtins)
+    if not isinstance(getattr(builtins, name), type) and name not in ("None", "Ellipsis")
+)
+"""Builtins that are no types, such as ``any`` and ``len``."""
+
+
+def _text(node: ast.expr | None) -> str:
+    return "" if node is None else ast.unparse(node)
+
+
+def _bare_return(was: _Function | None, now: _Function) -> bool:
+    """Whether a function that returns a value got a ``return`` without one."""
+    if was is None:
+        return False
+    bare, valued = _returns(now)
+    return bare > _returns(was)[0] and valued > 0 and _returns(was)[1] > 0
+
+
+def _returns(function: _Function) -> tuple[int, int]:
+    """Own returns of a function without and with a value; of a generator none."""
+    bare = valued = 0
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return 0, 0
+        if isinstance(node, ast.Return):
+            bare += node.value is None
+            valued += node.value is not None
+        if not isinstance(node, (*_FUNCTION, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    return bare, valued
+
+
+def _not_used_instead(instruction: str, before: str, after: str, known: str) -> str:
+    """What was to be used instead of something else and does not appear, if it is a name."""
+    for match in _INSTEAD.finditer(instruction):
+        name = match["name"].rstrip(".")
+        first = name.partition(".")[0]
+        named = bool(match["quote"]) or "." in name or "_" in name
+        if not named and first not in sys.stdlib_module_names:
+            names = frozenset(_NAME.findall(f"{known}\n{before}"))
+            named = first in names and first not in ("a", "the", "it", "that", "this")
+        if named and not re.search(rf"(?<!\w){re.escape(first)}(?!\w)", after):
+            return name
+        if not named and first in sys.stdlib_module_names and first not in _NAME.findall(after):
+            return name
+    return ""
+
+
+def _left_over(instruction: str, before: str, after: str) -> str:
+    """A kind of statement that all were to be removed of, and that still stands there."""
+    for match in _REMOVING.finditer(instruction):
+        words = re.findall(r"[a-z]+", match["what"].lower())
+        if not words or not words[0].endswith("s"):
+            continue
+        word = _KEYWORD_FOR.get(words[0].removesuffix("s"))
+        if word is None:
+            continue
+        used = re.compile(rf"^\s*{word}\b", re.MULTILINE)
+        if used.search(before) and used.search(after):
+            return word
+    return ""
+
+
+def _deleted_beside(instruction: str, before: str, after: str) -> int:
+    """Lines that a request to remove something does not account for; 0 for any other request.
+
+    Accounted for are lines with a name of the request, what stands below them, and a few more.
+    """
+    match = _REMOVING.search(instruction)
+    if match is None:
+        return 0
+    old, new = before.splitlines(), after.splitlines()
+    words = {word.lower() for word in _NAME.findall(instruction)}
+    words |= {word.removesuffix("s") for word in words}
+    named = words & {name.lower() for name in _NAME.findall(before)} - _SAID
+    beside = lost = a = b = 0
+    for first, second, size in (*equal_blocks(old, new), (len(old), len(new), 0)):
+        gone = [line for line in old[a:first] if line.strip()]
+        come = [line for line in new[b:second] if line.strip()]
+        lost += max(0, len(gone) - len(come))
+        beside += max(0, len(_unnamed(gone, named)) - len(come))
+        a, b = first + size, second + size
+    solid = sum(bool(line.strip()) for line in old)
+    if named:
+        return beside if beside > _FEW_DELETED else 0
+    # It speaks of no name: much of the code is more than any part of it.
+    return lost if lost > max(_FEW_DELETED, solid // 2) else 0
+
+
+_FILLERS: Final = """
+    the all any every its that this a an and or of in from to is it not for with if then
+"""
+_SAID: Final = frozenset(_FILLERS.split())
+
+
+def _unnamed(lines: list[str], named: set[str]) -> list[str]:
+    """Lines without a named word that are not part of a statement with one."""
+    found: list[str] = []
+    under: int | None = None
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if under is not None and indent > under:
+            continue
+        under = None
+        if named & {name.lower() for name in _NAME.findall(line)}:
+            under = indent
+        else:
+            found.append(line)
+    return found
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """The names that code binds in any way."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, (*_FUNCTION, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            found.add(node.name)
+    return found
+
+
+_NAMED_BEFORE: Final = re.compile(
+    r"(?:\b(?:to|into|as|called|named|names?|parameter|param|argument|arg|variable|attribute"
+    r"|constant|with|use|raise|return|returns|log|import|method|function|class|field|flag|keyword"
+    r"|catch|except|default|decorator|type|instead of|than|and|or|not|is|by|via|from|call)"
+    r"|[=<>+\-*/@.(,\[:`])\s*$",
+    re.IGNORECASE,
+)
+
+
+def _only_a_word(name: str, instruction: str) -> bool:
+    """Whether a name is in a request only as a word of a sentence or a part of a literal."""
+    if not (name.isalpha() and name.islower()):
+        return False
+    places = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", instruction))
+    if not places:
+        return False
+    for place in places:
+        start, stop = place.span()
+        literal = re.search(r"['\"]$", instruction[:start]) is not None
+        whole = instruction[stop : stop + 1] in ("'", '"')
+        if literal and not whole:  # `utf` of "utf-8"
+            continue
+        if literal or _NAMED_BEFORE.search(instruction[:start]):
+            return False
+        if instruction[stop : stop + 1] in tuple("=.([:`"):
+            return False
+    return True

@@ -1,0 +1,88 @@
+"""Slips that flag a rewrite by themselves, and nonsense that withholds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.edits.slips import nonsense, slips
+
+REPORT = """\
+def report(role, line, name):
+    print(role)
+    if not name:
+        return line
+    elif role:
+        return role
+    else:
+        pass
+    for part in line:
+        print(part)
+    total = len(line)
+    kept = total + 1
+    return str(kept)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "old", "new", "said"),
+    [
+        ("give it a keyword sep", "line, name)", 'line, name, sep=" ")', "never uses"),
+        ("add type hints", "(role,", "(role: role,", "`role` for a type"),
+        ("add type hints", "(role,", "(role: line,", "`line` for a type"),
+        ("add type hints", "(role,", "(role: [str],", "`[str]` for a type"),
+        ("add type hints", "name):", "name) -> any:", "`any` for a type"),
+        ("return early if name is empty", "return line\n", "return\n", "returns nothing"),
+        ("use logging instead of print", "    print(role)\n", "", "does not use `logging`"),
+        ("remove the elifs after return", "    else:\n        pass\n", "", "left a `elif`"),
+        (
+            "remove the prints",
+            "    total = len(line)\n    kept = total + 1\n    return str(kept)\n",
+            "",
+            "left a `print`",
+        ),
+        (
+            "remove the print of the role",
+            REPORT.partition("    for part")[0].partition("\n    if")[2],
+            "",
+            "deleted",
+        ),
+    ],
+)
+def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
+    assert old in REPORT
+    assert any(said in slip for slip in slips(asked, REPORT, REPORT.replace(old, new, 1), REPORT))
+
+
+@pytest.mark.parametrize(
+    ("asked", "old", "new"),
+    [
+        ("give it a width", "line, name):\n", "line, name, width=2):\n    role = width\n"),
+        ("add type hints", "(role,", "(role: str | None,"),
+        ("add type hints", "(role, line", '(role: "Role", line: list[int]'),
+        ("use a helper instead of print", "    print(role)\n", "    show(role)\n"),
+        ("use str instead of role", "return role\n", "return str(role)\n"),
+        ("remove the print of the role", "    print(role)\n", ""),
+        ("remove the loop", "    for part in line:\n        print(part)\n", ""),
+        ("rename role to kind", "role", "kind"),
+    ],
+)
+def test_what_was_asked_for_is_no_slip(asked: str, old: str, new: str) -> None:
+    count = -1 if asked.startswith("rename") else 1
+    assert slips(asked, REPORT, REPORT.replace(old, new, count), REPORT) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "new", "why"),
+    [
+        ('add a parameter encoding with default "utf-8"', "name, encoding=utf-8)", "`utf`"),
+        ("show bar to people", "bar(name), name)", ""),
+        ("people want the bars", "name, bars=people)", "`people`"),
+        ("make it better", "name, partpartpart)", "`partpartpart`"),
+        ("add a limit of `most`", "name, limit=most)", ""),
+        ("use width", "name, limit=width)", ""),
+    ],
+)
+def test_nonsense(asked: str, new: str, why: str) -> None:
+    after = REPORT.replace("name)", new, 1)
+    found = nonsense(asked, REPORT, after, REPORT)
+    assert (why in found) if why else not found
