@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from difflib import ndiff
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from midstream.demo import make_demo
+from midstream.cli import main
+from midstream.demo import READING_PACE, make_demo
+from midstream.settings import Settings
 from midstream.workspace.repo import repo_status
 
 
@@ -35,13 +38,44 @@ def test_without_git_there_is_a_copy_all_the_same(
 
 
 WRITTEN = {
-    "Rename a variable": ["matches = []", "matches.append(entry)", "return matches"],
+    "Rename a variable": ["totals = []", "totals.append((minutes, client))", "in totals:"],
     "Guard clause": ["if not entries:", "raise ValueError"],
     "Add a parameter": ["def for_client(entries, client, limit=None):"],
-    "Name a number": ["WEEK = 7", "wait = WEEK - late % WEEK"],
+    "Name a number": ["FULL_WEEK = 40", "left = FULL_WEEK - hours"],
     "Un-nest": ["return 0"],
 }
 """What the shipped model is expected to write for each suggestion."""
+
+
+def test_two_suggestions_change_four_places_or_more_at_a_pace_to_read_along(
+    tmp_path: Path,
+) -> None:
+    demo = make_demo(tmp_path)
+    (rename,) = [s for s in demo.suggestions if s.title == "Rename a variable"]
+    lines = (demo.root / rename.path).read_text().splitlines()
+    places = [n for n, line in enumerate(lines) if re.search(r"\brows\b", line)]
+    apart = [n for n, before in zip(places[1:], places, strict=False) if n > before + 1]
+    assert len(apart) + 1 >= 4, "hunks, which unchanged lines keep apart"
+    (number,) = [s for s in demo.suggestions if s.title == "Name a number"]
+    lines = (demo.root / number.path).read_text().splitlines()
+    assert sum(bool(re.search(r"\b40\b", line)) for line in lines) >= 3  # and the constant
+
+
+def test_the_demo_starts_at_a_reading_pace_unless_another_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[tuple[float | None, object]] = []
+
+    def run(path: Path, settings: Settings, *, flags: dict[str, object], **_: object) -> int:
+        begun.append((settings.pace, flags.get("pace")))
+        return 0
+
+    monkeypatch.setattr("midstream.tui.app.run_app", run)
+    monkeypatch.setattr("midstream.cli._check_terminal", lambda: None)
+    for arguments in (["demo"], ["demo", "--pace", "40"]):
+        assert main(arguments) == 0
+    assert begun == [(READING_PACE, READING_PACE), (40.0, 40.0)]
+    assert READING_PACE <= 10
 
 
 @pytest.mark.system

@@ -185,6 +185,7 @@ ACTIONS: Final = (
     Action("telemetry", "W", "show.telemetry", "rates, wafer", "Measured rates next to a simulated wafer", _V),
     Action("telemetry.anywhere", "f2", "show.telemetry", "rates, wafer", "Rates and wafer, also while typing", _V, _A),
     Action("models", "M", "show.models", "model", "Choose the model: built-in ones and endpoints", _V),
+    Action("pace", "p", "show.pace", "pace", "Let the built-in model write slowly enough to read along, or at full speed", _V),
     Action("theme", "T", "show.theme", "theme", "Choose a theme", _V),
     Action("pane.next", "tab", "show.next_pane", "next pane", "Next pane", _P, _A),
     Action("pane.previous", "shift+tab", "show.previous_pane", "previous pane", "Previous pane", _P, _A),

@@ -180,11 +180,15 @@ def _run_screen(arguments: list[str]) -> int:
 
 def _run_demo(options: argparse.Namespace) -> int:
     """Try Midstream on a temporary copy of a small project."""
-    from midstream.demo import make_demo
+    from midstream.demo import READING_PACE, make_demo
 
     settings, flags = _read_settings(None, options)
     if not options.plain:
         _check_terminal()
+        built_in = settings.profile is None and options.replay is None
+        if built_in and settings.pace is None and settings.pacing == "off":
+            flags["pace"] = READING_PACE
+            settings = replace(settings, pace=READING_PACE)
     info = make_demo()
     try:
         return _open(info.root, settings, flags, options, demo=info)

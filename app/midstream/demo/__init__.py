@@ -1,7 +1,8 @@
 """The example project of ``midstream demo``: a temporary copy with a short git history.
 
 Nothing in ``project/`` is imported.  The suggestions are instructions that the shipped model does
-well, as measured on functions of this project.
+well, as measured on functions of this project; two of them change four places or more, so that
+there is something to decide while it streams.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from midstream.workspace.repo import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
+
+
+READING_PACE: Final = 4.0
+"""Tokens per second with which the demo begins.
+
+The shipped model writes only the lines that it changes, some six tokens to a hunk: this leaves more
+than a second for each, to decide it or to redirect the model while it streams.
+"""
 
 
 class Suggestion(NamedTuple):
@@ -35,9 +44,7 @@ class DemoInfo:
 
 
 SUGGESTIONS = (
-    Suggestion(
-        "Rename a variable", "rename `found` to `matches` in for_client", "tally/entries.py"
-    ),
+    Suggestion("Rename a variable", "rename `rows` to `totals` in month_report", "tally/report.py"),
     Suggestion(
         "Guard clause", "raise a ValueError if `entries` is empty in longest", "tally/entries.py"
     ),
@@ -47,7 +54,7 @@ SUGGESTIONS = (
         "tally/entries.py",
     ),
     Suggestion(
-        "Name a number", "extract 7 into a constant WEEK in next_reminder", "tally/reminders.py"
+        "Name a number", "extract 40 into a constant FULL_WEEK in week_report", "tally/report.py"
     ),
     Suggestion("Un-nest", "remove the else after return in days_late", "tally/reminders.py"),
 )

@@ -402,6 +402,13 @@ class MidstreamApp(App[None]):
             self.session.server.switch(settings)
         self.review.refresh_facts()
 
+    def use_pace(self, pace: float | None) -> None:
+        self.flags = {**self.flags, "pace": pace}
+        self.settings = replace(self.settings, pace=pace)
+        if self.session is not None:
+            self.session.server.switch(self.settings)
+        self.review.refresh_facts()
+
     def key_for(self, action_id: str) -> str:
         return first_key(self.keys, action_id)
 

@@ -112,6 +112,9 @@ class AppServices(Protocol):
     def stop_model(self) -> None:
         """Stop the model."""
 
+    def use_pace(self, pace: float | None) -> None:
+        """Limit the built-in model to some tokens per second from the next answer on."""
+
     def use_theme(self, name: str) -> None:
         """Switch to another theme."""
 

@@ -260,6 +260,25 @@ class Show(Controller):
 
     # panes
 
+    def pace(self) -> None:
+        """Switch between a pace to read along and full speed, from the next answer on."""
+        from midstream.demo import READING_PACE
+
+        services, session = self._services, self._state.session
+        if session is None:
+            self._notices.say("info", STILL_OPENING)
+            return
+        if services.settings.profile is not None or services.given_endpoint:
+            self._notices.say("info", "Only the built-in model can be slowed down.")
+            return
+        pace = None if services.settings.pace else READING_PACE
+        services.use_pace(pace)
+        speed = "at full speed" if pace is None else "slowly enough to read along"
+        key = services.key_for("pace")
+        self._notices.say("info", f"The next answer comes {speed}; {key} switches back.")
+        if not self._state.running:
+            self._work.run(session.server.ready)
+
     def suggestions(self) -> None:
         if self._services.demo is None:
             self._notices.say("info", "Only the demo has examples: midstream demo.")

@@ -345,7 +345,14 @@ class Status(Controller):
         if not self._panes.composing:
             keys = ((key_for("compose"), "describe the change you want"),)
         keys += ((key_for("open"), "open a file by name"), (key_for("help"), "every key"))
-        note = "The example project is a throw-away copy." if self._services.demo else ""
+        note = ""
+        if self._services.demo is not None:
+            note = "The example project is a throw-away copy."
+            if self._services.settings.pace:
+                note += (
+                    "\nThe model writes slowly, so that you can decide and redirect while it "
+                    f"writes; {key_for('pace')} gives it full speed."
+                )
         root, separator = tilde(self._services.root), self._services.glyphs.separator
         self._panes.welcome.show(f"{root}  {separator}  {files}", keys, note)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import shorten
+from textwrap import shorten, wrap
+from typing import Final
 
 from rich.text import Text
 from textual import events
@@ -13,6 +14,9 @@ from textual.message import Message
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import Painted
+
+NOTE_WIDTH: Final = 76
+"""Cells after which the sentences below the keys wrap."""
 
 
 class Welcome(Painted):
@@ -48,9 +52,12 @@ class Welcome(Painted):
                     (f"{key:>5}  ", palette.style("foreground", bold=True)), (words, muted)
                 )
             )
+        width = min(self.size.width, max(line.cell_len for line in lines))
         if self._note:
-            lines += [Text(), Text(self._note, muted)]
-        width = min(self.size.width, max(line.cell_len for line in lines[:-1]))
+            room = max(20, min(self.size.width - 2, NOTE_WIDTH))
+            parts = [part for line in self._note.split("\n") for part in wrap(line, room)]
+            lines += [Text(), *(Text(part, muted) for part in parts)]
+            width = max(width, *map(len, parts))
         left = " " * max(0, (self.size.width - width) // 2)
         return Text("\n").join(Text(left).append_text(line) for line in lines)
 
