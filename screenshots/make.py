@@ -171,7 +171,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
         lambda: app.session and stage.session.status.state is SessionState.READY, "server"
     )
     await stage.until(lambda: review.state.files, "files")
-    await stage.shown("12 files")
+    await stage.shown("13 files")
     yield "welcome"
     await stage.press("escape")
     await stage.press("question_mark")

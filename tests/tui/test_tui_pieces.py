@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.rows import Row, RowKind
+from midstream.resources import themes_dir
 from midstream.tui.diff.strips import compare_rows
 from midstream.tui.diff.view import MatchFinder
-from midstream.tui.fuzzy import fuzzy_score
+from midstream.tui.fuzzy import fuzzy_score, matched_letters
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
+from midstream.tui.themes import load_theme
+from midstream.tui.widgets.rail import Rail
 
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:
@@ -33,6 +36,19 @@ def test_letters_find_the_likelier_file(typed: str, better: str, worse: str) -> 
     good, bad = fuzzy_score(typed, better), fuzzy_score(typed, worse)
     assert good is not None
     assert bad is None or good > bad
+
+
+def test_letters_of_a_sentence_follow_each_other_or_begin_words() -> None:
+    assert fuzzy_score("test", "The keys of this screen") is None
+    assert matched_letters("tkos", "The keys of this screen") == (0, 4, 9, 17)
+    assert matched_letters("keys", "The keys of this screen") == (4, 5, 6, 7)
+
+
+def test_folders_that_begin_with_a_dot_are_listed_last() -> None:
+    rail = Rail(load_theme(themes_dir() / "midnight.toml"), UNICODE)
+    rows = rail._list([".github/ci.yml", "src/a.py", "README.md", ".idea/x/y.xml"], "")
+    values = [row.value for row in rows if row.value]
+    assert values == ["README.md", "src/a.py", ".github/ci.yml", ".idea/x/y.xml"]
 
 
 def test_letters_that_are_missing_find_nothing() -> None:

@@ -111,22 +111,22 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     texts = [row[13:].rstrip() for row in before]
     assert [row[13:].rstrip() for row in stage.rows] == texts
     (kept,) = [row for row in stage.rows if "total = 0" in row]
-    (refused,) = [row for row in stage.rows if "found = 0" in row]
+    (rejected,) = [row for row in stage.rows if "found = 0" in row]
     assert kept.split()[-6:] == ["8", "8", "┊", "total", "=", "0"]
-    assert refused.split()[-5:] == ["✗", "+", "found", "=", "0"]
+    assert rejected.split()[-5:] == ["✗", "+", "found", "=", "0"]
     second = stage.pane.undecided_hunk
     assert second is not None
     assert second.id != first.id
     assert (project / "pkg" / "things.py").read_text() == CODE
     await stage.press("K", "z")
-    assert any("1 line refused" in row for row in stage.rows)
+    assert any("1 line rejected" in row for row in stage.rows)
     assert not any("found = 0" in row for row in stage.rows)
     await stage.press("z")
     assert any("found = 0" in row for row in stage.rows)
     await stage.press("G")
     await stage.instruct("once more")
     await stage.press("escape", "g")
-    await stage.until(lambda: any("1 line refused" in row for row in stage.rows), "fold")
+    await stage.until(lambda: any("1 line rejected" in row for row in stage.rows), "fold")
     stage.model.give(None)
 
 

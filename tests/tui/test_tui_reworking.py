@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from textual.widgets import Input, Static
 from midstream.edits.hunks import HunkState
 from midstream.edits.request import parse_request
 from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.hunk_editor import HunkEditor
+from midstream.tui.widgets.key_bar import KeyBar
 from tests.helpers.stage import CODE, Stage, on_stage
 
 BLOCK = "    total = 0\n    for item in items:\n        if item:\n            total += 1\n"
@@ -138,6 +141,42 @@ async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
     await stage.until(lambda: on_disk(project) == wanted, "write")
     await stage.press("u", "u")
     await stage.until(lambda: stage.session.hunks.get(1).added == 4, "the model's text again")
+
+
+async def test_the_hunk_editor_has_keys_colours_and_the_users_editor(
+    stage: Stage, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MidstreamApp, "suspend", lambda self: nullcontext())
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    await propose(stage)
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor")
+    editor = stage.app.screen
+    assert isinstance(editor, HunkEditor)
+    keys = [f"{hint.key} {hint.words}" for hint in editor.query_one(KeyBar).hints]
+    assert keys == ["ctrl+s save, undecided", "ctrl+g editor", "esc leave, keep the text"]
+    colours = {
+        text[span.start : span.end]: span.style
+        for row in (1, 2)
+        for line in (editor.field.get_line(row),)
+        for text in (line.plain,)
+        for span in line.spans
+    }
+    assert colours["for"] == colours["if"] != colours.get("items")
+    await stage.press("ctrl+g")
+    words = editor.query_one(".words", Static)
+    assert "There is no editor to open" in str(words.render())
+    assert words.display
+    program = tmp_path / "editor"
+    program.write_text('#!/bin/sh\nprintf "    return 1\\n    # %s\\n" "$(basename "$1")" > "$1"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(program))
+    await stage.press("ctrl+g")
+    await stage.until(lambda: editor.field.text == "    return 1\n    # hunk.py", "edited")
+    await stage.press("ctrl+s")
+    await stage.until(lambda: "has your text now" in stage.notice, "saved")
+    assert any("return 1" in row for row in stage.rows)
 
 
 @pytest.mark.parametrize("theme", ["midnight", "paper"])

@@ -76,17 +76,17 @@ def test_rows_hold_both_texts_at_every_moment(
     assert [r.text for r in in_file] == list(composed)
     assert [r.new for r in in_file] == list(range(len(composed)))
     check_numbers(view, shown, composed)
-    view.fold_refused()
+    view.fold_rejected()
     shown = rows(view)
     refusing = [h for h in hunks if h.state == "rejected" and h.new]
-    assert [r.hunk.id for r in shown if r.look is Look.FOLDED_REFUSED] == [h.id for h in refusing]
-    assert not any(r.look is Look.REFUSED for r in shown)
+    assert [r.hunk.id for r in shown if r.look is Look.FOLDED_REJECTED] == [h.id for h in refusing]
+    assert not any(r.look is Look.REJECTED for r in shown)
     in_file = [r for r in shown if r.look in (Look.CONTEXT, Look.KEPT, Look.ADDED)]
     assert [r.text for r in in_file] == list(composed)
     assert [r.new for r in in_file] == list(range(len(composed)))
     check_numbers(view, shown, composed)
     for hunk in refusing:
-        view.toggle_refused(hunk.id)
+        view.toggle_rejected(hunk.id)
     assert [(r.old, r.text) for r in rows(view)] == before
 
 
@@ -99,7 +99,7 @@ def check_numbers(view: FileView, shown: list, composed: tuple[str, ...]) -> Non
             assert view.to_base(view.to_written(row.old)) == row.old
         if row.look in (Look.CONTEXT, Look.ADDED, Look.KEPT):
             assert composed[row.new] == row.text
-        elif row.look in (Look.REFUSED, Look.FOLDED_REFUSED):
+        elif row.look in (Look.REJECTED, Look.FOLDED_REJECTED):
             assert row.new is None
         marks += row.hunk is not None and row.first
     assert marks == len({row.hunk.id for row in shown if row.hunk is not None})

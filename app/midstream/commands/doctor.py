@@ -101,6 +101,7 @@ def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[CheckResult
 
 def _themes(settings: Settings) -> Iterator[CheckResult]:
     """Problems with theme files and with the chosen theme."""
+    from midstream.settings.declarations import BY_NAME
     from midstream.theme_files import theme_labels, theme_trouble
 
     labels, errors = theme_labels()
@@ -112,7 +113,7 @@ def _themes(settings: Settings) -> Iterator[CheckResult]:
     for trouble in troubles:
         yield CheckResult("theme", False, trouble)
     if not troubles:
-        yield CheckResult("theme", True, wanted or "the program's choice")
+        yield CheckResult("theme", True, wanted or BY_NAME["theme"].none)
 
 
 def _terminal() -> CheckResult:

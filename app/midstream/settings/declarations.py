@@ -152,7 +152,8 @@ class Settings:
     theme: str | None = setting(
         None, NAME, Section.LOOKS,
         "Colours. Put your own themes into the folder `themes` beside the configuration file.",
-        none="the program's choice", example="paper", at_once=True, in_projects=True,
+        none="midnight, or the terminal's own colours if it has only 16", example="paper",
+        at_once=True, in_projects=True,
     )
     layout: str = setting(
         "auto", one_of(LAYOUTS), Section.LOOKS,

@@ -14,7 +14,7 @@ class Glyphs:
     Attributes:
         light: State light of the status row.
         bar: Hunk bar beside changed rows.
-        refused: Bar beside the rows of a rejected hunk.
+        rejected: Bar beside the rows of a rejected hunk.
         scope: Bar beside the rows an instruction would get.
         cursor: Mark of the cursor row.
         pending: Sign of a row that is not decided yet.
@@ -31,7 +31,7 @@ class Glyphs:
 
     light: str
     bar: str
-    refused: str
+    rejected: str
     scope: str
     cursor: str
     pending: str
@@ -51,7 +51,7 @@ class Glyphs:
 UNICODE = Glyphs(
     light="●",
     bar="▎",
-    refused="┊",
+    rejected="┊",
     scope="▏",
     cursor="▸",
     pending="~",
@@ -79,7 +79,7 @@ UNICODE = Glyphs(
 ASCII = Glyphs(
     light="*",
     bar="|",
-    refused=".",
+    rejected=".",
     scope=":",
     cursor=">",
     pending="~",

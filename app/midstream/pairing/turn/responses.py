@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 2_048
 """Characters that are taken in one go; a backlog must not hold up keys."""
 _EARLY_ENDS: Final = {
-    "max_output_tokens": "it wrote as much as it may at a time",
+    "max_output_tokens": "the answer reached its length limit",
     "content_filter": "the endpoint's filter ended it",
 }
 """The wire's reasons for an early end, in words."""

@@ -336,7 +336,7 @@ class RowPainter:
             settled = hunk.state is not HunkState.STREAMING
             bar = glyphs.states[hunk.state] if row.first and settled and not below else glyphs.bar
             if bar == glyphs.bar and hunk.state is HunkState.REJECTED:
-                bar, role = glyphs.refused, "muted"
+                bar, role = glyphs.rejected, "muted"
         elif row.look in (Look.PENDING, Look.WRITING):
             bar = glyphs.bar
         return Segment(bar, inks.role(role, bold=True))
@@ -349,7 +349,7 @@ class RowPainter:
             return " " * (self.digits * (1 + self.two_numbers) + 1 + self.two_numbers)
         if not self.two_numbers:
             shown = row.old if row.new is None else row.new
-            return f"{number(None if row.look is Look.REFUSED else shown)} "
+            return f"{number(None if row.look is Look.REJECTED else shown)} "
         old = row.old if row.look in _OLD else None
         new = row.new if row.look is not Look.UNREAD else None
         return f"{number(old)} {number(new)} "
@@ -361,7 +361,7 @@ class RowPainter:
             return "-", "deleted_sign"
         if row.look in (Look.PENDING, Look.WRITING):
             return self.glyphs.pending, "muted"
-        return "+" if row.look is Look.REFUSED else " ", "muted"
+        return "+" if row.look is Look.REJECTED else " ", "muted"
 
     def _fold_segments(self, row: ViewRow, inks: Inks) -> list[Segment]:
         words = f"{self.glyphs.fold} {row.text} "
@@ -383,7 +383,8 @@ class RowPainter:
             return []
         state = None if row.hunk is None else row.hunk.state
         if state is HunkState.REJECTED:
-            return [Segment(f"  {visible(marks.note)}", inks.role("muted"))]
+            sign = self.glyphs.states[HunkState.REJECTED]
+            return [Segment(f"  {sign} {visible(marks.note)}", inks.role("error"))]
         sign = self.glyphs.states[HunkState.QUARANTINED]
         role = "error" if state is HunkState.QUARANTINED else "warning"
         return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]
@@ -418,7 +419,7 @@ class RowPainter:
             and row.look is Look.DELETED
             and row.hunk.state is HunkState.ACCEPTED
         )
-        faded |= row.look in (Look.UNREAD, Look.REFUSED)
+        faded |= row.look in (Look.UNREAD, Look.REJECTED)
         if neutral or faded:
             role = "muted" if faded else "foreground"
             if faded or not spans:
@@ -482,7 +483,7 @@ def _stands_out(style: Style, ground: Style) -> bool:
 
 
 _LEFT_ONLY: Final = frozenset({Look.DELETED, Look.UNREAD})
-_RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.REFUSED, Look.PENDING, Look.WRITING})
+_RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.REJECTED, Look.PENDING, Look.WRITING})
 
 
 class SplitPainter(RowPainter):

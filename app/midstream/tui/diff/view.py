@@ -34,13 +34,13 @@ class Look(StrEnum):
     UNREAD = "unread"
     KEPT = "kept"
     """A line that a rejected hunk would have taken out: the file has it."""
-    REFUSED = "refused"
+    REJECTED = "rejected"
     """A line of a rejected hunk that the file does not get."""
-    FOLDED_REFUSED = "folded_refused"
+    FOLDED_REJECTED = "folded_rejected"
     FOLDED_CONTEXT = "folded_context"
 
 
-FOLDS: Final = frozenset({Look.FOLDED_REFUSED, Look.FOLDED_CONTEXT})
+FOLDS: Final = frozenset({Look.FOLDED_REJECTED, Look.FOLDED_CONTEXT})
 """Rows that stand for others."""
 
 
@@ -254,7 +254,7 @@ def cut(blocks: list[Block], start: int, stop: int) -> list[Block]:
     return parts
 
 
-_REFUSED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REFUSED}
+_REJECTED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REJECTED}
 
 
 @lru_cache(maxsize=2_048)
@@ -276,7 +276,7 @@ class FileView:
         self.split = False
         """Whether what is deleted and what replaces it share a row."""
         self.closed: frozenset[int] = frozenset()
-        """Rejected hunks whose refused lines are folded to one row."""
+        """Rejected hunks whose rejected lines are folded to one row."""
         self._rejected: frozenset[int] = frozenset()
         """Rejected hunks as of the last look."""
         self.size = 0
@@ -320,12 +320,12 @@ class FileView:
         self.closed = rejected if self.seen is None else self.closed & rejected
         self._rejected = rejected
 
-    def toggle_refused(self, hunk_id: int) -> None:
-        """Fold the refused lines of a rejected hunk to one row, or show them again."""
+    def toggle_rejected(self, hunk_id: int) -> None:
+        """Fold the rejected lines of a rejected hunk to one row, or show them again."""
         self.closed ^= {hunk_id} & self._rejected
 
-    def fold_refused(self) -> None:
-        """Fold the refused lines of every rejected hunk: something new begins."""
+    def fold_rejected(self) -> None:
+        """Fold the rejected lines of every rejected hunk: something new begins."""
         self.closed = self._rejected
 
     def _build(self) -> None:
@@ -415,7 +415,7 @@ class FileView:
         return shift + written - (unread.start - segment.start)
 
     def _add_closed(self, number: int, run: Run, hunk: Hunk, shift: int) -> None:
-        """The rows of a rejected hunk: what the file has, and one for what was refused."""
+        """The rows of a rejected hunk: what the file has, and one for what was rejected."""
         rows = self.segments[number].segment.settled
         told = False
         for kind, group in groupby(range(run.start, run.stop), lambda at: rows[at].kind):
@@ -428,7 +428,7 @@ class FileView:
             elif not told:
                 told = True
                 base = max(hunk.start, hunk.start + hunk.deleted - 1)
-                fold = Block(0, 1, Look.FOLDED_REFUSED, base, shift, number, offsets[0])
+                fold = Block(0, 1, Look.FOLDED_REJECTED, base, shift, number, offsets[0])
                 fold.hunk, fold.inner, fold.text = hunk, inner, _folded(hunk)
                 self._add(fold)
 
@@ -462,12 +462,12 @@ class FileView:
         look, hunk = LOOKS[row.kind], block.hunk
         index += block.inner
         if hunk is not None and hunk.state is HunkState.REJECTED:
-            look = _REFUSED_LOOKS.get(look, look)
-            # The mark stands beside what was refused.
-            first = look is Look.REFUSED and index == hunk.deleted if hunk.new else first
-        if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REFUSED):
+            look = _REJECTED_LOOKS.get(look, look)
+            # The mark stands beside what was rejected.
+            first = look is Look.REJECTED and index == hunk.deleted if hunk.new else first
+        if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REJECTED):
             row = replace(row, text=_shown_line(row.text))
-        new = None if row.new is None or look is Look.REFUSED else row.new + block.shift
+        new = None if row.new is None or look is Look.REJECTED else row.new + block.shift
         if look is Look.KEPT and hunk is not None:
             new = self._kept_number(block, hunk) + index + block.shift
         if row.old is not None and look in (Look.DELETED, Look.CONTEXT, Look.KEPT):
@@ -626,7 +626,7 @@ class FileView:
 
 def _folded(hunk: Hunk) -> str:
     note = f": {hunk.note}" if hunk.note else ""
-    return f"{counted(hunk.added, 'line')} refused{note}"
+    return f"{counted(hunk.added, 'line')} rejected{note}"
 
 
 class MatchFinder:

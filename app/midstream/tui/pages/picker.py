@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -11,10 +13,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from midstream.tui.eager import EagerScreen
-from midstream.tui.fuzzy import fuzzy_score
+from midstream.tui.fuzzy import fuzzy_score, matched_letters
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.fields import LineField
-from midstream.tui.widgets.row_list import ListRow, RowList
+from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MOST_SHOWN = 500
 
@@ -93,7 +95,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
                 if (score := fuzzy_score(wanted, text)) is not None
             ]
             scored.sort(key=lambda pair: (-pair[0], pair[1]))
-            rows = [self._rows[index] for _, index in scored]
+            rows = [_marked(self._rows[index], wanted) for _, index in scored[:MOST_SHOWN]]
             own = None if self._typed is None else self._typed(event.value.strip())
             rows = rows if own is None else [own, *rows]
         rows = rows[:MOST_SHOWN]
@@ -143,3 +145,17 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             event.stop()
             event.prevent_default()
             self.list.move(steps[event.key])
+
+
+def _marked(row: ListRow, wanted: str) -> ListRow:
+    """A row whose matched letters stand out."""
+    letters = set(matched_letters(wanted, "".join(text for text, _ in row.left)))
+    left: list[Piece] = []
+    at = 0
+    for text, role in row.left:
+        for hit, group in groupby(range(at, at + len(text)), letters.__contains__):
+            places = list(group)
+            part = text[places[0] - at : places[-1] + 1 - at]
+            left.append((part, "accent!" if hit else role))
+        at += len(text)
+    return replace(row, left=tuple(left))

@@ -314,7 +314,6 @@ class Decide(Controller):
         hunk_id = hunk.id
         kept = self._edited.get(hunk_id)
         text = "\n".join(hunk.new) if kept is None else kept
-        old = "\n".join(visible(f"- {line}") for line in hunk.old)
         title = visible(f"Edit the hunk at {self._state.path}:{hunk.start + 1}")
 
         def closed(result: tuple[bool, str] | None) -> None:
@@ -330,7 +329,10 @@ class Decide(Controller):
                 self._notices.say("info", f"Not saved; {key} continues with your text.")
 
         self._notices.clear()
-        self._services.open_screen(HunkEditor(title, text, old, resumed=kept is not None), closed)
+        editor = HunkEditor(
+            self._services, hunk.path, title, text, hunk.old, resumed=kept is not None
+        )
+        self._services.open_screen(editor, closed)
 
     def _save(self, hunk_id: int, text: str) -> None:
         session = self._state.session

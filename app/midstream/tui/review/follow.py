@@ -47,7 +47,7 @@ class Follow(Controller):
             state.shown_turn = turn.id
             return
         for view in state.views.values():
-            view.fold_refused()
+            view.fold_rejected()
         if turn.redirected_from is not None and turn.edit_format != "region":
             state.shown_turn = turn.id
             pane.follow()  # the model has not yet named the file it continues in

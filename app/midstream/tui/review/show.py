@@ -61,7 +61,7 @@ class Show(Controller):
         row = view.row(pane.cursor)
         line = view.line_at(pane.cursor)
         if hunk is not None and hunk.state is HunkState.REJECTED and hunk.new:
-            view.toggle_refused(hunk.id)
+            view.toggle_rejected(hunk.id)
         elif not view.segments:
             self._notices.say("info", "Nothing to fold before the first change.")
             return

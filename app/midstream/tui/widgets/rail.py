@@ -74,9 +74,10 @@ class Rail(RowList):
         return rows
 
 
-def _by_folder(path: str) -> tuple[str, str]:
+def _by_folder(path: str) -> tuple[bool, str, str]:
+    """Folders such as ``.github`` come last: what is worked on is seldom there."""
     folder, _, name = path.rpartition("/")
-    return folder, name
+    return folder.startswith("."), folder, name
 
 
 def _open_row(entry: FileEntry) -> ListRow:
