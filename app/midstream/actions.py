@@ -140,7 +140,10 @@ ACTIONS: Final = (
     Action("changes.stage", "S", "decide.stage", "stage", "Stage the accepted changes of this file", _D),
     Action("commit", "C", "show.commit", "commit", "Commit accepted changes: choose files, write the message", _D),
     Action("hunk.comment", "c", "steer.comment", "comment", "Comment on this hunk; the model continues from there", _S, offered=_UNDECIDED),
-    Action("hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Ask for the same change in similar places", _S),
+    Action(
+        "hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Repeat the change elsewhere: all uses of a renamed name", _S,
+        hunk=HunkCommand("background.elsewhere", "repeat its change elsewhere: all uses of a renamed name"),
+    ),
     Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer: one pass, checks, candidates", _S),
     Action("failures", "exclamation_mark", "steer.failures", "what failed", "Edits that did not match the file, and why", _S),
     Action("context", "f3", "steer.context", "what is sent", "What is sent with the instruction, and what was cut", _S, _A),

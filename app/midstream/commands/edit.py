@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --apply, write a file that does not parse any more, too",
     )
+    parser.add_argument(
+        "--everywhere",
+        action="store_true",
+        help="repeat the change wherever else it is needed: all uses of a renamed name",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff (the default)")
     form.add_argument("--json", action="store_true", help="print one JSON event per line")
@@ -68,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         read_job(options.file, options.message, apply=options.apply),
         unsure=options.unsure,
         anyway=options.anyway,
+        everywhere=options.everywhere,
     )
     settings = with_options(load_settings(job.root), options)
     sink = JsonSink() if options.json else DiffSink()

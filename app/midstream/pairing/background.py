@@ -11,12 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from midstream.edits.lcs import matching_pairs
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
+from midstream.pairing.references import Use, find_uses, first_use, with_name
 from midstream.pairing.request.builder import Question
 from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.similar_edits import (
@@ -53,7 +56,7 @@ class _Task:
         path: The file.
         text: The instruction.
         find: Finds its places in the current lines of the file.
-        wanted: What is replaced, if it is a plain substitution.
+        rewrite: What the lines of a place become, where no model is needed.
         consume: Whether AI comments of the region are removed with it.
         words: Whether it is a question, to be answered without a change.
         done: Places that are done.
@@ -62,7 +65,7 @@ class _Task:
     path: str
     text: str
     find: Callable[[Sequence[str]], Sequence[EditPlace]]
-    wanted: Substitution | None = None
+    rewrite: Callable[[Sequence[str], EditPlace], list[str] | None] | None = None
     consume: bool = False
     words: bool = False
     done: set[str] = field(default_factory=set[str])
@@ -131,33 +134,64 @@ class BackgroundTasks:
             if self.continuous and before is not None and is_python(path):
                 await self._follow_on(path, before, lines)
 
-    async def elsewhere(self, hunk_id: int) -> int:
-        """Ask for the change of a hunk in the other places that need it.
+    async def elsewhere(
+        self, *hunk_ids: int, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Ask for the change of some hunks of one file in the other places that need it.
+
+        A name is looked for in the whole project and exchanged without the model, which is asked
+        only where nothing says what the name belongs to.
+
+        Args:
+            hunk_ids: The hunks.
+            progress: Is called with the tokens that were looked at, and all that there are.
 
         Returns:
             The number of files it is asked for in; 0 after a notice that says why.
         """
-        hunk = self._files.hunks.get(hunk_id)
-        base = list(self._files[hunk.path].base.lines)
-        after = [*base[: hunk.start], *hunk.new, *base[hunk.stop :]]
-        found = substitutions(base, after) if is_python(hunk.path) else []
-        now = list(self._files[hunk.path].composed().lines)
-        mine = around(now, self._written(hunk.path, hunk.start))
+        hunks = [self._files.hunks.get(hunk_id) for hunk_id in hunk_ids]
+        path = hunks[0].path
+        base = list(self._files[path].base.lines)
+        after = list(base)
+        for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
+            after[hunk.start : hunk.stop] = hunk.new
+        found = substitutions(base, after) if is_python(path) else []
+        now = list(self._files[path].composed().lines)
+        mine = around(now, self._written(path, hunks[0].start))
         asked = 0
         for wanted in found:
-            asked += await self._spread(hunk.path, now, wanted, besides=mine, asked=True)
-        if not found and self._server.model_info.is_chat and hunk.old:
-            asked += self._spread_alike(hunk.path, now, hunk.old, hunk.new, besides=mine)
+            spot = None
+            if wanted.kind != "literal":
+                spots = (first_use(base, wanted.old, hunk.start, hunk.stop) for hunk in hunks)
+                spot = next(filter(None, spots), None)
+            if spot is None:
+                asked += await self._spread(path, now, wanted, besides=mine, asked=True)
+                continue
+            try:
+                asked += await self._spread_uses(path, base, wanted, spot, progress)
+            except UserError as error:
+                self._status.warn(str(error))
+                return 0
+            except asyncio.CancelledError:
+                self._status.inform(f"The search for the uses of `{wanted.old}` was stopped.")
+                raise
+        if not found and self._server.model_info.is_chat and hunks[0].old:
+            asked += self._spread_alike(path, now, hunks[0].old, hunks[0].new, besides=mine)
         if asked:
             self._begin()
         elif found or self._server.model_info.is_chat:
-            self._status.inform(await self._why_not(hunk.path, now, found, mine))
+            self._status.inform(await self._why_not(path, now, found, mine))
         else:
             self._status.inform(
                 "This change is no plain rename or replacement; the built-in model can only "
                 "repeat those, a chat model (--endpoint) can repeat others."
             )
         return asked
+
+    async def finished(self) -> None:
+        """Wait until no task waits or runs."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
 
     # Finding work
 
@@ -228,11 +262,83 @@ class BackgroundTasks:
         if _reaches_out(wanted, asked=asked):
             found += await asyncio.to_thread(self._others_with, path, find, wanted.old)
         for other in found:
-            task = _Task(other, wanted.instruction, find, wanted)
+            task = _Task(other, wanted.instruction, find, partial(self._import, wanted))
             if other == path:
                 task.done.add(_key(besides))
             self._waiting.append(task)
         return len(found)
+
+    async def _spread_uses(
+        self,
+        path: str,
+        base: Sequence[str],
+        wanted: Substitution,
+        spot: tuple[int, int],
+        progress: Callable[[int, int], None] | None,
+    ) -> int:
+        """Queue tasks for every file that uses a renamed name; how many files."""
+        workspace = self._files.workspace
+        files = await asyncio.to_thread(workspace.files)
+        texts = {path: base}
+        uses = await find_uses(
+            workspace.root, files, wanted.old, Use(path, *spot), texts=texts, progress=progress
+        )
+        asked = 0
+        for other in dict.fromkeys([path, *(use.path for use in uses)]):
+            then = base if other == path else await asyncio.to_thread(self._read, other)
+            if then is None:
+                continue
+            sure = [use for use in uses if use.path == other and use.certain]
+            unsure = [use for use in uses if use.path == other and not use.certain]
+            tasks = [
+                self._exchange(other, then, sure, wanted),
+                self._doubtful(other, then, unsure, wanted),
+            ]
+            now = await asyncio.to_thread(self._read, other) or []
+            useful = [t for t in tasks if any(self._free(other, p) for p in t.find(now))]
+            self._waiting.extend(useful)
+            asked += bool(useful)
+        return asked
+
+    def _exchange(
+        self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
+    ) -> _Task:
+        """The task that gives certain uses in a file the new name."""
+
+        def still(now: Sequence[str]) -> list[Use]:
+            moved = dict(matching_pairs(then, now))
+            return [replace(use, line=moved[use.line]) for use in uses if use.line in moved]
+
+        def find(now: Sequence[str]) -> list[EditPlace]:
+            found: list[EditPlace] = []
+            for line in sorted({use.line for use in still(now)}):
+                place = EditPlace(line, line + 1, "")
+                if not self._free(path, place):
+                    continue
+                if found and self._free(path, wider := EditPlace(found[-1].start, line + 1, "")):
+                    found[-1] = wider
+                else:
+                    found.append(place)
+            return found
+
+        def rewrite(now: Sequence[str], place: EditPlace) -> list[str]:
+            return with_name(now, still(now), wanted.old, wanted.new)[place.start : place.stop]
+
+        return _Task(path, wanted.instruction, find, rewrite)
+
+    def _doubtful(
+        self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
+    ) -> _Task:
+        """The task that has the model look at uses of which nothing says what they belong to."""
+        longest = self._server.model_info.max_region_lines
+
+        def find(now: Sequence[str]) -> list[EditPlace]:
+            moved = dict(matching_pairs(then, now))
+            lines = [moved[use.line] for use in uses if use.line in moved]
+            found = dict.fromkeys(place for line in lines if (place := around(now, line)))
+            return [p for p in found if longest is None or p.stop - p.start <= longest]
+
+        return _Task(path, wanted.instruction, find)
 
     async def _why_not(
         self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: EditPlace | None
@@ -360,14 +466,19 @@ class BackgroundTasks:
         for place in await asyncio.to_thread(task.find, lines):
             wanted = task.consume or self._free(task.path, place)
             if wanted and _key(place) not in task.done:
-                return place, self._known(task, lines[place.start : place.stop])
+                return place, self._known(task, lines, place)
         return None
 
-    def _known(self, task: _Task, lines: Sequence[str]) -> str | None:
-        if task.wanted is None or not self._server.model_info.is_edit_model:
-            return None
-        after = renamed_import(lines, task.wanted)
+    def _known(self, task: _Task, lines: Sequence[str], place: EditPlace) -> str | None:
+        after = None if task.rewrite is None else task.rewrite(lines, place)
         return None if after is None else "".join(f"{line}\n" for line in after)
+
+    def _import(
+        self, wanted: Substitution, lines: Sequence[str], place: EditPlace
+    ) -> list[str] | None:
+        if not self._server.model_info.is_edit_model:
+            return None
+        return renamed_import(lines[place.start : place.stop], wanted)
 
     def _free(self, path: str, place: EditPlace) -> bool:
         """Whether no undecided hunk lies there."""

@@ -52,6 +52,7 @@ class Job:
         apply: Whether to write the result.
         unsure: Whether to write an answer that is flagged as doubtful.
         anyway: Whether to write a file that does not parse any more.
+        everywhere: Whether the change is repeated where else it is needed.
     """
 
     root: Path
@@ -62,6 +63,7 @@ class Job:
     apply: bool = False
     unsure: bool = False
     anyway: bool = False
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ async def run_job(
         )
         proposal = session.files[turn.path]
         sink.started(turn, proposal.base, session.server.model_name)
-        await _follow(session, turn, sink)
+        await _follow(session, turn, sink, streams=not job.everywhere)
         turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
             error = (
@@ -156,6 +158,8 @@ async def run_job(
                 else "The model was stopped."
             )
             raise error(turn.error or said)
+        if job.everywhere:
+            await _go_everywhere(session, turn, sink)
         hunks = session.hunks.undecided()
         if not hunks:
             raise NothingToChangeError(session.status.notices[-1].text)
@@ -192,12 +196,26 @@ async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -
     return ""
 
 
-async def _follow(session: PairingSession, turn: Turn, sink: Sink) -> None:
-    if turn.edit_format != "region":  # The model names the places itself.
+async def _go_everywhere(session: PairingSession, turn: Turn, sink: Sink) -> None:
+    """Repeat the change of a turn where else it is needed, and report all hunks."""
+    made = [hunk.id for hunk in session.hunks.undecided(turn.path)]
+    if made and await session.background.elsewhere(*made):
+        await session.background.finished()
         await session.turns.finished()
-        for hunk in sorted(session.hunks.undecided(), key=lambda h: h.path != turn.path):
-            sink.file(hunk.path, session.files[hunk.path].base)
-            sink.hunk(hunk)
+    _report(session, turn, sink)
+
+
+def _report(session: PairingSession, turn: Turn, sink: Sink) -> None:
+    for hunk in sorted(session.hunks.undecided(), key=lambda h: h.path != turn.path):
+        sink.file(hunk.path, session.files[hunk.path].base)
+        sink.hunk(hunk)
+
+
+async def _follow(session: PairingSession, turn: Turn, sink: Sink, *, streams: bool) -> None:
+    if turn.edit_format != "region" or not streams:  # The hunks may be in any order.
+        await session.turns.finished()
+        if streams:
+            _report(session, turn, sink)
         return
     segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
     characters = 0

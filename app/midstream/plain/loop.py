@@ -134,7 +134,8 @@ class PlainLoop:
     @property
     def _busy(self) -> bool:
         watching = self._watching is not None and not self._watching.done()
-        return watching or self._session.status.state in _RUNNING
+        waiting = self._session.background.waiting > 0
+        return watching or waiting or self._session.status.state in _RUNNING
 
     async def _line(self, line: str) -> None:
         if self._commands.takes_text and not self._later:
@@ -196,7 +197,8 @@ class PlainLoop:
             for number, choice in enumerate(self._commands.wonder(error, said), 1):
                 self._say(f"{number}  {choice}")
         self._tell_news()
-        if self._session.status.state in _RUNNING or self._session.turns.queued:
+        session = self._session
+        if session.status.state in _RUNNING or session.turns.queued or session.background.waiting:
             self._watch()
         elif self._terminal and not self._left and not self._commands.takes_text:
             self._prompt()
@@ -207,6 +209,7 @@ class PlainLoop:
 
     async def _until_idle(self) -> None:
         await self._session.turns.finished()
+        await self._session.background.finished()
         self._inbox.put_nowait(Stirred())
 
     def _interrupted(self) -> None:

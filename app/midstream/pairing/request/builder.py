@@ -279,7 +279,7 @@ class RequestBuilder:
         leaves = not self._server.local and proposal.path not in self.allowed
         if leaves and await asyncio.to_thread(self._files.workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
-        wanted = model.edit_format
+        wanted = model.edit_format if question.known is None else "region"
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
         longest = model.max_region_lines if wanted in ("region", "auto") else None

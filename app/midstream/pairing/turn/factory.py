@@ -209,7 +209,7 @@ class AnswerFactory:
         follow_up: FollowUp | None = None,
     ) -> Answer:
         request = self.builder.request(scope, question, self.context)
-        mode = self._open(scope, request)
+        mode = self._open(scope, request, known=question.known is not None)
         target = scope.target
         turn = self._turn(question.text, mode, target.symbol, old, follow_up)
         if old is None:
@@ -229,18 +229,18 @@ class AnswerFactory:
         except (OSError, UserError) as error:
             self._log.status.warn(f"This session has no journal and cannot be resumed: {error}")
 
-    def _open(self, scope: Scope, request: Request) -> EditMode:
+    def _open(self, scope: Scope, request: Request, *, known: bool) -> EditMode:
         proposal = scope.proposal
         if request.region is None:
             return BlockMode(proposal, request.edit_format, request.tools)
         start, stop = request.region
         base, before = proposal.base, proposal.proposed_region(start, stop)
         # Models that were not trained on regions get the indentation wrong.
-        mends = self._server.model_info.is_chat
+        mends = self._server.model_info.is_chat and not known
         return RegionMode(
             proposal,
             proposal.begin(start, stop, repair_indentation=mends),
-            bare=self._server.model_info.is_edit_model,
+            bare=known or self._server.model_info.is_edit_model,
             known=frozenset(base.lines[start:stop]),
             before=before,
             mends_indentation=mends,

@@ -22,6 +22,8 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from midstream.pairing.scope.find import Candidate
     from midstream.pairing.scope.mentions import NeedsConsentError
 
@@ -56,6 +58,8 @@ class Steer(Controller):
         self._held = ""
         """Instruction to send as soon as the session is open."""
         self._advised = False
+        self._search: Worker[None] | None = None
+        """Looks for the places that need a change as well."""
 
     # the composer
 
@@ -261,6 +265,8 @@ class Steer(Controller):
         if session is None and self._held:
             self._held = ""
             self._notices.say("info", "Not sent; your text stays here.")
+        elif self._search is not None and not self._search.is_finished:
+            self._search.cancel()
         elif session is not None and (
             self._sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
@@ -363,7 +369,7 @@ class Steer(Controller):
             )
 
     def elsewhere(self) -> None:
-        """Ask for the change of the hunk under the cursor in similar places."""
+        """Repeat the change of the hunk under the cursor wherever else it is needed."""
         session, hunk = self._state.session, self._pane.hunk
         if session is None or hunk is None:
             self._notices.say("info", "Put the cursor on a hunk first, to repeat it elsewhere.")
@@ -372,15 +378,22 @@ class Steer(Controller):
             self._notices.say("info", "That hunk was off screen. Press again to confirm.")
             return
         hunk_id = hunk.id
+        stop = self._services.key_for("model.stop")
+
+        def progress(looked_at: int, of: int) -> None:
+            self._notices.say(
+                "info", f"Looking for uses: {looked_at:,} of {of:,} places; {stop} ends it."
+            )
 
         async def work() -> None:
-            if files := await session.background.elsewhere(hunk_id):
+            if files := await session.background.elsewhere(hunk_id, progress=progress):
                 where = counted(files, "file")
                 self._notices.say(
                     "info", f"Asking for the same change in {where}; the hunks will wait."
                 )
 
-        self._work.run(work)
+        # Not serial: a search takes seconds, and keys must not wait for it.
+        self._search = self._panes.screen.run_worker(work(), group="elsewhere", exclusive=True)
 
     # modes
 

@@ -1,0 +1,286 @@
+"""A rename that is repeated at every use: on the screen, in plain mode and headless."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import importlib.util
+import inspect
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from midstream.pairing.headless import Job, run_job
+from midstream.pairing.references import Use, find_uses, with_name
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
+
+UTIL = (
+    '__all__ = ["helper"]\n\n\ndef helper(x):\n    return x + 1\n\n\n'
+    'print(f"value {helper(2)}")\n\n\ndef other():\n    return helper(3) + helper(4)\n'
+)
+MAIN = "import util\nfrom util import helper\n\nprint(util.helper(2), helper(3), 'helper')\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "util.py").write_text(UTIL)
+    (tmp_path / "main.py").write_text(MAIN)
+    return tmp_path
+
+
+def expected(text: str) -> str:
+    return text.replace("helper", "add_one").replace("'add_one'", "'helper'")
+
+
+async def rename(session: PairingSession, model: SteppedModel) -> int:
+    """Have the definition renamed; the id of its hunk."""
+    await session.turns.instruct("rename helper to add_one in helper", path="util.py")
+    model.give("def add_one(x):\n    return x + 1\n")
+    model.end()
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    return hunk.id
+
+
+@pytest.mark.parametrize("accepted_first", [True, False])
+async def test_every_use_gets_a_hunk_without_the_model(
+    session: PairingSession, model: SteppedModel, root: Path, accepted_first: bool
+) -> None:
+    hunk = await rename(session, model)
+    if accepted_first:
+        await session.files.accept(hunk)
+    steps: list[tuple[int, int]] = []
+    files = await session.background.elsewhere(hunk, progress=lambda at, of: steps.append((at, of)))
+    assert files == 2
+    assert steps
+    await session.background.finished()
+    await session.turns.finished()
+    assert len(model.requests) == 1, "the model wrote only the definition"
+    for path in ("util.py", "main.py"):
+        await session.files.accept_rest(path)
+    assert (root / "util.py").read_text() == expected(UTIL)
+    assert (root / "main.py").read_text() == expected(MAIN)
+
+
+async def test_the_search_can_be_stopped(session: PairingSession, model: SteppedModel) -> None:
+    witness = Witness(session)
+    hunk = await rename(session, model)
+    began = asyncio.Event()
+    searching = asyncio.create_task(
+        session.background.elsewhere(hunk, progress=lambda *_: began.set())
+    )
+    await began.wait()
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert "was stopped" in witness.notice
+    assert not session.background.waiting
+
+
+class Report:
+    """A sink that keeps the files of the hunks."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def started(self, *_: object) -> None:
+        pass
+
+    def text(self, text: str) -> None:
+        pass
+
+    def file(self, path: str, base: object) -> None:
+        pass
+
+    def hunk(self, hunk: Any) -> None:
+        self.paths.append(hunk.path)
+
+    def passed(self, line: int) -> None:
+        pass
+
+
+async def test_edit_everywhere(
+    root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
+) -> None:
+    model.give("def add_one(x):\n    return x + 1\n")
+    model.end()
+    report = Report()
+    job = Job(root, "util.py", "rename helper to add_one in helper", apply=True, everywhere=True)
+    outcome = await run_job(job, report, settings=settings, endpoint=endpoint)
+    assert outcome.hunks == len(report.paths)
+    assert set(report.paths) == {"util.py", "main.py"}
+    assert (root / "util.py").read_text() == expected(UTIL)
+    assert (root / "main.py").read_text() == expected(MAIN)
+
+
+async def test_plain_mode_repeats_a_change(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    from midstream.plain.commands import PlainCommands
+    from midstream.plain.words import understand
+
+    said: list[str] = []
+    commands = PlainCommands(session, said.append, terminal=False)
+    hunk = await rename(session, model)
+    number = commands.number(hunk)
+    await commands.do(understand(f"elsewhere {number}", lambda _: False))
+    await session.background.finished()
+    await session.turns.finished()
+    assert {each.path for each in session.hunks.undecided()} == {"util.py", "main.py"}
+    await commands.do(understand("accept all", lambda _: False))
+    assert (root / "main.py").read_text() == expected(MAIN)
+
+
+# Oracle: of names that a package defines once, every token of that name is a use.
+
+
+class Symbol(NamedTuple):
+    name: str
+    path: str
+    line: int
+    column: int
+
+
+class Package:
+    """A copy of an installed package, and its names that stand for one thing only."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        ignore = shutil.ignore_patterns("__pycache__", "*.so")
+        shutil.copytree(Path(spec.origin).parent, folder / name, ignore=ignore)
+        self.root = folder
+        self.texts = {
+            path.relative_to(folder).as_posix(): path.read_text("utf-8")
+            for path in sorted(folder.rglob("*.py"))
+        }
+        self.defined: dict[str, list[Symbol]] = {}
+        self.uses: dict[str, int] = {}
+        for path, text in self.texts.items():
+            tree = ast.parse(text)
+            for name_, line, column in _defined(tree, text.split("\n")):
+                self.defined.setdefault(name_, []).append(Symbol(name_, path, line, column))
+            for each in _used(tree):
+                self.uses[each] = self.uses.get(each, 0) + 1
+
+    def symbols(self, count: int) -> list[Symbol]:
+        """Names defined once, which neither builtins nor imported modules have, in chance order."""
+        foreign = self._foreign()
+        found = [
+            places[0]
+            for name, places in sorted(self.defined.items())
+            if len(places) == 1
+            and len(name) > 3
+            and not name.startswith("__")
+            and name not in foreign
+            and self.uses.get(name, 0) > 1
+        ]
+        random.Random(17).shuffle(found)
+        return found[:count]
+
+    def _foreign(self) -> set[str]:
+        names: set[str] = set()
+        for kind in (str, bytes, list, dict, set, int, object, type, property, Path):
+            names.update(dir(kind))
+        for text in self.texts.values():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    module = getattr(node, "module", None) or ""
+                    if getattr(node, "level", 0) or module.startswith(tuple(self._tops)):
+                        continue
+                    for alias in node.names:
+                        names |= {alias.name, alias.asname or ""}
+                        names |= _members(module or alias.name)
+        return names
+
+    @property
+    def _tops(self) -> set[str]:
+        return {path.split("/")[0] for path in self.texts}
+
+
+def _members(module: str) -> set[str]:
+    try:
+        loaded = importlib.import_module(module)
+    except Exception:
+        return set()
+    found = set(dir(loaded))
+    for each in list(vars(loaded).values()):
+        if isinstance(each, type):
+            found.update(dir(each))
+        with contextlib.suppress(TypeError, ValueError):
+            found.update(inspect.signature(each).parameters)
+    return found
+
+
+def _defined(tree: ast.Module, lines: list[str]) -> Iterator[tuple[str, int, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            column = lines[node.lineno - 1].index(node.name, node.col_offset)
+            yield node.name, node.lineno - 1, column
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno - 1, node.col_offset
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno - 1, node.col_offset
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            end = (node.end_lineno or 1) - 1, (node.end_col_offset or 0) - len(node.attr)
+            yield node.attr, *end
+
+
+def _used(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.arg, ast.keyword)):
+            yield node.arg or ""
+        elif isinstance(node, ast.alias):
+            yield node.name
+            yield node.asname or ""
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
+
+
+async def misses(package: Package, symbol: Symbol) -> list[str]:
+    """The files in which a rename leaves a use of a name, or breaks the syntax."""
+    start = Use(symbol.path, symbol.line, symbol.column)
+    uses = await find_uses(package.root, list(package.texts), symbol.name, start)
+    wrong: list[str] = []
+    for path, text in package.texts.items():
+        mine = [use for use in uses if use.path == path]
+        new = "\n".join(with_name(text.split("\n"), mine, symbol.name, "renamed_by_oracle"))
+        if symbol.name in set(_used(ast.parse(new))):
+            wrong.append(f"{symbol.name} in {path}")
+    return wrong
+
+
+@pytest.mark.timeout(300)
+async def test_no_use_is_missed_in_a_real_package(tmp_path: Path) -> None:
+    package = Package("markdown_it", tmp_path)
+    symbols = package.symbols(20)
+    assert len(symbols) == 20
+    for symbol in symbols:
+        assert await misses(package, symbol) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("name", "count"), [("markdown_it", 35), ("httpx", 35), ("tomlkit", 35)])
+async def test_no_use_is_missed_in_three_packages(tmp_path: Path, name: str, count: int) -> None:
+    package = Package(name, tmp_path)
+    symbols = package.symbols(count)
+    assert len(symbols) >= count - 5
+    wrong = [miss for symbol in symbols for miss in await misses(package, symbol)]
+    assert wrong == []
