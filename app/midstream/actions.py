@@ -141,7 +141,7 @@ ACTIONS: Final = (
     Action("commit", "C", "show.commit", "commit", "Commit accepted changes: choose files, write the message", _D),
     Action("hunk.comment", "c", "steer.comment", "comment", "Comment on this hunk; the model continues from there", _S, offered=_UNDECIDED),
     Action(
-        "hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Repeat the change elsewhere: all uses of a renamed name", _S,
+        "hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Ask for the same change in similar places", _S,
         hunk=HunkCommand("background.elsewhere", "repeat its change elsewhere: all uses of a renamed name"),
     ),
     Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer: one pass, checks, candidates", _S),

@@ -199,7 +199,7 @@ class Package:
                     if getattr(node, "level", 0) or module.startswith(tuple(self._tops)):
                         continue
                     for alias in node.names:
-                        names |= {alias.name, alias.asname or ""}
+                        names |= {alias.asname or "", *f"{module}.{alias.name}".split(".")}
                         names |= _members(module or alias.name)
         return names
 
