@@ -149,12 +149,12 @@ def search(
         groups.join(one, other)
     mine = groups.find(start)
     certain = {spot for spot in leaves if groups.find(spot) == mine}
-    # What nothing else in the project is called can only be this.
+    # What nothing else in the project is called can only be this, if the project defines it.
     others = [s for s, leaf in leaves.items() if s not in certain and _defines(leaf)]
     open_ = {s for s in unknown if s not in certain and groups.find(s) == s}
     attribute = any(_is_attribute(leaves[s]) or _in_class(leaves[s]) for s in certain)
     open_ = {s for s in open_ if _may_be(leaves[s], attribute)}
-    if not others:
+    if not others and any(_defines(leaves[spot]) for spot in certain):
         certain |= open_
         open_ = set[Spot]()
     exported = _exported(project, certain, leaves)
