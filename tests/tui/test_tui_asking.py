@@ -23,7 +23,7 @@ from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.hosted import Hosted
 from tests.helpers.pages import make_repo
 from tests.helpers.stage import CODE, Stage, on_stage
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stepped import SteppedModel, served
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
 
@@ -420,3 +420,18 @@ async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) 
         lines = screen.query_one("#wall", FactLines).lines
         (cost,) = [line.plain.split() for line in lines if line.plain.startswith("cost")]
         assert cost == ["cost", "$0.0230", "$0.0460"]
+
+
+async def test_what_an_edit_model_reads_is_on_the_first_screen(project: Path) -> None:
+    facts = {"prompt": "edit-codec", "context_length": "2048", "max_region_lines": "60"}
+    model = SteppedModel(facts)
+    async with served(model) as endpoint:
+        app = MidstreamApp(project, Settings(journal=False, attention=False), endpoint=endpoint)
+        async with app.run_test(size=(80, 24)) as pilot:
+            stage = Stage(app, pilot, model)
+            await stage.until(lambda: app.session and app.session.status.state == "ready", "ready")
+            words = " ".join(stage.screen.panes.welcome.render().plain.split())
+            assert "reads the lines it is to change and your sentence, nothing else." in words
+            await stage.open("pkg/things.py")
+            await stage.instruct("rename total to found in count")
+            assert stage.session.turns.context.limit == 2048

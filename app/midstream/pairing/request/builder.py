@@ -17,6 +17,7 @@ from midstream.errors import UserError
 from midstream.pairing.ai_comments import without_comments
 from midstream.pairing.renaming import as_proposed
 from midstream.pairing.request.context import (
+    DEFAULT_LIMIT,
     Context,
     Part,
     Wanted,
@@ -346,7 +347,8 @@ class RequestBuilder:
         if not model.is_chat:
             name = f"{proposal.path} lines {target.start + 1}-{target.stop}"
             text = proposal.proposed_region(target.start, target.stop)
-            return Context((Part(name, "file", text, first=target.start + 1),))
+            part = Part(name, "file", text, first=target.start + 1)
+            return Context((part,), model.context_length or DEFAULT_LIMIT)
         from midstream.edits.proposal import Overlay
 
         text = None if scope.by_region else Overlay(proposal).source.text()

@@ -345,16 +345,20 @@ class Status(Controller):
         if not self._panes.composing:
             keys = ((key_for("compose"), "describe the change you want"),)
         keys += ((key_for("open"), "open a file by name"), (key_for("help"), "every key"))
-        note = ""
+        notes: list[str] = []
         if self._services.demo is not None:
-            note = "The example project is a throw-away copy."
+            notes.append("The example project is a throw-away copy.")
             if self._services.settings.pace:
-                note += (
-                    "\nThe model writes slowly, so that you can decide and redirect while it "
+                notes.append(
+                    "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} gives it full speed."
                 )
+        if state.session is not None and state.session.server.model_info.is_edit_model:
+            notes.append(
+                "This model reads the lines it is to change and your sentence, nothing else."
+            )
         root, separator = tilde(self._services.root), self._services.glyphs.separator
-        self._panes.welcome.show(f"{root}  {separator}  {files}", keys, note)
+        self._panes.welcome.show(f"{root}  {separator}  {files}", keys, "\n".join(notes))
 
 
 def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
