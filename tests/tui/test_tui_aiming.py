@@ -1,0 +1,37 @@
+"""The composer shows where an instruction goes, and what no model does names its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.stage import on_stage
+
+
+async def test_a_definition_of_another_file_is_the_target_before_enter(project: Path) -> None:
+    (project / "pkg" / "far.py").write_text("x = 1\n\n\ndef away(total):\n    return total\n")
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.composer.put("rename total to amount in @pkg/far.py:away")
+        await stage.until(lambda: "pkg/far.py" in stage.title, "the target")
+        assert "away, lines 4-5" in stage.title
+        assert "named with @" in stage.title
+        await stage.press("enter")
+        await stage.until(lambda: stage.model.requests, "request")
+        assert stage.model.region == "def away(total):\n    return total\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [("undo your last change", "u undoes"), ("/help", "F1 shows"), ("what is this?", "M chooses")],
+)
+async def test_what_is_no_edit_is_answered_with_a_key(project: Path, said: str, key: str) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.composer.put(said)
+        await stage.press("enter")
+        await stage.until(lambda: key.lower() in stage.notice.lower(), "the sentence")
+        assert not stage.model.requests
