@@ -82,3 +82,15 @@ async def test_redo_asks_as_well(root: Path, session: PairingSession, model: Ste
     assert (root / "run.py").read_text() == BEFORE
     assert not await session.files.redo()
     assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_uses_of_a_renamed_function_are_listed(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    (root / "main.py").write_text("import run\n\nprint(run.check('a'))\n")
+    (root / "run.py").write_text(f'{BEFORE}\n\nprint(f"{{check(1)}}")\n')
+    witness = await propose(session, model, BEFORE.replace("def check", "def verify"))
+    assert await session.files.accept_rest("run.py") == 1
+    await witness.until(lambda: "still used" in witness.notice)
+    assert witness.notice.startswith("`check` is still used in main.py:3, run.py:8.")
+    assert session.status.notices[-1].action == "hunk.elsewhere"

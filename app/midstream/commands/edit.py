@@ -161,8 +161,8 @@ class DiffSink:
             f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
             file=sys.stderr,
         )
-        if outcome.unsure:
-            print(outcome.unsure, file=sys.stderr)
+        for said in filter(None, (outcome.left, outcome.unsure)):
+            print(said, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -238,5 +238,6 @@ class JsonSink:
                 "confidence": outcome.confidence,
                 "unsure": outcome.unsure or None,
                 "refused": outcome.refused or None,
+                "left": outcome.left or None,
             }
         )

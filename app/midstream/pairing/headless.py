@@ -79,6 +79,7 @@ class Outcome:
         written: Whether the file was written.
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
+        left: A sentence about names that are still used elsewhere, ``""`` for none.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
 
@@ -91,6 +92,7 @@ class Outcome:
     confidence: float | None = None
     unsure: str = ""
     refused: str = ""
+    left: str = ""
 
 
 class Sink(Protocol):
@@ -167,6 +169,7 @@ async def run_job(
             raise EditFailedError(session.status.notices[-1].text)
         refused = await _objection(session, hunks, job) if job.apply else ""
         writes = job.apply and not refused
+        left = await _left_behind(session, hunks)
         for path in dict.fromkeys(hunk.path for hunk in hunks) if writes else ():
             wanted = len(session.hunks.undecided(path))
             if await session.files.accept_rest(path, anyway=True) != wanted:
@@ -181,7 +184,26 @@ async def run_job(
             confidence=turn.confidence,
             unsure=turn.unsure,
             refused=refused,
+            left=left,
         )
+
+
+async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
+    """Where names are still used that an answer renames or deletes, as a sentence or ``""``."""
+    from midstream.pairing.references import ReferencesError, listed, uses_left
+
+    before: dict[str, Sequence[str]] = {}
+    after: dict[str, Sequence[str]] = {}
+    for path in dict.fromkeys(hunk.path for hunk in hunks):
+        proposal = session.files[path]
+        before[path] = proposal.base.lines
+        after[path] = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")[:-1]
+    files = await asyncio.to_thread(session.workspace.files)
+    try:
+        left = await uses_left(session.root, files, before, after)
+    except ReferencesError as error:
+        return str(error)
+    return f"{listed(left)}." if left else ""
 
 
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:

@@ -26,6 +26,8 @@ from midstream.pairing.similar_edits import substitutions, tokens
 
 MOST_NAMES: Final = 8
 """Names that are gone from a file and looked for; a file that loses more is being replaced."""
+MOST_LISTED: Final = 4
+"""Places that a sentence lists."""
 _LINE_LIMIT: Final = 1 << 26
 """Bytes of one line that the child process may print."""
 
@@ -203,6 +205,14 @@ async def uses_left(
                     for line in _still_there(then, now, mine, name)
                 ]
     return tuple(dict.fromkeys(found))
+
+
+def listed(left: Sequence[UseLeft]) -> str:
+    """A sentence without its full stop that lists uses which a change leaves behind."""
+    names = " and ".join(f"`{name}`" for name in dict.fromkeys(use.name for use in left))
+    places = ", ".join(f"{use.path}:{use.line + 1}" for use in left[:MOST_LISTED])
+    more = f" and {len(left) - MOST_LISTED} more places" if len(left) > MOST_LISTED else ""
+    return f"{names} {'is' if names.count('`') == 2 else 'are'} still used in {places}{more}"
 
 
 def _gone(before: Sequence[str], after: Sequence[str]) -> list[Definition]:

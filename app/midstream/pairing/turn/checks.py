@@ -250,7 +250,7 @@ def _ask_child(text: str) -> str:
 
 
 class UndefinedNames:
-    """Reports names that are no longer defined because only part of a change was accepted.
+    """Reports names that are no longer defined, here or where other files use them.
 
     Looks at a file when its last open hunk was decided.  A rename with one accepted and one
     rejected hunk is the user's decision, and leaves code that does not run: it is never fixed here.
@@ -262,6 +262,7 @@ class UndefinedNames:
         self._spawn = spawn
         self._looking: set[str] = set()
         self._told: dict[str, tuple[str, ...]] = {}
+        self._left_told: dict[str, tuple[str, ...]] = {}
         status.subscribe(self._hear)
 
     def _hear(self, event: SessionEvent) -> None:
@@ -274,7 +275,10 @@ class UndefinedNames:
         await asyncio.sleep(0)
         self._looking.discard(path)
         proposal = self._files.get(path)
-        if proposal is None or not self._is_half(path, proposal):
+        if proposal is None or self._files.hunks.undecided(path):
+            return
+        if not self._is_half(path, proposal):
+            await self._tell_uses_left(path, proposal)
             return
         after = proposal.composed().lines
         verdict = await look(path, proposal.base.lines, after)
@@ -289,6 +293,25 @@ class UndefinedNames:
                 f"{'is' if len(names) == 1 else 'are'} no longer defined: only part of the "
                 "change was accepted. Undo a decision, or ask for the rest."
             )
+
+    async def _tell_uses_left(self, path: str, proposal: FileProposal) -> None:
+        """Tell where names are still used that the accepted hunks rename or delete."""
+        from midstream.pairing.references import ReferencesError, listed, uses_left
+
+        before, after = proposal.base.lines, proposal.composed().lines
+        if before == after or not is_python(path):
+            return
+        workspace = self._files.workspace
+        try:
+            files = await asyncio.to_thread(workspace.files)
+            left = await uses_left(workspace.root, files, {path: before}, {path: after})
+        except ReferencesError as error:
+            self._status.warn(str(error))
+            return
+        names = tuple(dict.fromkeys(use.name for use in left))
+        told, self._left_told[path] = self._left_told.get(path, ()), names
+        if names and names != told and after == proposal.composed().lines:
+            self._status.warn(f"{listed(left)}. Change these as well.", "hunk.elsewhere")
 
     def _is_half(self, path: str, proposal: FileProposal) -> bool:
         """Whether nothing is open in a file, and of its hunks some are in it and others not."""
