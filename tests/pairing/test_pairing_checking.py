@@ -13,8 +13,9 @@ from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import syntax_error
+from midstream.pairing.parsing import AT_ONCE, where_broken
 from midstream.pairing.session import PairingSession
-from midstream.pairing.turn.checks import AT_ONCE, newly_broken, where_broken
+from midstream.pairing.turn.checks import newly_broken
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.stepped import SteppedModel

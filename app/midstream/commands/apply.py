@@ -126,7 +126,7 @@ class Reader:
     async def broken_by(self, result: ApplyResult) -> dict[str, str]:
         """Where files stop parsing with a result, by path; see ``checks.breaks``."""
         from midstream.edits.documents import NotTextError, SourceText, join_lines
-        from midstream.pairing.turn.checks import breaks
+        from midstream.pairing.parsing import breaks
 
         came_from = {file.new_path: file.path for file in result.files if file.new_path is not None}
         found: dict[str, str] = {}

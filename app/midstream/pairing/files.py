@@ -31,6 +31,7 @@ from midstream.pairing.journal import (
     WritingEntry,
     WroteEntry,
 )
+from midstream.pairing.parsing import where_broken
 from midstream.pairing.status import (
     FileChangedOnDisk,
     FileOpened,
@@ -445,8 +446,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Returns:
             ``""`` if the step stands: nothing is wrong, or the same was asked for before.
         """
-        from midstream.pairing.turn.checks import where_broken
-
         for path in dict.fromkeys(hunk.path for hunk in hunks):
             after = self[path].composed()
             if not is_python(path) or not (why := await where_broken(join_lines(after.lines))):
@@ -462,8 +461,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     async def _broken_on_disk(self, path: str) -> bool:
         """Whether a file does not parse as it is."""
-        from midstream.pairing.turn.checks import where_broken
-
         try:
             _, _, text = await asyncio.to_thread(read_text, self.workspace, path)
         except UserError:  # A new file; or one that the write will stumble over as well.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from midstream.errors import UnavailableError, UserError
+from midstream.pairing.parsing import breaks
 from midstream.pairing.session import PairingSession, SessionState
 from midstream.pairing.status import Turn, TurnStatus
-from midstream.pairing.turn.checks import breaks
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText

@@ -1,8 +1,4 @@
-"""Checks of an answer: whether every file still parses, and which ruff findings are new.
-
-Python's parser holds the GIL for as long as it runs, 20 us a line.  Long texts are parsed in a
-child process, so that the screen keeps answering keys.
-"""
+"""Checks of an answer: whether every file still parses, and which ruff findings are new."""
 
 from __future__ import annotations
 
@@ -10,26 +6,22 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
-from midstream.edits.syntax import is_python, syntax_error
+from midstream.edits.syntax import is_python
+from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.status import HunkDecided, SessionEvent
 
 if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.status import SessionStatus, Spawn
 
-AT_ONCE: Final = 10_000
-"""Characters that are parsed here, within some 3 ms; a process takes 50 ms to begin."""
 _MOST_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
-_PARSER_S: Final = 10.0
 _RUFF_S: Final = 10.0
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
 """Ruff's message for F821, which has the name nowhere else."""
@@ -205,48 +197,6 @@ async def newly_broken(proposal: FileProposal) -> str:
     if len(lines) > _MOST_LINES:
         return ""
     return await breaks(proposal.path, lines, proposal.proposed_region(0, len(lines)))
-
-
-async def breaks(path: str, before: Sequence[str], after: str) -> str:
-    """Say where a file stops parsing; ``""`` if it does not, did not before, or is not Python.
-
-    Args:
-        path: The file; nothing but Python has a parser here.
-        before: Its lines before.
-        after: Its text after.
-    """
-    if not is_python(path) or not (broken := await where_broken(after)):
-        return ""
-    return "" if await where_broken(join_lines(before)) else broken
-
-
-async def where_broken(text: str) -> str:
-    """What :func:`~midstream.edits.syntax.syntax_error` says, without holding the loop up.
-
-    A text that takes the parser too long counts as one without errors.
-    """
-    if len(text) <= AT_ONCE:
-        return syntax_error(text)
-    return await asyncio.to_thread(_ask_child, text)
-
-
-def _ask_child(text: str) -> str:
-    command = [sys.executable, "-P", "-m", "midstream.pairing.turn.syntax_child"]
-    try:
-        done = subprocess.run(
-            command,
-            input=text.encode("utf-8", "surrogatepass"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_PARSER_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    except OSError:  # No process can be started; then it has to be done here.
-        return syntax_error(text)
-    # The parser can bring down its process by a text that is nested too deeply.
-    return done.stdout.decode() if done.returncode == 0 else "it cannot be read as Python"
 
 
 class UndefinedNames:
