@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import script_format as fmt
 import torch
-from items import Item, items_of, tree_of
+from items import Item, items_of, same_programs, tree_of
 from network import Cache, Decoder, load_weights
 from packing import Codec
 from torch import Tensor
@@ -83,24 +83,23 @@ def measure(
     ]
     with torch.no_grad():
         outputs = decode(model, codec, prompts, batch, most)
-    rows: list[dict[str, Any]] = []
-    for item, source, margin, output in zip(items, sources, margins, outputs, strict=True):
-        text = fmt.place(fmt.apply(source, output), margin)
-        unchanged = text == item.before
-        tree = tree_of(text)
-        exact = (item.left and unchanged) or (not item.left and text in item.right)
-        same = exact or (not item.left and tree is not None and tree in map(tree_of, item.right))
-        rows.append(
-            {
-                **asdict(item),
-                "output": output,
-                "text": text,
-                "exact": exact,
-                "same": same,
-                "parses": tree is not None,
-                "unchanged": unchanged,
-            }
-        )
+    texts = [
+        fmt.place(fmt.apply(source, output), margin)
+        for source, margin, output in zip(sources, margins, outputs, strict=True)
+    ]
+    verdicts = same_programs(list(zip(items, texts, strict=True)))
+    rows = [
+        {
+            **asdict(item),
+            "output": output,
+            "text": text,
+            "exact": text == item.before if item.left else text in item.right,
+            "same": same,
+            "parses": tree_of(text) is not None,
+            "unchanged": text == item.before,
+        }
+        for item, output, text, same in zip(items, outputs, texts, verdicts, strict=True)
+    ]
     asked = [row for row in rows if not row["left"]]
     left = [row for row in rows if row["left"]]
     share = {

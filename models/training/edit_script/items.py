@@ -1,19 +1,38 @@
-"""Evaluation sets: requests, and the texts that count as right answers.
+"""Evaluation sets: requests, and what counts as a right answer.
 
-A `.toml` file is the hand-written set; a `.jsonl` file has examples of the generator (`region`,
-`instruction`, `target`) or rows of shards (`region`, `edits`; the first edit of each).
+A `.toml` file is a hand-written set (`models/training/human`); a `.jsonl` file has examples of the
+generator (`region`, `instruction`, `target`) or rows of shards (`region`, `edits`; the first edit
+of each).
+
+Checks of goal-style requests run in a child process, which is this file as a program: answers are
+code that a model wrote. It reads a line of JSON `[setup, region, check]` for each case from
+standard input and prints `1` or `0` for it.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import textwrap
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Final
+
+SECONDS: Final = 3
+"""Time limit of a case."""
+
+Case = tuple[str, str, str]
+"""Set-up, region and check, run in this order in one namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +47,8 @@ class Item:
         instruction: the request.
         right: texts that count as right.
         left: whether nothing is to change.
+        setup: what the check needs.
+        check: code that passes for right answers of any form; "" where only texts count.
     """
 
     name: str
@@ -37,6 +58,8 @@ class Item:
     instruction: str
     right: tuple[str, ...]
     left: bool
+    setup: str = ""
+    check: str = ""
 
 
 def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], str]) -> list[Item]:
@@ -50,18 +73,22 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
     """
     if path.suffix == ".toml":
         rows = tomllib.loads(path.read_text())["edit"]
-        return [
+        items = [
             Item(
-                r["id"],
+                r["id"] if not number else f"{r['id']} {number + 1}",
                 r["kind"],
-                r["package"],
+                r.get("package", ""),
                 r["before"],
-                r["instruction"],
+                instruction,
                 (r["after"], *r.get("accept", ())),
                 r["kind"] in ("nothing to do", "beyond"),
+                r.get("setup", ""),
+                r.get("check", ""),
             )
             for r in rows
-        ][:: max(1, len(rows) // most)]
+            for number, instruction in enumerate(r.get("instructions") or [r["instruction"]])
+        ]
+        return items[:: max(1, len(items) // most)]
     found: list[Item] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(path.read_text().splitlines()):
@@ -97,3 +124,74 @@ def tree_of(text: str) -> str | None:
         return ast.dump(ast.parse(textwrap.dedent(text)))
     except (SyntaxError, ValueError):
         return None
+
+
+def same_programs(answers: Sequence[tuple[Item, str]]) -> list[bool]:
+    """Return which answers are right: by text, by syntax tree, or as the request's check says."""
+    verdicts: list[bool] = []
+    open_cases: dict[int, Case] = {}
+    for number, (item, text) in enumerate(answers):
+        tree = tree_of(text)
+        if item.left or text in item.right or tree is None:
+            verdicts.append(text == item.before if item.left else text in item.right)
+            continue
+        verdicts.append(tree in map(tree_of, item.right))
+        if item.check and not verdicts[-1] and text != item.before:
+            open_cases[number] = (item.setup, text, item.check)
+    for number, passed in zip(open_cases, passing(list(open_cases.values())), strict=True):
+        verdicts[number] = passed
+    return verdicts
+
+
+def passing(cases: Sequence[Case]) -> list[bool]:
+    """Return which checks pass."""
+    found: list[bool] = []
+    while len(found) < len(cases):
+        rest = cases[len(found) :]
+        with tempfile.TemporaryDirectory() as folder:
+            child = subprocess.run(
+                [sys.executable, str(Path(__file__).resolve())],
+                input="".join(json.dumps(case) + "\n" for case in rest),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                cwd=folder,
+                check=False,
+            )
+        verdicts = [line == "1" for line in child.stdout.splitlines()]
+        found += verdicts
+        if len(verdicts) < len(rest):
+            found.append(False)  # the case that ended the child
+    return found
+
+
+def _over(_number: int, _frame: FrameType | None) -> None:
+    raise TimeoutError
+
+
+def _passes(case: Case) -> bool:
+    namespace: dict[str, object] = {"__name__": "case"}
+    folder = Path.cwd()
+    signal.alarm(SECONDS)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for text in case:
+                exec(compile(text, "<case>", "exec", dont_inherit=True), namespace)
+    except BaseException:
+        return False
+    finally:
+        signal.alarm(0)
+        os.chdir(folder)
+    return True
+
+
+def main() -> None:
+    """Answer each line."""
+    signal.signal(signal.SIGALRM, _over)
+    answers = sys.stdout
+    for line in sys.stdin:
+        print(int(_passes(tuple(json.loads(line)))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,7 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from models.training.confidence import FOLDS, area, fitted, with_section
-from models.training.edit_script.items import Item, items_of, tree_of
+from models.training.edit_script.items import Item, items_of, same_programs
 from models.training.edit_script.script_format import apply
 
 Array = np.ndarray[Any, Any]
@@ -59,6 +59,8 @@ class Answer:
     forwards: int
     tokens: int
     confidence: float = 0.0
+    same: bool = False
+    """Whether it is right in whatever form."""
 
     @property
     def changed(self) -> bool:
@@ -67,13 +69,6 @@ class Answer:
     @property
     def exact(self) -> bool:
         return not self.changed if self.item.left else self.text in self.item.right
-
-    @property
-    def same(self) -> bool:
-        if self.exact or self.item.left:
-            return self.exact
-        tree = tree_of(self.text)
-        return tree is not None and tree in map(tree_of, self.item.right)
 
     @property
     def harms(self) -> tuple[str, ...]:
@@ -237,6 +232,9 @@ def main() -> None:
         name, _, file = pair.partition("=")
         items = items_of(Path(file), options.per_kind, options.items, apply)
         answers[name] = [prober.ask(name, item) for item in items]
+        verdicts = same_programs([(answer.item, answer.text) for answer in answers[name]])
+        for answer, same in zip(answers[name], verdicts, strict=True):
+            answer.same = same
         print(name, json.dumps(figures(answers[name], prober.table)), flush=True)
     table, fit = prober.table, dict[str, float]()
     if options.calibrate:
