@@ -39,6 +39,7 @@ from midstream.settings import Settings  # noqa: E402
 from midstream.tui.app import MidstreamApp  # noqa: E402
 from midstream.tui.pages import models, sessions  # noqa: E402
 from midstream.tui.review import status  # noqa: E402
+from midstream.tui.telemetry.page import TelemetryScreen  # noqa: E402
 from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
 from tests.helpers.stepped import SteppedModel, served  # noqa: E402
@@ -179,7 +180,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     yield "help"
     await stage.back()
     await stage.press("W")
-    await stage.until(lambda: getattr(app.screen, "simulated", None), "simulation")
+    await stage.until(lambda: simulated(app), "simulation")
     if not wide:
         await stage.press("tab")
     await stage.shown("Wafer clock")
@@ -233,6 +234,12 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     await stage.press("C")
     await stage.shown("4 hunks still wait")
     yield "commit"
+
+
+def simulated(app: MidstreamApp) -> bool:
+    """Whether the simulation of the telemetry page is complete."""
+    page = app.screen
+    return isinstance(page, TelemetryScreen) and page.simulation.result is not None
 
 
 def decided(stage: Stage, state: HunkState) -> int:
