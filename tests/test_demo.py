@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import pytest
 from midstream.cli import main
 from midstream.demo import READING_PACE, make_demo
 from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
 from midstream.workspace.repo import repo_status
+from tests.helpers.stage import shown
 
 
 def test_the_copy_is_a_clean_repository_whose_tests_pass(tmp_path: Path) -> None:
@@ -98,3 +101,29 @@ def test_the_shipped_model_does_what_is_suggested(tmp_path: Path) -> None:
         added = [line for line in ndiff(before.splitlines(), after.splitlines()) if line[0] == "+"]
         for line in WRITTEN[suggestion.title]:
             assert any(line in new for new in added), suggestion.instruction
+
+
+async def test_one_sentence_names_the_pace_and_one_key_turns_it_off(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["rows", "totals"]]}]))
+    settings = Settings(journal=False, attention=False, pace=READING_PACE)
+    app = MidstreamApp(demo.root, settings, demo=demo, replay=script)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, lambda: app.session and app.session.status.state == "ready")
+
+        def words() -> str:
+            return " ".join(app.review.panes.welcome.render().plain.split())
+
+        sentence = (
+            "The model writes slowly, so that you can decide and redirect while it writes; "
+            "p gives it full speed."
+        )
+        assert sentence in words()
+        await pilot.press("escape", "p")
+        await shown(pilot, lambda: "at full speed; p switches back" in app.review.panes.notice.text)
+        assert app.settings.pace is None
+        assert "writes slowly" not in words()
+        await pilot.press("p")
+        await shown(pilot, lambda: app.settings.pace == READING_PACE)
+        assert sentence in words()
