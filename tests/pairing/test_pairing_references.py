@@ -109,6 +109,17 @@ async def test_a_text_that_is_not_on_disk_is_what_others_import(root: Path) -> N
     assert {use.path for use in uses} == set(FILES)
 
 
+async def test_a_property_of_an_enum_of_strings(tmp_path: Path) -> None:
+    text = (
+        "from enum import Enum\n\n\nclass Kind(str, Enum):\n    A = 'a'\n\n    @property\n"
+        "    def escapes(self) -> int:\n        return 1\n\n\n"
+        "def show(kind: Kind) -> int:\n    return kind.escapes\n"
+    )
+    (tmp_path / "kinds.py").write_text(text)
+    uses = await find_uses(tmp_path, ["kinds.py"], "escapes", Use("kinds.py", 7, 8))
+    assert [use.line for use in uses] == [7, 12]
+
+
 async def test_a_search_can_be_cancelled(root: Path) -> None:
     searching = asyncio.create_task(
         find_uses(root, list(FILES), "helper", Use("shop/util.py", 13, 4))

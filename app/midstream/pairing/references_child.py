@@ -98,8 +98,19 @@ class Project:
                 path = Path(each.module_path).relative_to(self.root).as_posix()
             except ValueError:
                 path = str(each.module_path)
+                if each.type != "module" and not _stands_at(each):
+                    continue
             spots.append(Spot(path, each.line - 1, each.column))
         return spots or None
+
+
+def _stands_at(found: Any) -> bool:
+    """Whether a definition is where jedi says; members of an enum get the wrong file."""
+    try:
+        lines = Path(found.module_path).read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return False
+    return found.line <= len(lines) and lines[found.line - 1].startswith(found.name, found.column)
 
 
 class Groups:
