@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from midstream.engine.answer import StreamDecoder
 from midstream.engine.codec import EditCodec, RegionTooLong
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.layout import align, cut_span, without_span
@@ -241,6 +242,7 @@ def test_giving_up_leaves_the_rest_as_it_was(codec: EditCodec) -> None:
     request = EditRequest("write tests for it", REGION)
     _, ids = codec.encode_target(request, None)
     decoder = codec.encode(request).decoder
+    assert isinstance(decoder, StreamDecoder)
     assert "".join(decoder.feed(token) for token in ids) + decoder.finish() == REGION
     assert decoder.gave_up
     assert set(ids) <= codec.encode(request).stop_ids

@@ -34,6 +34,7 @@ def begun(
     codec: EditCodec, *names: str, instruction: str = "rename amount to gross"
 ) -> AnswerChoice:
     choice = codec.encode(EditRequest(instruction, REGION)).choice
+    assert isinstance(choice, AnswerChoice)
     ids = {codec.vocab.special_name(k): k for k in range(codec.vocab.first_text_id)}
     for name in names:
         choice.feed(ids[f"<{name}>"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+from midstream.engine.answer import StreamDecoder  # noqa: E402
 from midstream.engine.codec import EditCodec  # noqa: E402
 from midstream.engine.edit_request import EditRequest  # noqa: E402
 from models.training import (  # noqa: E402
@@ -174,6 +175,7 @@ def test_examples_survive_the_codec_and_kept_lines_begin_the_target() -> None:
         )
         _, ids = codec.encode_target(request, example.target)
         decoder = codec.encode(request).decoder
+        assert isinstance(decoder, StreamDecoder)
         text = "".join(decoder.feed(token) for token in ids) + decoder.finish()
         assert decoder.gave_up == (example.target is None)
         assert example.kept + text == (example.region if example.target is None else example.target)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.workspace.journal import Journal, JournalEntry, SessionInfo
+    from midstream.workspace.journal import Journal, JournalEntry
+    from midstream.workspace.journal import SessionInfo as SessionInfo  # what the screen may name
 
 
 class ResumeError(UserError):

@@ -107,10 +107,11 @@ class Project:
 def _stands_at(found: Any) -> bool:
     """Whether a definition is where jedi says; members of an enum get the wrong file."""
     try:
-        lines = Path(found.module_path).read_text("utf-8", "replace").split("\n")
+        lines = Path(str(found.module_path)).read_text("utf-8", "replace").split("\n")
     except OSError:
         return False
-    return found.line <= len(lines) and lines[found.line - 1].startswith(found.name, found.column)
+    line, column, name = int(found.line), int(found.column), str(found.name)
+    return line <= len(lines) and lines[line - 1].startswith(name, column)
 
 
 class Groups:

@@ -186,9 +186,12 @@ class MidstreamApp(App[None]):
         self.call_after_refresh(self._start)
         # The shell has written over the screen meanwhile.
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
-            self, lambda _: self.repaint()
+            self, self._resumed
         )
         self.set_interval(LOOK_EVERY_S, self._look_around)
+
+    def _resumed(self, _: object) -> None:
+        self.repaint()
 
     def _start(self) -> None:
         self.run_worker(self._open_session, group="open", exit_on_error=True)
