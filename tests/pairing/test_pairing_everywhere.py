@@ -266,6 +266,7 @@ async def misses(package: Package, symbol: Symbol) -> list[str]:
     return wrong
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300)
 async def test_no_use_is_missed_in_a_real_package(tmp_path: Path) -> None:
     package = Package("markdown_it", tmp_path)

@@ -170,7 +170,7 @@ async def test_the_last_line_of_an_answer_is_judged_before_it_can_be_accepted(
 ) -> None:
     give(model, "def run(name):\n", "    return subprocess.run(input(), shell=True)")
     give(model, "    return subprocess.run([name])\n")
-    await session.turns.instruct("run it", path="m.py", cursor=10)
+    await session.turns.instruct("let it run the name", path="m.py", cursor=10)
     await session.turns.finished()
     assert len(model.requests) == 2
     assert await session.files.accept_rest("m.py") == 1
