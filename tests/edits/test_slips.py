@@ -26,7 +26,7 @@ def report(role, line, name):
 @pytest.mark.parametrize(
     ("asked", "old", "new", "said"),
     [
-        ("give it a keyword sep", "line, name)", 'line, name, sep=" ")', "never uses"),
+        ("a keyword sep used between", "line, name)", 'line, name, sep=" ")', "never uses"),
         ("add type hints", "(role,", "(role: role,", "`role` for a type"),
         ("add type hints", "(role,", "(role: line,", "`line` for a type"),
         ("add type hints", "(role,", "(role: [str],", "`[str]` for a type"),
@@ -57,6 +57,7 @@ def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
     ("asked", "old", "new"),
     [
         ("give it a width", "line, name):\n", "line, name, width=2):\n    role = width\n"),
+        ("add a parameter `used` of 2", "line, name)", "line, name, used=2)"),
         ("add type hints", "(role,", "(role: str | None,"),
         ("add type hints", "(role, line", '(role: "Role", line: list[int]'),
         ("use a helper instead of print", "    print(role)\n", "    show(role)\n"),

@@ -43,6 +43,12 @@ _KEYWORD_FOR: Final = {
 """Words of a request to remove something, and what they mean in code."""
 _FEW_DELETED: Final = 3
 """Deleted lines that a request to remove something accounts for in any case."""
+_QUOTED: Final = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
+_USE: Final = re.compile(
+    r"\b(?:us(?:e[sd]?|ing)|instead|rather|pass(?:e[sd])?|so|that|which|when|if|and|then)\b",
+    re.IGNORECASE,
+)
+"""Words that ask for more of a parameter than that it is there."""
 _REPEATED: Final = re.compile(r"([A-Za-z]{2,6})\1\1", re.IGNORECASE)
 _KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist))
 
@@ -70,7 +76,7 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         return found
     names = frozenset(_NAME.findall(f"{known}\n{before}"))
     for was, now in _pairs(*trees):
-        if unused := _unused_parameters(was, now):
+        if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
         if odd := _no_types(was, now, names):
             found.append(f"wrote `{odd[0]}` for a type")
@@ -133,6 +139,11 @@ def _arguments(function: _Function | None) -> dict[str, ast.arg]:
     every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     every += [arg for arg in (args.vararg, args.kwarg) if arg is not None]
     return {arg.arg: arg for arg in every}
+
+
+def _speaks_of_use(instruction: str) -> bool:
+    """Whether more is asked for than a parameter: what it is for, or what becomes of it."""
+    return _USE.search(_QUOTED.sub("", instruction)) is not None
 
 
 def _unused_parameters(was: _Function | None, now: _Function) -> list[str]:
