@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -20,9 +21,12 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One file alone runs in this process: workers would take longer to start than it takes."""
+    """One file alone runs in this process: workers would take longer to start than it takes.
+
+    Otherwise there are at least four: tests wait for processes, disks and clocks.
+    """
     targets = [Path(str(argument).partition("::")[0]) for argument in config.args]
-    return 0 if len(targets) == 1 and targets[0].is_file() else None
+    return 0 if len(targets) == 1 and targets[0].is_file() else max(4, os.cpu_count() or 1)
 
 
 @pytest.fixture(autouse=True)

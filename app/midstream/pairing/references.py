@@ -136,7 +136,7 @@ async def find_uses(
     finally:
         if child.returncode is None and uses is None:
             child.kill()
-        await child.wait()
+        await child.communicate()  # to the end of its pipes, which wait() would leave open
     if uses is None:
         raise ReferencesError(
             f"The search for the uses of `{name}` failed; look for them with the editor."
