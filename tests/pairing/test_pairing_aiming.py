@@ -14,6 +14,7 @@ from midstream.pairing.scope.mentions import AtPath, find_at_paths, missing_name
 from midstream.pairing.session import PairingSession
 from midstream.responses.model_info import ModelInfo
 from midstream.workspace.files import Workspace
+from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedModel
 
 UTIL = "def f(x):\n    return x\n\n\ndef g(x):\n    return x * 2\n"
@@ -119,9 +120,9 @@ async def test_another_name_right_after_the_end_is_for_the_last_answer(
     await session.files.accept_rest("main.py")
     turn = await session.turns.instruct("no, call it `matches`", path="util.py", cursor=0)
     assert (turn.path, turn.symbol) == ("main.py", "main")
-    assert model.asked in ("rename hits to found in main", "rename `found` to `matches`")
-    await session.turns.stop()
+    await Witness(session).until(lambda: model.asked != "rename hits to found in main")
     assert model.asked == "rename `found` to `matches`"
+    await session.turns.stop()
 
 
 async def test_an_instruction_for_undecided_lines_says_so(

@@ -109,14 +109,23 @@ async def find_uses(
         "start": [start.path, start.line, start.column],
         "cache": str(state_dir() / "jedi"),
     }
-    try:
-        child = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "midstream.pairing.references_child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             limit=_LINE_LIMIT,
         )
+    )
+    try:
+        child = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio leaves pipes open where the start itself is cancelled.
+        child = await starting
+        child.kill()
+        await child.communicate()
+        raise
     except OSError as error:
         raise ReferencesError(f"No search for `{name}` could be started: {error}.") from error
     assert child.stdin is not None
