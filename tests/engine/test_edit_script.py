@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from midstream.engine.edit_script import ScriptApplier, ScriptGrammar, ScriptRegion, ScriptState
@@ -54,6 +54,7 @@ def ordered(lines: list[str], count: int) -> list[str]:
 
 
 @given(regions, st.lists(script_lines, max_size=8), cuts, st.sampled_from(["", "    "]))
+@example(["def f(a):"], ["*a=>x", "1+|a"], [], "")
 def test_any_chunking_gives_what_the_trainer_applies(
     rows: list[str], lines: list[str], sizes: list[int], margin: str
 ) -> None:

@@ -172,7 +172,7 @@ class ScriptApplier:
 
     def _renamed(self, old: str, new: str) -> str:
         rest = self._region.lines[self._passed :]
-        self._passed = len(self._region.lines)
+        self._passed = len(self._region.lines) + 1  # a rename is the whole script
         if not old:
             return "".join(line + "\n" for line in rest)
         return "".join(replace_name(line, old, new) + "\n" for line in rest)
