@@ -5,8 +5,10 @@ stays behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from test_serving_sdk import validate
@@ -22,52 +24,79 @@ def script(request: GenerateRequest) -> str:
     return "a line of words\n" * size
 
 
-async def receive(client: Peer, ids: list[str], idle: float = 0.4) -> None:
-    """Receive until nothing comes any more."""
-    try:
-        while True:
-            async with asyncio.timeout(idle):
-                event = await client.receive()
-            if event["type"] == "response.created":
-                ids.append(event["response"]["id"])
-    except TimeoutError:
-        return
+@dataclass
+class Expected:
+    """What a peer has asked for and must be answered."""
+
+    answers: int = 0
+    """Responses that begin, and errors."""
+    stops: int = 0
+
+
+async def receive(client: Peer, ids: list[str]) -> None:
+    """Receive, and note the responses that begin."""
+    while True:
+        event = await client.receive()
+        if event["type"] == "response.created":
+            ids.append(event["response"]["id"])
+
+
+def answered(events: list[dict[str, Any]], expected: Expected) -> bool:
+    """Whether everything was answered and nothing is being written any more."""
+    kinds = Counter(event["type"] for event in events)
+    ended = sum(kinds[kind] for kind in TERMINALS)
+    stopped = kinds["response.interrupt.accepted"] + kinds["response.interrupt.failed"]
+    return (
+        kinds["response.created"] + kinds["error"] >= expected.answers
+        and stopped >= expected.stops
+        and ended == kinds["response.created"]
+    )
 
 
 async def session(port: int, seed: int) -> tuple[list[dict[str, Any]], int | None]:
     """One random peer; returns what it saw, and how many stops it asked for if it stayed."""
     chance = random.Random(seed)
     ids: list[str] = []
-    stops = 0
+    expected = Expected()
     async with peer(port) as client:
         reading = asyncio.create_task(receive(client, ids))
         for step in range(chance.randrange(3, 14)):
             known = chance.choice([*ids, "resp_unknown"])
             match chance.randrange(8):
                 case 0 | 1 | 2:
+                    expected.answers += 1
                     await client.create(f"{seed}-{step}", stream_id=chance.choice(["a", "b", "c"]))
                 case 3:
+                    expected.answers += 1
                     await client.create(f"{seed}", previous_response_id=known)
                 case 4:
                     mode = chance.choice(["discard_partial_items", "keep_partial_items", "odd"])
                     await client.send(type="response.interrupt", response_id=known, mode=mode)
-                    stops += mode != "odd"
+                    expected.stops += mode != "odd"
+                    expected.answers += mode == "odd"
                 case 5:
                     await client.send(
                         type="response.steer", previous_response_id=known, input=f"{step}"
                     )
                 case 6:
+                    expected.answers += 1
                     await client.socket.send(chance.choice(["{", "[]", b"\x00", '{"type":"x"}']))
                 case _:
+                    expected.answers += 1
                     tool = {"type": "custom", "name": "t"}
                     await client.create(f"{step}", tools=[tool], tool_choice="required")
             await asyncio.sleep(chance.choice([0, 0, 0.002, 0.02, 0.06]))
         stays = chance.random() < 0.8
         if stays:
+
+            async def whole() -> bool:
+                return reading.done() or answered(client.seen, expected)
+
+            await eventually(whole)
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
             await reading
-        else:
-            reading.cancel()
-    return client.seen, stops if stays else None
+    return client.seen, expected.stops if stays else None
 
 
 def responses(events: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -97,8 +126,8 @@ def kinds_of(results: list[tuple[list[dict[str, Any]], int | None]]) -> Counter[
         validate(events)
         if stops is None:
             continue
-        answered = [event for event in events if event["type"].startswith("response.interrupt.")]
-        assert len(answered) == stops
+        stopped = [event for event in events if event["type"].startswith("response.interrupt.")]
+        assert len(stopped) == stops
         for whole in responses(events).values():
             numbers = [event["sequence_number"] for event in whole]
             assert numbers == sorted(set(numbers))

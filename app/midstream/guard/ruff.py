@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from midstream import processes
+
 _RULES: Final = ["S"]
 _TIMEOUT_S: Final = 5.0
 _DEATHS: Final = 3
@@ -166,10 +168,8 @@ class RuffServer:
         )
         try:
             output, _ = await process.communicate(text.encode("utf-8", "replace"))
-        except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            raise
+        finally:
+            await processes.end(process)
         return [
             Diagnostic(
                 item.get("code") or "",

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from midstream import processes
 from midstream.guard.findings import Finding, Level
 from midstream.guard.mending import mend
 from midstream.guard.policy import BANDIT, NEVER
@@ -88,7 +89,7 @@ class SecondOpinion:
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # It leads a session of its own.
-            await process.wait()
+            await processes.end(process, kill=False)
 
     async def _ask(self, lines: Sequence[str]) -> list[Finding]:
         mended = await asyncio.to_thread(mend, lines)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from midstream import processes
 from midstream.edits.lcs import matching_pairs
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
@@ -122,9 +123,7 @@ async def find_uses(
         child = await asyncio.shield(starting)
     except asyncio.CancelledError:
         # asyncio leaves pipes open where the start itself is cancelled.
-        child = await starting
-        child.kill()
-        await child.communicate()
+        await processes.end(await starting)
         raise
     except OSError as error:
         raise ReferencesError(f"No search for `{name}` could be started: {error}.") from error
@@ -143,9 +142,7 @@ async def find_uses(
     except (OSError, ValueError) as error:
         raise ReferencesError(f"The search for `{name}` broke off: {error}.") from error
     finally:
-        if child.returncode is None and uses is None:
-            child.kill()
-        await child.communicate()  # to the end of its pipes, which wait() would leave open
+        await processes.end(child, kill=uses is None)
     if uses is None:
         raise ReferencesError(
             f"The search for the uses of `{name}` failed; look for them with the editor."
