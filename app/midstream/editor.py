@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 
@@ -16,6 +18,20 @@ def editor_command() -> list[str] | None:
         if words := shlex.split(os.environ.get(name, "")):
             return words
     return None
+
+
+@contextlib.contextmanager
+def interrupts_ignored() -> Generator[None]:
+    """Leave Ctrl+C to the editor, as git does; to be used in the main thread.
+
+    The terminal interrupts the program as well as its editor.  The editor does not inherit a
+    handler, as it would ``SIG_IGN``.
+    """
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def edit_text(command: Sequence[str], text: str, name: str) -> str | None:

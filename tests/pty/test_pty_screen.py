@@ -94,6 +94,63 @@ def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
     assert stopped - sent < 2.0
 
 
+def test_an_answer_goes_on_while_an_editor_has_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The editor waits until the journal has the end of the answer, which would never come."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    (tmp_path / "things.py").write_text(CODE)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["total", "found"]], "rate": 8}]))
+    editor = tmp_path / "editor"
+    editor.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "print('EDITOR BEGINS', flush=True)\n"
+        f"go, state = pathlib.Path({str(tmp_path / 'go')!r}), pathlib.Path({str(tmp_path)!r})\n"
+        "while not go.exists():\n"
+        "    time.sleep(0.02)\n"
+        "print('EDITOR ENDS', flush=True)\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "file.write_text(file.read_text().replace('found = 0', 'found = 1'))\n"
+    )
+    editor.chmod(0o755)
+    variables = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state"), "VISUAL": str(editor)}
+    command = [sys.executable, "-m", "midstream", "things.py", "--replay", str(script)]
+    with TerminalProgram(
+        command, size=(100, 30), environment=variables, folder=tmp_path
+    ) as program:
+        program.wait_for("ready", PATIENCE_S)
+        program.wait_for("def", PATIENCE_S)
+        program.write("rename total\r")
+        program.wait_for("to decide", PATIENCE_S)
+        program.write("e")
+        program.wait_for("undecided", PATIENCE_S)
+        program.write("\x07")
+        program.wait_for("EDITOR BEGINS", PATIENCE_S)
+        begun = len(program.output)
+        program.write("\x03")  # the terminal interrupts both; it is meant for the editor
+
+        def answered() -> bool:
+            journals = list((tmp_path / "state").rglob("*.jsonl"))
+            return any("return found" in journal.read_text() for journal in journals)
+
+        eventually(answered, program)
+        assert b"\x1b[" not in program.output[begun:]
+        (tmp_path / "go").touch()
+        program.wait_for("EDITOR ENDS", PATIENCE_S)
+        back = len(program.output)
+        program.wait_for("\x1b[?1049h", PATIENCE_S, since=back)
+        program.wait_for("ready", PATIENCE_S, since=back)
+        program.settle()
+        program.write("\x13")
+        program.wait_for("has your text now", PATIENCE_S, since=back)
+        program.write("AA")
+        wanted = CODE.replace("total", "found").replace("found = 0", "found = 1")
+        eventually(lambda: (tmp_path / "things.py").read_text() == wanted, program)
+
+
 def test_ctrl_z_goes_to_the_shell_and_everything_is_painted_on_return(
     program: TerminalProgram,
 ) -> None:

@@ -232,15 +232,20 @@ async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, 
     assert "sum = 0" in git(repo, "diff", "--cached")
 
 
-async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
-    stage: Stage, repo: Path
-) -> None:
+async def opened_with_own_line(stage: Stage, repo: Path) -> CommitScreen:
+    """The commit page, with both hunks accepted and a changed line of the user's own."""
     path = repo / "pkg" / "things.py"
     await answered(stage)
     await accepted(stage, 2)
     path.write_text(path.read_text().replace("number * 2", "number + number"))
     await stage.until(lambda: any("number + number" in row for row in stage.rows), "own line")
-    screen = await opened(stage)
+    return await opened(stage)
+
+
+async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
+    stage: Stage, repo: Path
+) -> None:
+    screen = await opened_with_own_line(stage, repo)
     assert "2 lines of your own stay out; o takes the whole file" in shown(screen, "change")
     assert "o whole file" in hints(screen)
     await stage.press("space")
@@ -443,12 +448,7 @@ def committed(repo: Path, *arguments: str) -> list[str]:
 async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
     stage: Stage, repo: Path
 ) -> None:
-    path = repo / "pkg" / "things.py"
-    await answered(stage)
-    await accepted(stage, 2)
-    path.write_text(path.read_text().replace("number * 2", "number + number"))
-    await stage.until(lambda: any("number + number" in row for row in stage.rows), "own line")
-    screen = await opened(stage)
+    screen = await opened_with_own_line(stage, repo)
     before = previewed(screen)
     assert len(before) >= 4
     assert not any("number" in line for line in before)

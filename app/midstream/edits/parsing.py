@@ -179,8 +179,8 @@ MARKDOWN_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 class OpenFence:
     """The code fence that a parser is in.
 
-    Fences inside it are told by their info strings (``` ```python `` opens, a bare fence closes the
-    one opened last) and by the length of the outer mark.
+    The info string and the length of the outer mark distinguish fences inside it: ``` ```python ``
+    opens one, a bare fence closes the one opened last.
     """
 
     def __init__(self, mark: str) -> None:

@@ -6,9 +6,10 @@ watcher.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -109,6 +110,8 @@ class MidstreamApp(App[None]):
         """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
         self._input_at = 0.0
+        self._terminal = asyncio.Lock()
+        """Held while an editor has the terminal."""
         self._resume = resume
         self._open_file = open_file
         self._endpoint = endpoint
@@ -367,8 +370,8 @@ class MidstreamApp(App[None]):
     def repaint(self) -> None:
         self.refresh(layout=True)
 
-    def edit_outside(self, text: str, name: str) -> str:
-        from midstream.editor import edit_text, editor_command
+    async def edit_outside(self, text: str, name: str) -> str:
+        from midstream.editor import editor_command
 
         command = editor_command()
         if command is None:
@@ -376,13 +379,22 @@ class MidstreamApp(App[None]):
                 "There is no editor to open", "set EDITOR (or VISUAL), such as EDITOR=vim"
             )
         try:
-            with self.suspend():
-                edited = edit_text(command, text, name)
+            # Only a terminal that was lent can be taken back: a screen that closes cancels nothing.
+            edited = await asyncio.shield(self._lend_terminal(command, text, name))
         except SuspendNotSupported as error:
             raise UserError("An editor cannot have this terminal", "edit the text here") from error
-        self.repaint()
         if edited is None:
             raise UserError(f"{command[0]} failed, so the text stays as it is", "check EDITOR")
+        return edited
+
+    async def _lend_terminal(self, command: Sequence[str], text: str, name: str) -> str | None:
+        """Let an editor have the terminal; everything but painting goes on meanwhile."""
+        from midstream.editor import edit_text, interrupts_ignored
+
+        async with self._terminal:
+            with self.suspend(), self.batch_update(), interrupts_ignored():
+                edited = await asyncio.to_thread(edit_text, command, text, name)
+            self.repaint()
         return edited
 
     def suspend_to_shell(self) -> None:

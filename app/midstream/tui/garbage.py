@@ -28,8 +28,8 @@ class _Made:
 def begin() -> None:
     """The program stands: what is there now stays, and is not looked at again.
 
-    What outlived the collections of the start is what stays: a full one found nothing more in it
-    and took 40 ms of the time until the first key.
+    The oldest generation is not collected first: a full collection looked at some 105,000 objects
+    (90 ms on a loaded machine, before the first key) and freed 542.
     """
     gc.collect(1)
     gc.freeze()

@@ -137,8 +137,8 @@ class AppServices(Protocol):
     def repaint(self) -> None:
         """Repaint the whole terminal."""
 
-    def edit_outside(self, text: str, name: str) -> str:
-        """A text as the user's own editor leaves it; the program waits meanwhile.
+    async def edit_outside(self, text: str, name: str) -> str:
+        """A text as the user's own editor leaves it; an answer that is being written goes on.
 
         Args:
             text: The text to start with.

@@ -39,7 +39,7 @@ class DiffWriter:
         self._lexed = False
 
     def write(self, text: Text, palette: Palette, glyphs: Glyphs, width: int, most: int) -> None:
-        """Append at most so many rows of the diff, each of exactly ``width`` cells."""
+        """Append the first ``most`` rows of the diff, each exactly ``width`` cells wide."""
         if not self._lexed:
             self._lexed = True
             for side, lexer in enumerate(self._sides):

@@ -387,7 +387,7 @@ class CommitScreen(PageScreen):
 
         async def work() -> None:
             text = self.message.text
-            edited = self.services.edit_outside(f"{text}\n" if text else "", "COMMIT_EDITMSG")
+            edited = await self.services.edit_outside(f"{text}\n" if text else "", "COMMIT_EDITMSG")
             self.message.put(edited.strip())
 
         self.work.run(work)

@@ -120,6 +120,8 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         self._path = path
         self._title = title
         self._gone = gone
+        self._outside = False
+        """Whether an editor has the text."""
         self._words = Static("as you left it" if resumed else "", classes="words", markup=False)
         self.set_class(resumed, "-said")
         self.field = CodeField(text, path, services.palette)
@@ -164,17 +166,26 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         """Close without saving; the caller keeps the text."""
         self.dismiss((False, self.field.text))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys typed before an editor has taken the terminal do nothing."""
+        return not self._outside
+
     def action_outside(self) -> None:
         """Continue in the user's own editor."""
+        self._outside = True
+        self.run_worker(self._edit_outside())
+
+    async def _edit_outside(self) -> None:
         name = f"hunk{PurePosixPath(self._path).suffix}"
         text = self.field.text
         try:
-            edited = self._services.edit_outside(f"{text}\n" if text else "", name)
+            edited = await self._services.edit_outside(f"{text}\n" if text else "", name)
+            self.field.text = edited.removesuffix("\n")
         except UserError as error:
             self._words.update(str(error))
             self.add_class("-said")
-            return
-        self.field.text = edited.removesuffix("\n")
+        finally:
+            self._outside = False
 
     @on(Painted.Pressed)
     async def _pressed(self, event: Painted.Pressed) -> None:

@@ -237,7 +237,10 @@ class PageScreen(EagerScreen):
     def tell_facts(
         self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
     ) -> None:
-        """Append names, in so many cells, and values, whose palette role follows if not plain."""
+        """Append one fact a line: the name, padded to ``names`` cells, and its value.
+
+        A third element of a fact is the palette role of its value.
+        """
         room = max(12, self.detail.columns - names - 1)
         for name, value, *role in facts:
             text.append(f"{name:<{names}} ", self.palette.style("muted"))

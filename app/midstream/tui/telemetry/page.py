@@ -102,7 +102,7 @@ class LiveSimulation:
         self._sweep = Sweep()
 
     def ask(self, model: str, context: int) -> None:
-        """Simulate a model with so many tokens in the cache, unless that was asked for last."""
+        """Simulate a model with ``context`` tokens in the cache, unless that was asked for last."""
         if self._asked != (model, context):
             self._asked = model, context
             work = partial(self._simulate, model, context)
