@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from itertools import groupby
 from typing import Any
 
@@ -51,6 +52,29 @@ async def test_without_stream_the_response_comes_as_one_object() -> None:
         answer = (await http.post("/v1/responses", json={"input": "go"})).json()
     assert answer["object"] == "response"
     assert answer["output"][0]["content"][0]["text"] == "alpha beta"
+    assert type(answer["created_at"]) is int
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"conversation": "conv_1"}, "conversation is not supported; continue with previous_resp"),
+        ({"prompt": {"id": "pmpt_1"}}, "Stored prompts are not supported"),
+        ({"truncation": "auto"}, "truncation 'auto' is not supported; shorten the input"),
+    ],
+)
+async def test_what_would_change_the_answer_is_refused_and_not_ignored(
+    fields: dict[str, Any], sentence: str
+) -> None:
+    async with running("alpha") as port, client(port) as http, peer(port) as socket:
+        answer = await http.post("/v1/responses", json={"input": "go", **fields})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["param"]) == (400, next(iter(fields)))
+        assert sentence in error["message"]
+        await socket.create(**fields)
+        assert (await socket.until("error"))["error"] == error
+        absent = dict.fromkeys(fields) | {"truncation": "disabled"}
+        assert (await http.post("/v1/responses", json={"input": "x", **absent})).is_success
 
 
 @pytest.mark.parametrize(
@@ -97,7 +121,18 @@ async def test_other_places_and_methods_are_refused_in_words(
 async def test_a_body_over_the_limit_is_refused() -> None:
     async with running(limits=Limits(message_bytes=1000)) as port, client(port) as http:
         answer = await http.post("/v1/responses", json={"input": "x" * 2000})
-    assert answer.status_code == 413
+        body = json.dumps({"input": "x" * 2000}).encode()
+        chunked = await http.post("/v1/responses", content=aiter_of(body[:900], body[900:]))
+    for refused in (answer, chunked):
+        assert refused.status_code == 413
+        error = refused.json()["error"]
+        assert (error["code"], error["type"]) == ("request_too_large", "invalid_request_error")
+        assert "larger than 1,000 bytes" in error["message"]
+
+
+async def aiter_of(*chunks: bytes) -> AsyncGenerator[bytes]:
+    for chunk in chunks:
+        yield chunk
 
 
 async def test_a_body_that_does_not_arrive_is_given_up() -> None:

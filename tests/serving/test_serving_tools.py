@@ -15,8 +15,10 @@ from midstream.serving.tools import (
     CallInput,
     CallSplitter,
     CallStart,
+    Choice,
     Step,
     TextStep,
+    read_tools,
     tool_instructions,
 )
 from tests.helpers.wire import peer, running
@@ -117,12 +119,19 @@ def test_the_pieces_make_no_difference_and_no_text_is_lost(
 
 
 def test_a_chat_model_is_told_of_its_tools() -> None:
-    told = tool_instructions(TOOLS, "auto")
+    def instructions(tools: list[dict[str, Any]], choice: Choice) -> str:
+        return tool_instructions(tools, read_tools(tools, choice))
+
+    told = instructions(TOOLS, "auto")
     assert '"name":"shell"' in told
     assert "*** Begin Patch" in told
     assert '<tool_call name="note">' in told
-    assert tool_instructions(TOOLS, "none") == tool_instructions([], None) == ""
-    assert "Call shell now" in tool_instructions(TOOLS, {"type": "function", "name": "shell"})
+    assert instructions(TOOLS, "none") == instructions([], None) == ""
+    forced = instructions(TOOLS, {"type": "function", "name": "shell"})
+    assert "Call shell now" in forced
+    assert "note" not in forced
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [NOTE]}
+    assert "shell" not in instructions(TOOLS, allowed)
 
 
 async def test_calls_are_items_of_their_own_and_the_conversation_goes_on_from_them() -> None:

@@ -28,7 +28,7 @@ from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
 
 _PLACES = ("/v1/responses", "/v1/models", "/v1/telemetry", "/healthz", "/metrics")
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
 def _cross_origin(origins: Collection[str]) -> Middleware:
@@ -151,7 +151,6 @@ def create_app(
             HTTPException: on_http_error,
         },
         lifespan=lifespan,
-        max_body_size=bounds.message_bytes,
     )
     app.state.service = service
     return app

@@ -253,16 +253,16 @@ class ServerConnection:
         """Run one response; None if it was refused before it was created."""
         try:
             history, parent = self._service.history(request, self._cache)
+            if parent is not None and not steers:
+                steers = self._pending_steers.pop(parent.response_id, [])
+                if steers:
+                    own = history[len(parent.messages) :]
+                    steered = tuple(message for steer in steers for message in steer.messages)
+                    history = (*parent.messages, *steered, *own)
+            turn = self._service.turn(request, history, self._send)
         except RequestError as error:
             await self._refuse(error, request.stream_id)
             return None
-        if parent is not None and not steers:
-            steers = self._pending_steers.pop(parent.response_id, [])
-            if steers:
-                own = history[len(parent.messages) :]
-                steered = tuple(message for steer in steers for message in steer.messages)
-                history = (*parent.messages, *steered, *own)
-        turn = self._service.turn(request, history, self._send)
         self._running[turn.id] = turn
         try:
             await self._service.run(turn)

@@ -45,7 +45,7 @@ async def post_response(request: Request, service: Service) -> Response:
     """
     try:
         async with asyncio.timeout(service.limits.body_seconds):
-            body = await request.body()
+            body = await _body(request, service.limits.message_bytes)
     except TimeoutError:
         raise RequestError(
             "The request body did not arrive in time.", code="timeout", status=408
@@ -62,6 +62,28 @@ async def post_response(request: Request, service: Service) -> Response:
             if event["type"] in TERMINAL_EVENTS:
                 return _final(event["response"])
     return Response(status_code=499)
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The body of a request.
+
+    Raises:
+        RequestError: It is too long.
+    """
+    body = bytearray()
+    announced = request.headers.get("content-length", "")
+    if not (announced.isdecimal() and int(announced) > most):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                break
+        else:
+            return bytes(body)
+    raise RequestError(
+        f"The request body is larger than {most:,} bytes; send less text.",
+        code="request_too_large",
+        status=413,
+    )
 
 
 class EventStream(Response):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
+from midstream.serving.forced_calls import ForcedCall
 from midstream.serving.tools import CallEnd, CallInput, CallSplitter, CallStart, Step, TextStep
 
 Event = dict[str, Any]
@@ -151,7 +153,7 @@ class Output:
 
     Args:
         tools: Types of the tools that the model may call, by name.
-        forced: The custom tool whose input everything is; None for no such tool.
+        forced: The call whose input everything is; None for no such call.
         single: Leave out what comes after the first call.
 
     Attributes:
@@ -159,7 +161,9 @@ class Output:
         called: Whether a call is whole.
     """
 
-    def __init__(self, tools: dict[str, str], forced: str | None, *, single: bool = False) -> None:
+    def __init__(
+        self, tools: Mapping[str, str], forced: ForcedCall | None = None, *, single: bool = False
+    ) -> None:
         self._single = single
         self.text = ""
         self.called = False
@@ -183,7 +187,8 @@ class Output:
         """Take the model's next text."""
         if self._splitter is None:
             self.text += text
-            return self._apply([TextStep(text)])
+            read_whole = self._forced is not None and self._forced.read is not None
+            return [] if read_whole else self._apply([TextStep(text)])
         events: list[Event] = []
         # Calls end at line ends: cut there, what belongs to whole items is known exactly.
         for part in text.splitlines(keepends=True):
@@ -198,8 +203,14 @@ class Output:
 
         Args:
             status: "completed", or "incomplete" where the model was stopped.
+
+        Raises:
+            UserError: What the model wrote is not the call that it has to be.
         """
         events = self._apply(self._splitter.finish()) if self._splitter is not None else []
+        forced = self._forced
+        if forced is not None and forced.read is not None and status == "completed":
+            events += self._apply([TextStep(forced.read(self.text))])
         if not self.begun:
             events += self._begin(self._first())
             if self._blank:
@@ -226,7 +237,8 @@ class Output:
         return [item.wire(status) for item, status in self._whole]
 
     def _first(self) -> OutputItem:
-        return MessageItem() if self._forced is None else CallItem(self._forced)
+        forced = self._forced
+        return MessageItem() if forced is None else CallItem(forced.name, custom=forced.custom)
 
     def _apply(self, steps: list[Step]) -> list[Event]:
         events: list[Event] = []

@@ -20,6 +20,12 @@ _METADATA_PAIRS = 16
 _PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
 
+class FinishedAnswer(Message):
+    """An assistant's message that was not cut short."""
+
+    __slots__ = ()
+
+
 class RequestError(Exception):
     """A request that is refused; becomes an ``error`` event or an HTTP error.
 
@@ -61,6 +67,13 @@ class Reasoning(msgspec.Struct, frozen=True):
     """How hard to think; other fields are ignored."""
 
     effort: str | None = None
+
+
+_REFUSED = {
+    "conversation": "conversation is not supported; continue with previous_response_id.",
+    "prompt": "Stored prompts are not supported; send instructions and input.",
+}
+"""Fields without which a request would be answered as another one, and what to send."""
 
 
 class TextFormat(msgspec.Struct, frozen=True):
@@ -105,6 +118,8 @@ class CreateRequest(msgspec.Struct, frozen=True):
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
+    truncation: str | None = None
+    background: bool | None = None
     metadata: dict[str, str] | None = None
     stream_id: str | None = None
     stream_options: StreamOptions | None = None
@@ -169,7 +184,17 @@ def read_create(fields: dict[str, Any]) -> CreateRequest:
             code="invalid_stream_id",
             param="stream_id",
         )
+    for name, sentence in _REFUSED.items():
+        if fields.get(name) is not None:
+            raise RequestError(sentence, code="unsupported_parameter", param=name)
     request = convert(fields, CreateRequest)
+    if request.truncation not in (None, "disabled"):
+        raise RequestError(
+            f"truncation {request.truncation!r} is not supported; shorten the input, and send "
+            '"disabled" or nothing.',
+            code="unsupported_parameter",
+            param="truncation",
+        )
     for name, value, low, high in (
         ("temperature", request.temperature, 0.0, 2.0),
         ("top_p", request.top_p, 0.0, 1.0),
@@ -254,12 +279,13 @@ def _read_item(item: dict[str, Any], where: str) -> Message | None:
             raise RequestError(
                 f"{where}.role must be user, assistant, system or developer.", param=f"{where}.role"
             )
-        return Message(_ROLES[role], _read_content(item.get("content"), f"{where}.content"))
+        text = _read_content(item.get("content"), f"{where}.content")
+        return _answer(item, text) if role == "assistant" else Message(_ROLES[role], text)
     if kind in ("function_call_output", "custom_tool_call_output"):
         return Message("tool", _read_content(item.get("output"), f"{where}.output"))
     if kind in ("function_call", "custom_tool_call"):
         field = "arguments" if kind == "function_call" else "input"
-        return Message("assistant", _read_content(item.get(field), f"{where}.{field}"))
+        return _answer(item, _read_content(item.get(field), f"{where}.{field}"))
     if kind == "reasoning":
         return None
     raise RequestError(
@@ -267,6 +293,11 @@ def _read_item(item: dict[str, Any], where: str) -> Message | None:
         "results as text.",
         param=f"{where}.type",
     )
+
+
+def _answer(item: dict[str, Any], text: str) -> Message:
+    kind = FinishedAnswer if item.get("status") == "completed" else Message
+    return kind("assistant", text)
 
 
 def _read_content(content: Any, where: str) -> str:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-_PATCH: Final = "apply_patch"
+from midstream.serving.requests import RequestError
+
+APPLY_PATCH: Final = "apply_patch"
+"""The custom tool that takes a patch."""
 _PATCH_BEGIN, _PATCH_END = "*** Begin Patch", "*** End Patch"
 _TAG, _TAG_END = "<tool_call", "</tool_call>"
 _OPENING = re.compile(r'<tool_call(?: name="(?P<name>[^"\n]{1,128})")?>\s*$')
@@ -57,36 +60,86 @@ class CallEnd:
 Step = TextStep | CallStart | CallInput | CallEnd
 
 
-def forced_tool(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str | None:
-    """Return the custom tool that a request leaves no choice but to call.
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """Which tools a request offers, and what it says about calling them.
 
-    That is one named by ``tool_choice``, or the only tool when ``tool_choice`` is "required". All
-    that the model writes is its input then.
+    Attributes:
+        offered: Their types ("function" or "custom"), by name.
+        required: Whether one of them has to be called.
+        named: The one that has to be called; "" if the model may choose.
     """
-    names = [tool.get("name") for tool in tools if tool.get("type") == "custom"]
-    if isinstance(choice, dict):
-        name = choice.get("name")
-        return name if choice.get("type") == "custom" and name in names else None
-    if choice == "required" and len(names) == len(tools) == 1:
-        return names[0]
-    return None
+
+    offered: Mapping[str, str]
+    required: bool = False
+    named: str = ""
+
+    @property
+    def forced(self) -> str:
+        """The only tool that can be called where one has to be, "" otherwise."""
+        return next(iter(self.offered)) if self.required and len(self.offered) == 1 else ""
 
 
-def offered_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> dict[str, str]:
-    """Return the types ("function" or "custom") of the tools that the model may call, by name."""
-    if choice == "none":
-        return {}
-    found: dict[str, str] = {}
+def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
+    """Read ``tools`` and ``tool_choice``.
+
+    Tools of other types than "function" and "custom" are run by the company that hosts a model.
+    They are left out, because clients offer them to every server.
+
+    Raises:
+        RequestError: ``tool_choice`` is not valid, or asks for a tool that is not there.
+    """
+    offered: dict[str, str] = {}
     for tool in tools:
         name, kind = tool.get("name"), tool.get("type")
         if isinstance(name, str) and name and kind in ("function", "custom"):
-            found[name] = kind
-    return found
+            offered[name] = kind
+    mode = "auto" if choice is None else choice
+    if isinstance(mode, dict):
+        if mode.get("type") != "allowed_tools":
+            name = _named(mode, offered)
+            return ToolUse({name: offered[name]}, required=True, named=name)
+        allowed: Any = mode.get("tools")
+        if not isinstance(allowed, list):
+            raise RequestError("tool_choice.tools must be a list.", param="tool_choice")
+        names = {_named(tool, offered) for tool in cast("list[Any]", allowed)}
+        offered = {name: kind for name, kind in offered.items() if name in names}
+        mode = mode.get("mode", "auto")
+    if mode == "none":
+        return ToolUse({})
+    if mode not in ("auto", "required"):
+        raise RequestError(
+            'tool_choice must be "auto", "none", "required", or name a tool.', param="tool_choice"
+        )
+    if mode == "required" and not offered:
+        raise RequestError(
+            "tool_choice wants a call, but the request has no function and no custom tool.",
+            param="tool_choice",
+        )
+    return ToolUse(offered, required=mode == "required")
 
 
-def tool_instructions(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str:
+def _named(choice: Any, offered: Mapping[str, str]) -> str:
+    """The name of the tool that an entry of ``tool_choice`` means.
+
+    Raises:
+        RequestError: It is none of the offered ones.
+    """
+    fields = cast("dict[str, Any]", choice) if isinstance(choice, dict) else {}
+    name, kind = fields.get("name"), fields.get("type")
+    if not isinstance(name, str) or offered.get(name) != kind:
+        known = ", ".join(offered) or "none"
+        raise RequestError(
+            f"tool_choice wants the tool {name or kind!r}, which the request does not offer as a "
+            f"function or custom tool; offered: {known}.",
+            param="tool_choice",
+        )
+    return name
+
+
+def tool_instructions(tools: Sequence[Mapping[str, Any]], use: ToolUse) -> str:
     """System text that tells a chat model how to call the tools; "" if there are none."""
-    offered = offered_tools(tools, choice)
+    offered = use.offered
     if not offered:
         return ""
     functions: list[str] = []
@@ -98,7 +151,7 @@ def tool_instructions(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str
             functions.append(
                 msgspec.json.encode({"type": "function", "function": signature}).decode()
             )
-        elif name == _PATCH:
+        elif name == APPLY_PATCH:
             customs.append(
                 f"{name}: {about}\nCall it by writing the patch on lines of its own, from the line "
                 f"{_PATCH_BEGIN} to the line {_PATCH_END}."
@@ -116,9 +169,8 @@ def tool_instructions(tools: Sequence[Mapping[str, Any]], choice: Choice) -> str
             '{"name": NAME, "arguments": OBJECT}, then the line </tool_call>.'
         )
     parts += customs
-    if choice == "required" or isinstance(choice, dict):
-        wanted = choice.get("name") if isinstance(choice, dict) else None
-        parts.append(f"Call {wanted or 'one of them'} now.")
+    if use.required:
+        parts.append(f"Call {use.named or 'one of them'} now.")
     return "\n".join(parts)
 
 
@@ -134,7 +186,7 @@ class CallSplitter:
 
     def __init__(self, tools: Mapping[str, str]) -> None:
         self._tools = tools
-        self._begins = (_PATCH_BEGIN, _TAG) if tools.get(_PATCH) == "custom" else (_TAG,)
+        self._begins = (_PATCH_BEGIN, _TAG) if tools.get(APPLY_PATCH) == "custom" else (_TAG,)
         self._line = ""
         self._inside = ""
         """The line that ends the call which is being written, "" outside of calls."""
@@ -197,7 +249,7 @@ class CallSplitter:
         opening = _OPENING.match(line)
         if _PATCH_BEGIN in self._begins and bare == _PATCH_BEGIN:
             self._inside = _PATCH_END
-            steps += [CallStart(_PATCH, True), CallInput(line)]
+            steps += [CallStart(APPLY_PATCH, True), CallInput(line)]
         elif opening is not None and opening["name"] is None:
             self._inside, self._function, self._held = _TAG_END, [line], 0
         elif opening is not None and self._tools.get(opening["name"]) == "custom":

@@ -23,14 +23,16 @@ from msgspec.structs import replace
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.responses.events import ErrorCode
-from midstream.responses.model_info import METADATA_PREFIX
+from midstream.responses.model_info import METADATA_PREFIX, ModelInfo
 from midstream.serving.conversations import StoredConversation
+from midstream.serving.forced_calls import NotCalledError, forced_call
 from midstream.serving.limits import Limits
 from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
-from midstream.serving.requests import CreateRequest
-from midstream.serving.tools import forced_tool, offered_tools, tool_instructions
+from midstream.serving.requests import CreateRequest, FinishedAnswer
+from midstream.serving.rewrites import reopened
+from midstream.serving.tools import read_tools, tool_instructions
 from midstream.serving.worker import GenerationJob, ModelWorker
 
 _log = logging.getLogger(__name__)
@@ -85,6 +87,9 @@ class ServedResponse:
         limits: Bounds of the server.
         metrics: Where the turn is counted.
 
+    Raises:
+        RequestError: The model cannot do what is asked with tools.
+
     Attributes:
         id: Response id.
         status: "in_progress", then "completed", "incomplete" or "failed".
@@ -118,18 +123,21 @@ class ServedResponse:
         self._interrupt: Interrupt | None = None
         self._ending = False
         self._record = _ResponseState()
-        tools, choice = request.tools or [], request.tool_choice
-        forced = forced_tool(tools, choice)
+        tools, model = request.tools or [], ModelInfo().updated(worker.model.facts)
+        use = read_tools(tools, request.tool_choice)
+        messages = reopened(history) if model.is_edit_model else history
+        forced = forced_call(use, model, messages) if request.generate else None
+        self._must_call = use.required and forced is None and request.generate
         self._single_call = request.parallel_tool_calls is False
-        self._output = Output(offered_tools(tools, choice), forced, single=self._single_call)
+        self._output = Output(use.offered, forced, single=self._single_call)
         instructions = request.instructions or ""
-        if forced is None and worker.model.facts.get("prompt", "chat") == "chat":
-            told = tool_instructions(tools, choice)
+        if model.is_chat:
+            told = tool_instructions(tools, use)
             instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
         self._job = GenerationJob(
             GenerateRequest(
-                messages=history,
+                messages=messages,
                 instructions=instructions,
                 max_output_tokens=request.max_output_tokens,
                 temperature=request.temperature or 0.0,
@@ -175,7 +183,7 @@ class ServedResponse:
         self.history = ()
         self.request = replace(self.request, input="", instructions=None, tools=None)
         self._job.request = GenerateRequest(())
-        self._output = Output({}, None)
+        self._output = Output({})
         self._record.output = []
 
     def abandon(self) -> None:
@@ -276,9 +284,16 @@ class ServedResponse:
                 reason = "max_output_tokens"
             elif not steered:
                 status, reason = "completed", None
-            for event in self._output.close(status):
-                await self.emit(event)
-            self._end(status, reason)
+            try:
+                events = self._output.close(status)
+                if self._must_call and status == "completed" and not self._output.called:
+                    raise NotCalledError("a tool")
+            except UserError as error:
+                self._fail(error)
+            else:
+                for event in events:
+                    await self.emit(event)
+                self._end(status, reason)
         self._metrics.responses[record.status, record.reason or ""] += 1
         await self.emit({"type": f"response.{record.status}", "response": self.wire()})
 
@@ -295,7 +310,8 @@ class ServedResponse:
         record.status, record.reason, record.output = status, reason, output.wire()
         messages = self.history
         if record.output:
-            messages = (*messages, Message("assistant", output.text))
+            kind = FinishedAnswer if status == "completed" else Message
+            messages = (*messages, kind("assistant", output.text))
         required = output.required if status == "completed" else ()
         self.conversation = StoredConversation(self.id, messages, required, self.request.stream_id)
 
@@ -371,7 +387,7 @@ class ServedResponse:
         return {
             "id": self.id,
             "object": "response",
-            "created_at": self._created_at,
+            "created_at": int(self._created_at),
             "status": record.status,
             "background": False,
             "error": record.error,

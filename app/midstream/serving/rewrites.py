@@ -1,0 +1,94 @@
+"""What other people's clients need of a model that rewrites marked regions and nothing else.
+
+Such a model is asked with a region, and its answer is the region's new text. A client of the
+Responses API goes on from that answer in words, and asks for it as a patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from midstream.edits.request import (
+    RegionRequest,
+    parse_follow_up,
+    parse_request,
+    render_request,
+)
+from midstream.engine.types import Message
+from midstream.errors import UserError
+from midstream.serving.requests import FinishedAnswer
+
+_CONTEXT_LINES = 3
+"""Unchanged lines around the region in a patch, as the patch format recommends."""
+
+
+class NoPatchError(UserError):
+    """A rewrite that cannot be written as a patch; the sentence says why."""
+
+    code = "no_patch"
+
+
+def reopened(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """A conversation in which every instruction after a finished rewrite is about its result.
+
+    What follows an unfinished rewrite (a redirect) continues it and stays as it is.
+    """
+    found: list[Message] = []
+    region: RegionRequest | None = None
+    answer, finished = "", False
+    for message in messages:
+        if message.role == "assistant":
+            answer += message.text
+            finished = isinstance(message, FinishedAnswer)
+        elif message.role == "user":
+            asked: RegionRequest | None = parse_request(message.text)
+            if asked is None and region is not None and finished:
+                instruction = parse_follow_up(message.text) or message.text
+                asked = replace(
+                    region, instruction=instruction, region=_lines(answer) or region.region
+                )
+                message = Message("user", render_request(asked))
+            if asked is not None:
+                region, answer, finished = asked, "", False
+        found.append(message)
+    return tuple(found)
+
+
+def last_region(messages: Sequence[Message]) -> RegionRequest | None:
+    """The region that a conversation is about; None if it holds none."""
+    asked = (
+        parse_request(message.text) for message in reversed(messages) if message.role == "user"
+    )
+    return next((region for region in asked if region is not None), None)
+
+
+def rewrite_patch(request: RegionRequest, answer: str) -> str:
+    """A rewrite as the input of ``apply_patch``.
+
+    Raises:
+        NoPatchError: The request names no file, or nothing changed.
+    """
+    if not request.path:
+        raise NoPatchError(
+            'The region does not say which file it is from; write <region path="FILE">, or ask '
+            "without tool_choice for the bare text."
+        )
+    old, new = request.region.splitlines(), answer.splitlines()
+    if old == new:
+        raise NoPatchError("The model changed nothing, so there is no patch to apply.")
+    body = [f" {line}" for line in request.before.splitlines()[-_CONTEXT_LINES:]]
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            body += (f" {line}" for line in old[a:b])
+        else:
+            body += (f"-{line}" for line in old[a:b])
+            body += (f"+{line}" for line in new[c:d])
+    body += (f" {line}" for line in request.after.splitlines()[:_CONTEXT_LINES])
+    lines = ("*** Begin Patch", f"*** Update File: {request.path}", "@@", *body, "*** End Patch")
+    return "\n".join(lines) + "\n"
+
+
+def _lines(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
