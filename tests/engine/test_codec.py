@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from midstream.edits.request import Carried, carried
 from midstream.engine.answer import StreamDecoder
 from midstream.engine.codec import EditCodec, RegionTooLong
 from midstream.engine.edit_request import EditRequest
@@ -202,6 +203,18 @@ def test_a_redirect_that_asks_for_more_keeps_what_was_asked(codec: EditCodec) ->
     assert prompt("also make it async", "rename path to name") == both
     assert prompt("make it async too", "rename path to name.") == both
     assert prompt("make it async", "rename path to name") == prompt("make it async")
+    # Of three that are meant the original and the newest are carried.
+    assert prompt("also make it async", "rename path to name", "also drop the default") == both
+    assert prompt("also make it async", "drop the default", "no, rename path to name") == prompt(
+        "no, rename path to name and make it async"
+    )
+
+
+def test_it_is_known_what_a_redirect_leaves_out() -> None:
+    assert carried(["a", "also b", "also c"]) == Carried("a and c", ("b",))
+    assert carried(["a.", "also b"]) == Carried("a and b")
+    assert carried(["a", "also b", "no, c"]) == Carried("no, c")
+    assert carried(["a", "b", "also c", "also d", "also e"]) == Carried("b and e", ("c", "d"))
 
 
 def test_a_redirect_is_appended_to_what_is_in_the_cache(appending: EditCodec) -> None:

@@ -283,13 +283,16 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     await stopped_at(session, model, 2)
     give(model, BAD_SQL, end=False)
     await stopped_at(session, model, 3)
-    assert follow_ups(model.request)[-1].startswith("use sql\nLine 6")
-    give(model, GOOD_SQL, end=False)
-    await Witness(session).until(lambda: session.turns.last.tokens >= 1)
+    # The docstring was still undecided at the redirect, so it is gone.
+    assert follow_ups(model.request)[-1].startswith("use sql\nLine 5")
+    found = BEFORE.splitlines(keepends=True)[5]  # With the next old line it is settled.
+    give(model, GOOD_SQL, found, end=False)
+    await Witness(session).until(lambda: session.turns.last.tokens >= 2)
     await session.turns.redirect("sort it")
     await stopped_at(session, model, 4)
-    assert [m.text for m in model.request.messages if m.role == "assistant"][-1] == GOOD_SQL
-    give(model, *TAIL)
+    written = [m.text for m in model.request.messages if m.role == "assistant"]
+    assert written[-1] == GOOD_SQL + found
+    give(model, *TAIL[1:])
     await session.turns.finished()
     assert session.turns.last.status is TurnStatus.DONE
     new = [line for h in session.hunks.for_path("m.py") for line in h.new]

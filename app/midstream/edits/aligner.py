@@ -139,6 +139,16 @@ class Aligner:
         self.pending.clear()
         self._runs.clear()
 
+    def retract(self, added: int) -> None:
+        """Take back the pending lines, and the newest ``added`` ones that were decided as added.
+
+        The state is as if those lines had not come, so others may come in their place.
+        """
+        self._decided -= added
+        self.pending.clear()
+        self._runs.clear()
+        self._trails.clear()  # All of them are younger than the last line with a counterpart.
+
     def stop(self) -> list[Op]:
         """The rewrite was cut short: guess the class of pending lines, keep the old lines that it
         has not reached.  For a tail that has to be held as hunks; ``drop`` is for all others.

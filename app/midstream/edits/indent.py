@@ -144,7 +144,13 @@ class IndentRepair:
     the reverse.
     """
 
-    def __init__(self, old: Sequence[str]) -> None:
+    def __init__(self, old: Sequence[str], written: Sequence[str] = ()) -> None:
+        """Start a repair.
+
+        Args:
+            old: The lines of the region.
+            written: Lines of the rewrite that have come already, as the model wrote them.
+        """
         self._old = [line for line in old if line.strip()]
         self._first: Shift | None = None
         self._rest: Shift | None = None
@@ -152,6 +158,8 @@ class IndentRepair:
         kinds = {indent_of(line)[:1] for line in self._old} - {""}
         self._kind = kinds.pop() if len(kinds) == 1 else ""  # "\t" or " ", if it is all one
         self._unit: int | None = None  # spaces to a tab, once the other kind was seen
+        for line in written:
+            self.line(line)
 
     def line(self, line: str) -> str:
         """The next complete line, repaired."""

@@ -118,11 +118,17 @@ class FileProposal:
             segment.feed(folded)
             self.version += 1
 
-    def freeze(self) -> str:
-        r"""Stop: drop the line being written and keep the rest, so that ``resume`` can continue.
+    def freeze(self, *, keep_tail: bool = False) -> str:
+        r"""Stop: keep the lines whose place is decided, so that ``resume`` can continue after them.
+
+        Later lines may be half of a replacement: what is asked for now may leave the other half
+        out, and the old lines would stay beside the new ones.
+
+        Args:
+            keep_tail: Keep all complete lines, as journals of earlier versions expect.
 
         Returns:
-            The kept text: the complete lines fed so far, each ``"\n"`` terminated.
+            The kept text, each line ``"\n"`` terminated.
 
         Raises:
             ValueError: No segment is open.
@@ -130,7 +136,7 @@ class FileProposal:
         segment = self._open_segment()
         # A held "\r" ended its line, whether or not "\n" would have followed.
         segment.feed(self._newlines.finish())
-        segment.freeze()
+        segment.freeze(keep_tail=keep_tail)
         self.version += 1
         return segment.new_text
 

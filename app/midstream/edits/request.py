@@ -8,11 +8,19 @@ whose name occurs in the content gets a numbered suffix, so that the request can
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NAMES = ("instruction", "before", "region", "after")
 _OPENING = re.compile(r"<(instruction|before|region|after)(-\d+)?((?: [a-z]+=\"[^\"\n]*\")*)>\n")
 _ATTRIBUTE = re.compile(r" ([a-z]+)=\"([^\"\n]*)\"")
+_MORE = re.compile(
+    r"^(?:(?:yes|good|oh|ok|okay),?\s+)?"
+    r"(?:keep that,?\s+but also|while you(?: are|'re) at it|one more thing|and also|and please|"
+    r"also|and|in addition|additionally|plus|besides)\b[,:]?\s*",
+    re.IGNORECASE,
+)
+_TOO = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
 _ESCAPES = (("&", "&amp;"), ('"', "&quot;"), ("\n", "&#10;"))
 
 
@@ -120,6 +128,35 @@ def _suffix(name: str, contents: tuple[str, ...]) -> str:
         number += 1
         suffix = f"-{number}"
     return suffix
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What an edit model is given for an instruction and its redirects.
+
+    Attributes:
+        instruction: one instruction.
+        left_out: those that are still meant and not in it, oldest first.
+    """
+
+    instruction: str
+    left_out: tuple[str, ...] = ()
+
+
+def carried(said: Sequence[str]) -> Carried:
+    """Return what is carried of an instruction and its redirects, oldest first, at least one.
+
+    A redirect that asks for more ("also", "too") adds to what was said before it; any other takes
+    its place. The models are trained on two instructions at most: of more that are still meant they
+    are given the original and the newest.
+    """
+    meant = [said[0]]
+    for newest in said[1:]:
+        more = _TOO.sub("", _MORE.sub("", newest))
+        meant = [*meant, more] if more and more != newest else [newest]
+    if len(meant) == 1:
+        return Carried(meant[0])
+    return Carried(f"{meant[0].rstrip(' .!')} and {meant[-1]}", tuple(meant[1:-1]))
 
 
 def _escape(value: str) -> str:

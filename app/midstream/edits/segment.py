@@ -72,6 +72,27 @@ class Segment:
         return "".join(self._parts)
 
     @property
+    def kept_text(self) -> str:
+        r"""What ``freeze`` keeps of the text: the lines whose place is decided.
+
+        An undecided line may be half of a replacement, whose other half would never come.
+        """
+        return join_lines((self._written or self.new_lines)[: self._kept])
+
+    @property
+    def _kept(self) -> int:
+        """How many lines ``freeze`` keeps."""
+        hunk = self._insertion
+        count = len(self.new_lines) - len(self._aligner.pending)
+        return count - (0 if hunk is None else hunk.added)
+
+    @property
+    def _insertion(self) -> Hunk | None:
+        """The open hunk, where it stands before lines that it may be meant to replace."""
+        hunk = self._open
+        return hunk if hunk and hunk.state is HunkState.STREAMING and self.unread else None
+
+    @property
     def unread(self) -> range:
         """Base lines which the rewrite has not reached."""
         return range(self.stop, self.stop) if self.finished else range(self._at, self.stop)
@@ -110,10 +131,25 @@ class Segment:
         if rest:
             self._parts.append(rest)
 
-    def freeze(self) -> None:
-        """Stop for now: the line being written is dropped."""
+    def freeze(self, *, keep_tail: bool = False) -> None:
+        """Stop for now: the line being written and those whose place is undecided are dropped.
+
+        Args:
+            keep_tail: Keep all complete lines.
+        """
         self._parts.clear()
         self.frozen = True
+        if keep_tail or self._kept == len(self.new_lines):
+            return
+        kept, hunk = self._kept, self._insertion
+        self._aligner.retract(0 if hunk is None else hunk.added)
+        if hunk is not None:
+            self._take_back(hunk)
+        del self.new_lines[kept:]
+        if self.repair is not None:
+            del self._written[kept:]
+            self.repair = IndentRepair(self._old, self._written)
+        self.settled = list(self.settled)  # Others go by its identity to see what is new.
 
     def finish(self) -> None:
         """The rewrite is complete: unread lines are deleted, everything settles."""
@@ -149,19 +185,22 @@ class Segment:
         """Turn the undecided end into rows without a hunk."""
         unfinished = list(self._aligner.pending)
         self._aligner.drop()
-        hunk = self._open
-        if hunk is not None and hunk.state is HunkState.STREAMING and self.unread:
-            # A long insertion in front of lines that it may be meant to replace.
+        hunk = self._insertion
+        if hunk is not None:
             unfinished = [*hunk.new, *unfinished]
-            self._open, self._disturbed = None, False
-            self._at = hunk.start
-            self._hunks.supersede(hunk)
-            self.rebuild()
+            self._take_back(hunk)
         first = self.start + len(self.new_lines) - len(unfinished)
         self.settled += [
             Row(RowKind.PENDING, None, number, line)
             for number, line in enumerate(unfinished, first)
         ]
+
+    def _take_back(self, hunk: Hunk) -> None:
+        """Drop the open hunk."""
+        self._open, self._disturbed = None, False
+        self._at = hunk.start
+        self._hunks.supersede(hunk)
+        self.rebuild()
 
     def clear_unfinished(self) -> None:
         """Remove the rows that an abandoned rewrite left without a hunk."""

@@ -29,7 +29,7 @@ class ReplyObserver:
         """Text was added to the open rewrite."""
 
     def rewound(self, proposal: FileProposal) -> None:
-        """The unfinished line of the open rewrite was dropped."""
+        """The undecided end of the open rewrite was dropped, see ``FileProposal.freeze``."""
 
     def finished(self, proposal: FileProposal) -> None:
         """The open rewrite is complete."""
@@ -64,7 +64,7 @@ class Writer:
         self._observer.fed(proposal, text)
 
     def rewind(self, proposal: FileProposal) -> str:
-        """Drop the unfinished line of the open rewrite, which goes on; the text that is kept."""
+        """Drop the undecided end of the open rewrite, which goes on; the text that is kept."""
         kept = proposal.freeze()
         proposal.resume()
         self._observer.rewound(proposal)

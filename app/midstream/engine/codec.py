@@ -28,9 +28,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 
+from midstream.edits.request import carried
 from midstream.engine.answer import AnswerChoice, StreamDecoder
 from midstream.engine.confidence import AnchorReading
-from midstream.engine.edit_request import EditRequest, corrected_request, joined
+from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.engine.layout import (
     Layout,
     align,
@@ -140,11 +141,7 @@ class EditCodec:
         """Return (layout, table, prompt tokens, source lines that the kept lines use up)."""
         region = request.region
         appended = self.vocab.limits.appended and request.kept and request.earlier
-        first = request.instruction
-        if appended:
-            first = request.earlier[-1]
-        elif request.earlier:
-            first = joined(request.earlier[-1], request.instruction)
+        first = carried(request.earlier).instruction if appended else request.asked
         if shuffle is not None:
             head = self._head(first, region, shuffle=shuffle)
         else:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from midstream.edits.signs import read_signs
-from midstream.engine.edit_request import EditRequest, joined
+from midstream.engine.edit_request import EditRequest
 from midstream.engine.folder import Calibration
 from midstream.engine.vocabulary import Vocabulary
 
@@ -173,10 +173,7 @@ class EditJudge:
     def features(self) -> dict[str, float]:
         """Features of the complete answer; see `features`."""
         request = self._request
-        asked = request.instruction
-        if request.earlier:
-            asked = joined(request.earlier[-1], asked)
-        signs = read_signs(asked, request.region, "".join(self._text)).counts
+        signs = read_signs(request.asked, request.region, "".join(self._text)).counts
         found = self._reading.features(self._trace.read(), self._tokens)
         return found | capped(signs)
 

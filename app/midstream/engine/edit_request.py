@@ -1,8 +1,8 @@
 """What an edit model is asked, and how the words of a person become words that it understands.
 
-Three rewrites of an instruction: without the phrase that only says where (`without_locator`),
-together with the one before where it asks for more (`joined`), and, where the guard corrects a
-line, as a request about the line itself (`corrected_request`).
+Two rewrites of an instruction: without the phrase that only says where (`without_locator`), and,
+where the guard corrects a line, as a request about the line itself (`corrected_request`).  What is
+carried of several instructions is said in `midstream.edits.request`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from midstream.edits.request import carried
 from midstream.engine.layout import align, split_lines
 
 if TYPE_CHECKING:
@@ -26,9 +27,8 @@ class EditRequest:
         region: the source text of the region: whole lines, each ended by a newline.
         kept: whole lines of the rewrite that are written and stay (stop, redirect).
         earlier: instructions under which `kept` was written. Where the model takes appended
-            redirects (`CodecLimits.appended`), the newest of them stands before the source and
-            `instruction` behind the kept lines; else `instruction` stands before the source,
-            together with the newest of them if it asks for more.
+            redirects (`CodecLimits.appended`), what is carried of them stands before the source and
+            `instruction` behind the kept lines; else both stand before the source, see `carried`.
         correction: what `instruction` asks for, where the guard wrote it.
     """
 
@@ -37,6 +37,11 @@ class EditRequest:
     kept: str = ""
     earlier: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None
+
+    @property
+    def asked(self) -> str:
+        """The one instruction that the model is given for all that were said."""
+        return carried((*self.earlier, self.instruction)).instruction
 
 
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
@@ -64,23 +69,6 @@ def without_locator(instruction: str, region: str) -> str:
     for phrase in (_HEAD, _PHRASE):
         shorter = _ENDS.sub("", re.sub(phrase.replace("{name}", name), "", shorter))
     return shorter or instruction
-
-
-_OPENING = re.compile(
-    r"^(?:(?:yes|good|oh|ok|okay),?\s+)?"
-    r"(?:keep that,?\s+but also|while you(?: are|'re) at it|one more thing|and also|and please|"
-    r"also|and|in addition|additionally|plus|besides)\b[,:]?\s*",
-    re.IGNORECASE,
-)
-_ENDING = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
-
-
-def joined(earlier: str, newest: str) -> str:
-    """One instruction for both if the newest asks for more, else the newest."""
-    rest = _ENDING.sub("", _OPENING.sub("", newest))
-    if rest == newest or not rest:
-        return newest
-    return f"{earlier.rstrip(' .!')} and {rest}"
 
 
 _QUOTED = re.compile(r"`([^`\n]+)`")

@@ -23,7 +23,7 @@ import numpy as np
 
 from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.drafting import Drafter
-from midstream.engine.edit_request import EditRequest, corrected_request, joined
+from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.engine.edit_script import (
     ScriptApplier,
     ScriptGrammar,
@@ -135,9 +135,7 @@ class ScriptCodec:
         vocab = self._vocab
         encoded = self._encoded(tuple(split_lines(request.region)))
         region = encoded.region
-        asked = request.instruction
-        if request.earlier:
-            asked = joined(request.earlier[-1], asked)
+        asked = request.asked
         script, used = region.kept_script(split_lines(request.kept))
         words = vocab.encode(asked.strip())
         kept = vocab.encode(script) if script else []

@@ -121,6 +121,8 @@ class GuardWatch:
         offset: Lines of the region that earlier segments of the chain hold.
         tries: How often the model has corrected the hunk that begins at a line of the region.
         given_up: Whether the user decides from here on.
+        handed: Lines that the scan was given.
+        reported: Rules and lines of what was found.
     """
 
     rewrite: WatchedRewrite
@@ -132,6 +134,8 @@ class GuardWatch:
     offset: int = 0
     tries: dict[int, int] = field(default_factory=dict[int, int])
     given_up: bool = False
+    handed: int = 0
+    reported: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
 
     @property
     def path(self) -> str:
@@ -292,6 +296,7 @@ class Guard:
         last = self._watches[-1] if self._watches else None
         if last is not None and last.segment is segment:
             last.rewrite, last.asked, last.tries = rewrite, asked, {}
+            self._scan_again(last)
             return
         base = rewrite.proposal.base.lines
         self._begin(
@@ -452,6 +457,19 @@ class Guard:
         self._news.set()
         self._review_later(watch)
 
+    def _scan_again(self, watch: GuardWatch) -> None:
+        """Read a rewrite from its beginning, if lines that were read have been taken back."""
+        from midstream.guard.stream import StreamScan
+
+        kept = len(watch.segment.new_lines)
+        if watch.handed <= kept:
+            return
+        watch.scan = StreamScan(self._ready(), watch.path, watch.above, watch.region, watch.below)
+        watch.handed = 0
+        watch.reported = {(rule, line) for rule, line in watch.reported if line < kept}
+        self._working = True
+        self._news.set()
+
     def _review_later(self, watch: GuardWatch) -> None:
         """Have bandit look at a file whenever a hunk of it has settled."""
         from midstream.guard.policy import BANDIT
@@ -513,7 +531,13 @@ class Guard:
 
     async def _scan(self, watch: GuardWatch) -> None:
         before = self._troubles(watch)
-        found = await watch.scan.look(list(watch.segment.new_lines))
+        scan, lines = watch.scan, list(watch.segment.new_lines)
+        watch.handed = len(lines)
+        found = await scan.look(lines)
+        if scan is not watch.scan:
+            return  # A redirect has taken lines of these back.
+        found = [f for f in found if (f.rule, f.line) not in watch.reported]
+        watch.reported |= {(f.rule, f.line) for f in found}
         if found:
             self._found.setdefault(watch.path, []).extend(found)
         if found or self._troubles(watch) != before:

@@ -223,10 +223,19 @@ class _SegmentStep(SessionEntry):
         getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
 
 
+@dataclass(eq=False, repr=False)
 class FreezeEntry(_SegmentStep):
-    """A segment was frozen."""
+    """A segment was frozen.
+
+    Attributes:
+        keep_tail: See ``FileProposal.freeze``; journals without it kept all complete lines.
+    """
 
     kind = "freeze"
+    keep_tail: bool = True
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].freeze(keep_tail=self.keep_tail)
 
 
 class ResumeEntry(_SegmentStep):

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,19 +118,35 @@ class Conversation:
         system: System text.
         messages: Pairs of role and text, tool calls and their outputs; the last is the user's or an
             output.
-        instruction: The instruction in the last message.
+        instructions: The instruction and its redirects so far, oldest first.
         correction: What the last message asks for, if the guard wrote it.
     """
 
     system: str
     messages: Sequence[Entry]
-    instruction: str = ""
+    instructions: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None
+
+    @property
+    def instruction(self) -> str:
+        """The instruction in the last message."""
+        return self.instructions[-1] if self.instructions else ""
 
     @property
     def opening(self) -> Conversation:
         """The messages before the model's first."""
-        return Conversation(self.system, list(takewhile(_not_written, self.messages)))
+        messages = list(takewhile(_not_written, self.messages))
+        return Conversation(self.system, messages, self.instructions[:1])
+
+    def without_end(self, characters: int) -> Conversation:
+        """The conversation without the last characters that the model wrote."""
+        messages = list(self.messages)
+        for number, entry in reversed(list(enumerate(messages))):
+            if isinstance(entry, tuple) and entry[0] == "assistant":
+                left = max(0, len(entry[1]) - characters)
+                characters -= len(entry[1]) - left
+                messages[number] = (entry[0], entry[1][:left])
+        return replace(self, messages=[entry for entry in messages if entry != ("assistant", "")])
 
     def followed(
         self, kept: str, instruction: str, correction: CorrectionRequest | None = None
@@ -142,7 +158,8 @@ class Conversation:
         if kept:
             messages.append(("assistant", kept))
         messages.append(("user", render_follow_up(instruction)))
-        return Conversation(self.system, messages, instruction, correction)
+        instructions = (*self.instructions, instruction)
+        return Conversation(self.system, messages, instructions, correction)
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""
@@ -398,7 +415,7 @@ class RequestBuilder:
         if model.is_chat and context.parts:
             messages.insert(0, ("user", context_text(context)))
         system = REGION_INSTRUCTIONS if model.is_chat else ""
-        conversation = Conversation(system, messages, asked)
+        conversation = Conversation(system, messages, (asked,))
         return Request(conversation, "region", (start, stop))
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:
@@ -442,6 +459,22 @@ class RequestBuilder:
         ]
         self._told.update(hunk.id for hunk in rejected)
         return with_rejections(text, rejected, self._server.model_info)
+
+    def left_out(self, instructions: Sequence[str]) -> str:
+        """Which of these a redirected model is not given, as a sentence; ``""`` if it has all."""
+        from midstream.edits.request import carried
+
+        if not self._server.model_info.is_edit_model:
+            return ""
+        left_out = carried(instructions).left_out
+        if not left_out:
+            return ""
+        quoted = " and ".join(f'"{each}"' for each in left_out)
+        return (
+            f"{self._server.name_or_the_model} takes two instructions at a time, the first and the "
+            f"newest: {quoted} {'is' if len(left_out) == 1 else 'are'} left out from here on; ask "
+            "for that again when the answer has ended."
+        )
 
     def after_edits(
         self, said: str, path: str, conversation: Conversation, written: Written

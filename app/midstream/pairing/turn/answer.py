@@ -224,7 +224,7 @@ class AnswerObserver(ReplyObserver):
         self.journal.text(proposal.path, text)
 
     def rewound(self, proposal: FileProposal) -> None:
-        self.journal.add(FreezeEntry(proposal.path))
+        self.journal.add(FreezeEntry(proposal.path, keep_tail=False))
         self.journal.add(ResumeEntry(proposal.path))
 
     def finished(self, proposal: FileProposal) -> None:

@@ -143,7 +143,7 @@ class EditMode(Protocol):
     # Going on
 
     def pause(self, reply: LiveReply) -> str:
-        """Drop an unfinished line; the lines of the region that are kept."""
+        """Drop the undecided end of the region; the lines of it that are kept."""
         ...
 
     def redirect(
@@ -249,9 +249,8 @@ class RegionMode:
 
     @property
     def written(self) -> str:
-        """The complete lines of the region that are written, earlier answers included."""
-        text = self.segment.new_text
-        return text[: text.rfind("\n") + 1]
+        """What ``pause`` would keep of the region, earlier answers included."""
+        return self.segment.kept_text
 
     @property
     def new_text(self) -> str:
@@ -302,12 +301,14 @@ class RegionMode:
                 carried=kept,
             )
         lines = kept.count("\n")
+        message = builder.with_rejections(text, self.proposal.path)
         return FollowUp(
             FollowUpKind.REDIRECT,
             text,
-            builder.with_rejections(text, self.proposal.path),
+            message,
             f"continues after {lines} line{'s' * (lines != 1)} that were kept",
             kept=kept,
+            notice=builder.left_out((*exchange.conversation.instructions, message)),
         )
 
     def _renaming(
@@ -359,6 +360,7 @@ class RegionMode:
         told, kept = exchange.conversation, follow_up.kept
         if kept is None:
             return self._named().conversation(exchange, follow_up, builder)
+        told = told.without_end(max(0, len(self.kept_before) - len(kept)))
         if follow_up.kind is FollowUpKind.RENAME:  # As if it had brought in that name.
             return told.opening.followed(kept, follow_up.message)
         correction = None if follow_up.held is None else follow_up.held.request
