@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.serving.conversations import ConversationCache, StoredConversation
+from midstream.serving.conversations import ResponseCache, StoredConversation
 from midstream.serving.replay import ReplayModel
 from midstream.serving.worker import GenerationJob, ModelWorker
 from tests.helpers.waiting import PATIENCE_S
@@ -123,7 +123,7 @@ async def test_closing_stops_what_runs() -> None:
 def test_the_cache_keeps_to_its_bounds_and_forgets_the_oldest(
     steps: list[tuple[int, int]],
 ) -> None:
-    cache = ConversationCache(4, 60)
+    cache = ResponseCache(4, 60)
     recent: list[str] = []
     for key, size in steps:
         name = f"resp_{key}"

@@ -1,7 +1,8 @@
 """The ASGI application: routes and what they share. uvicorn runs it on one machine, Ray Serve on
 many.
 
-Routes: WebSocket and POST ``/v1/responses``, GET ``/v1/models``, ``/v1/models/{id}``,
+Routes: WebSocket and POST ``/v1/responses``; GET and DELETE ``/v1/responses/{id}``, POST its
+``/cancel`` and GET its ``/input_items``; GET ``/v1/models``, ``/v1/models/{id}``,
 ``/v1/telemetry``, ``/healthz`` and ``/metrics``.
 """
 
@@ -26,6 +27,7 @@ from midstream.serving.http import EventStream, post_response, telemetry_events
 from midstream.serving.limits import Limits
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
+from midstream.serving.stored import read_page
 
 _PLACES = ("/v1/responses", "/v1/models", "/v1/telemetry", "/healthz", "/metrics")
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -36,7 +38,7 @@ def _cross_origin(origins: Collection[str]) -> Middleware:
     return Middleware(
         CORSMiddleware,
         allow_origins=list(origins),
-        allow_methods=["GET", "POST"],
+        allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type"],
     )
 
@@ -103,6 +105,25 @@ def create_app(
     async def responses_post(request: Request) -> Response:
         return await post_response(request, service)
 
+    async def response_one(request: Request) -> Response:
+        if request.query_params.get("stream") == "true":
+            raise RequestError(
+                "A stored response is not streamed again; leave out stream.", param="stream"
+            )
+        return JSONResponse(service.stored.response(request.path_params["id"]))
+
+    async def response_delete(request: Request) -> Response:
+        response_id = request.path_params["id"]
+        await service.stored.delete(response_id)
+        return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+    async def response_cancel(request: Request) -> Response:
+        return JSONResponse(await service.stored.cancel(request.path_params["id"]))
+
+    async def response_items(request: Request) -> Response:
+        page = read_page(request.query_params)
+        return JSONResponse(page.of(service.stored.items(request.path_params["id"])))
+
     async def metrics(_: Request) -> Response:
         text = service.metrics.render(connections=service.connections, generations=service.load)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -132,6 +153,10 @@ def create_app(
                 methods=["POST"],
                 middleware=[Middleware(Limited, most=bounds.posts)],
             ),
+            Route("/v1/responses/{id}", response_one),
+            Route("/v1/responses/{id}", response_delete, methods=["DELETE"]),
+            Route("/v1/responses/{id}/cancel", response_cancel, methods=["POST"]),
+            Route("/v1/responses/{id}/input_items", response_items),
             Route("/v1/models", models_list),
             Route("/v1/models/{model:path}", models_one),
             Route(

@@ -17,7 +17,7 @@ import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
 
 from midstream.responses.events import ErrorCode
-from midstream.serving.conversations import ConversationCache
+from midstream.serving.conversations import ResponseCache, StoredConversation
 from midstream.serving.limits import TokenBucket
 from midstream.serving.logs import fault
 from midstream.serving.output import Event
@@ -68,7 +68,7 @@ class ServerConnection:
         self._socket = socket
         self._service = service
         self._limits = service.limits
-        self._cache = ConversationCache(
+        self._cache = ResponseCache[StoredConversation](
             self._limits.cached_responses, self._limits.cached_characters
         )
         self._lanes: dict[str | None, _Lane] = {}
@@ -170,6 +170,12 @@ class ServerConnection:
         stream_id = fields.get("stream_id")
         try:
             request = read_create(fields)
+            if request.background:
+                raise RequestError(
+                    "A response over a WebSocket cannot run in the background; use POST.",
+                    code="unsupported_parameter",
+                    param="background",
+                )
             self._admit(request, size)
         except RequestError as error:
             named = isinstance(stream_id, str) and error.code != "invalid_stream_id"
@@ -277,6 +283,8 @@ class ServerConnection:
     async def _settle(self, turn: ServedResponse) -> None:
         """Keep or evict conversations after a turn, and answer its steers if nothing follows."""
         conversation = turn.conversation
+        if turn.request.keep:
+            self._service.stored.add(turn)
         if conversation is None:
             # A failed continuation takes its parent along, a failed fork does not.
             parent = self._cache.get(turn.request.previous_response_id or "")
@@ -284,8 +292,6 @@ class ServerConnection:
                 self._cache.drop(parent.response_id)
         else:
             self._cache.add(conversation)
-            if turn.request.keep:
-                self._service.store(conversation)
             if conversation.stream_id is not None and not turn.request.generate:
                 # Of what is typed and read, the last counts: others would drive out real answers.
                 self._cache.drop(self._read_ahead.get(conversation.stream_id, ""))

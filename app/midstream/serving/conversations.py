@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from midstream.engine.types import Message
 
@@ -35,11 +35,28 @@ class StoredConversation:
         return sum(len(message.text) for message in self.messages)
 
 
-class ConversationCache:
-    """The conversations used last, by response id, bounded in number and size.
+class Kept(Protocol):
+    """What a `ResponseCache` holds."""
+
+    @property
+    def response_id(self) -> str:
+        """The response that it belongs to."""
+        ...
+
+    @property
+    def characters(self) -> int:
+        """Its size."""
+        ...
+
+
+KeptT = TypeVar("KeptT", bound=Kept)
+
+
+class ResponseCache(Generic[KeptT]):
+    """What responses left behind, the ones used last, bounded in number and size.
 
     Args:
-        entries: Conversations to hold at most.
+        entries: Responses to hold at most.
         characters: Their characters altogether at most; the newest is kept whatever its size.
     """
 
@@ -47,22 +64,22 @@ class ConversationCache:
         self._entries = entries
         self._limit = characters
         self._characters = 0
-        self._held: OrderedDict[str, StoredConversation] = OrderedDict()
+        self._held: OrderedDict[str, KeptT] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, conversation: StoredConversation) -> None:
-        """Store a conversation, evicting the least recently used ones if there are too many."""
-        self.drop(conversation.response_id)
-        self._held[conversation.response_id] = conversation
-        self._characters += conversation.characters
+    def add(self, kept: KeptT) -> None:
+        """Hold one more, evicting the least recently used ones if there are too many."""
+        self.drop(kept.response_id)
+        self._held[kept.response_id] = kept
+        self._characters += kept.characters
         while len(self._held) > 1 and (
             len(self._held) > self._entries or self._characters > self._limit
         ):
             self.drop(next(iter(self._held)))
 
-    def get(self, response_id: str) -> StoredConversation | None:
+    def get(self, response_id: str) -> KeptT | None:
         found = self._held.get(response_id)
         if found is not None:
             self._held.move_to_end(response_id)

@@ -53,6 +53,10 @@ async def post_response(request: Request, service: Service) -> Response:
     create = read_create(read_frame(body))
     service.admit()
     history, _ = service.history(create, None)
+    if create.background:
+        turn = service.turn(create, history, _Unread())
+        service.stored.run(turn, service.run(turn))
+        return JSONResponse(turn.wire())
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
     turn = service.turn(create, history, events.put)
     if create.stream:
@@ -62,6 +66,13 @@ async def post_response(request: Request, service: Service) -> Response:
             if event["type"] in TERMINAL_EVENTS:
                 return _final(event["response"])
     return Response(status_code=499)
+
+
+class _Unread:
+    """Takes the events of a response that runs in the background; each is a queue of its own."""
+
+    async def __call__(self, event: Event) -> None:
+        pass
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -166,8 +177,8 @@ async def _events(
                 break
             yield event
         await running
-        if turn.conversation is not None and turn.request.keep:
-            service.store(turn.conversation)
+        if turn.request.keep:
+            service.stored.add(turn)
         yield event
     finally:
         turn.abandon()

@@ -30,6 +30,7 @@ class Limits:
         cached_characters: Their size altogether.
         stored_responses: The same for responses with ``store``, of all connections.
         stored_characters: Their size altogether.
+        background: Responses with ``background`` that wait or run at a time.
         unread_seconds: How long a peer may leave an answer unread before it is dropped.
         event_seconds: Least time between two text events; people cannot tell 125 a second apart.
     """
@@ -52,6 +53,7 @@ class Limits:
     cached_characters: int = 4_000_000
     stored_responses: int = 1024
     stored_characters: int = 64_000_000
+    background: int = 64
     unread_seconds: float = 60.0
     event_seconds: float = 0.008
 

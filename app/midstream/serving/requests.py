@@ -188,6 +188,12 @@ def read_create(fields: dict[str, Any]) -> CreateRequest:
         if fields.get(name) is not None:
             raise RequestError(sentence, code="unsupported_parameter", param=name)
     request = convert(fields, CreateRequest)
+    if request.background and (request.stream or not request.keep):
+        raise RequestError(
+            "A background response is stored and then retrieved; leave out stream and store.",
+            code="unsupported_parameter",
+            param="background",
+        )
     if request.truncation not in (None, "disabled"):
         raise RequestError(
             f"truncation {request.truncation!r} is not supported; shorten the input, and send "

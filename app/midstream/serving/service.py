@@ -13,10 +13,11 @@ from typing import Any
 
 from midstream.engine.types import Message, TextModel
 from midstream.responses.events import ErrorCode
-from midstream.serving.conversations import ConversationCache, StoredConversation
+from midstream.serving.conversations import ResponseCache, StoredConversation
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Metrics
 from midstream.serving.requests import CreateRequest, RequestError, read_messages
+from midstream.serving.stored import StoredResponses
 from midstream.serving.turn import Emit, ServedResponse
 from midstream.serving.worker import ModelWorker
 
@@ -39,6 +40,7 @@ class Service:
         farewells: Called on shutdown, one per connection.
         turns: Responses that run or wait, in the order they came.
         ended: Telemetry of the latest ended ones.
+        stored: What can be retrieved and continued from any connection.
         news: Set when a turn begins or ends; a waiter clears it first.
         leaving: Set when the server is about to end.
     """
@@ -54,12 +56,13 @@ class Service:
         self.leaving = asyncio.Event()
         self.started = time.time()
         self._workers = {name: ModelWorker(model) for name, model in models.items()}
-        self._stored = ConversationCache(limits.stored_responses, limits.stored_characters)
+        self.stored = StoredResponses(limits)
 
     async def leave(self) -> None:
         """Tell all connections that the server is about to end."""
         self.leaving.set()
         self.news.set()
+        await self.stored.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 await asyncio.gather(*(tell() for tell in self.farewells), return_exceptions=True)
@@ -122,7 +125,7 @@ class Service:
         return sum(worker.load for worker in self._workers.values())
 
     def history(
-        self, request: CreateRequest, own: ConversationCache | None
+        self, request: CreateRequest, own: ResponseCache[StoredConversation] | None
     ) -> tuple[tuple[Message, ...], StoredConversation | None]:
         """Return the conversation a request means, its own messages included, and its parent.
 
@@ -138,7 +141,7 @@ class Service:
         if previous is None:
             return messages, None
         parent = own.get(previous) if own is not None else None
-        parent = parent or self._stored.get(previous)
+        parent = parent or self.stored.conversation(previous)
         if parent is None:
             raise RequestError(
                 f"Previous response with id {previous!r} not found.",
@@ -178,7 +181,3 @@ class Service:
                 code="server_overloaded",
                 status=503,
             )
-
-    def store(self, conversation: StoredConversation) -> None:
-        """Allow any connection to continue from a conversation."""
-        self._stored.add(conversation)

@@ -63,6 +63,8 @@ class Interrupt(Enum):
 
     DISCARD = "discard_partial_items"
     KEEP = "keep_partial_items"
+    CANCEL = "cancel"
+    """Everything goes: nothing can continue from the response."""
 
 
 @dataclass(slots=True)
@@ -273,6 +275,8 @@ class ServedResponse:
         self._count()
         if job.error is not None and not self._interrupt:
             self._fail(job.error)
+        elif self._interrupt is Interrupt.CANCEL:
+            record.status = "cancelled"
         elif self._interrupt:
             await self._close_interrupted(self._interrupt)
         elif not self.request.generate:
@@ -384,12 +388,13 @@ class ServedResponse:
 
     def wire(self) -> dict[str, Any]:
         request, record = self.request, self._record
+        waiting = request.background and not (self._job.started or self._job.finished)
         return {
             "id": self.id,
             "object": "response",
             "created_at": int(self._created_at),
-            "status": record.status,
-            "background": False,
+            "status": "queued" if waiting else record.status,
+            "background": bool(request.background),
             "error": record.error,
             "incomplete_details": None if record.reason is None else {"reason": record.reason},
             "instructions": request.instructions,
