@@ -156,7 +156,7 @@ class RuffServer:
         arguments += ["--output-format", "json"]
         if self._without:
             arguments += ["--ignore", ",".join(self._without)]
-        process = await asyncio.create_subprocess_exec(
+        process = await processes.start(
             _program(),
             *arguments,
             *("--stdin-filename", "guard.py", "-"),
@@ -184,7 +184,7 @@ class RuffServer:
 
     async def _start(self) -> None:
         program = _program()
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await processes.start(
             program,
             "server",
             stdin=asyncio.subprocess.PIPE,

@@ -96,7 +96,7 @@ class SecondOpinion:
         if mended is None:
             return []
         if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = await processes.start(
                 sys.executable,
                 "-P",  # Never import a module from the project's folder.
                 *("-m", "midstream.guard.bandit_child"),

@@ -110,21 +110,14 @@ async def find_uses(
         "start": [start.path, start.line, start.column],
         "cache": str(state_dir() / "jedi"),
     }
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
+    try:
+        child = await processes.start(
             *(sys.executable, "-P", "-m", "midstream.pairing.references_child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             limit=_LINE_LIMIT,
         )
-    )
-    try:
-        child = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        # asyncio leaves pipes open where the start itself is cancelled.
-        await processes.end(await starting)
-        raise
     except OSError as error:
         raise ReferencesError(f"No search for `{name}` could be started: {error}.") from error
     assert child.stdin is not None

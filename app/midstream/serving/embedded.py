@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from midstream import processes
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.model_info import ModelInfo
@@ -85,7 +86,7 @@ class EmbeddedServer:
         with self.log_path.open("ab") as log:
             try:
                 # -P: a file of the user's project must never shadow an installed module.
-                process = await asyncio.create_subprocess_exec(
+                process = await processes.start(
                     sys.executable,
                     "-P",
                     "-m",
@@ -112,19 +113,8 @@ class EmbeddedServer:
     async def close(self) -> None:
         """End the child and wait for its exit."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()
-        for end in (process.terminate, process.kill):
-            try:
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await process.wait()
-                return
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    end()
-        await process.wait()
+        if process is not None:
+            await processes.uninterrupted(lambda: _close(process))
 
     def _located(self) -> ModelSource:
         source = self._source
@@ -188,6 +178,21 @@ class EmbeddedServer:
             return "no message"
         lines = self.log_path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+
+
+async def _close(process: Process) -> None:
+    """Close the input of a child, which ends it; else terminate it, else kill it."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for end in (process.terminate, process.kill):
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await process.wait()
+            break
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                end()
+    await processes.end(process, kill=False)
 
 
 def _environment() -> dict[str, str]:
